@@ -1,0 +1,27 @@
+//! The one binary. This file starts it; `cli` says what can be asked, `command` holds one file per
+//! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
+
+mod cli;
+mod command;
+mod exit;
+mod modules;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(&cli.global);
+    match command::run(cli, &output) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output.error(&error);
+            exit::Exit::Trouble.into()
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where modules are looked for, in which order, and what hides what.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use anyhow::Result;
+
+use crate::output::hinted;
+
+/// The folders that are searched, first wins.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    roots: Vec<PathBuf>,
+}
+
+/// A module folder that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// The folder that is taken instead of this one.
+    pub(crate) shadowed_by: Option<PathBuf>,
+}
+
+impl Search {
+    /// Flags, then `COGNITIVE_MODULES_PATH` from left to right, then the project, the user, the system.
+    pub(crate) fn from_environment(flags: &[PathBuf]) -> Self {
+        let mut roots = flags.to_vec();
+        if let Some(list) = env::var_os("COGNITIVE_MODULES_PATH") {
+            roots.extend(env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()));
+        }
+        roots.push(PathBuf::from("cognitive/modules"));
+        roots.push(PathBuf::from(".cognitive/modules"));
+        if let Some(home) = env::home_dir() {
+            roots.push(home.join(".cognitive/modules"));
+        }
+        roots.push(PathBuf::from("/usr/local/share/cognitive/modules"));
+        Self { roots }
+    }
+
+    /// The folder that `name` means: a path if it looks like one or is one, else the first hit.
+    pub(crate) fn find(&self, name: &str) -> Result<Found> {
+        let literal = Path::new(name);
+        if is_module(literal) {
+            return Ok(Found {
+                name: folder_name(literal),
+                path: literal.to_path_buf(),
+                shadowed_by: None,
+            });
+        }
+        let is_path = name.contains(['/', '\\']) || name.starts_with('.');
+        if !is_path {
+            for root in &self.roots {
+                let path = root.join(name);
+                if is_module(&path) {
+                    return Ok(Found {
+                        name: String::from(name),
+                        path,
+                        shadowed_by: None,
+                    });
+                }
+            }
+        }
+        Err(self.not_found(name, is_path))
+    }
+
+    /// Every module in every root, in search order; those that cannot be reached say what hides them.
+    pub(crate) fn all(&self) -> Result<Vec<Found>> {
+        let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut all = Vec::new();
+        for root in &self.roots {
+            for name in module_names(root)? {
+                let path = root.join(&name);
+                let shadowed_by = first.get(&name).cloned();
+                if shadowed_by.is_none() {
+                    first.insert(name.clone(), path.clone());
+                }
+                all.push(Found {
+                    name,
+                    path,
+                    shadowed_by,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn not_found(&self, name: &str, is_path: bool) -> anyhow::Error {
+        if is_path {
+            let hint = "a module folder holds module.yaml, MODULE.md or module.md";
+            return hinted(format!("no module at {name}"), hint);
+        }
+        let near = self.all().unwrap_or_default().into_iter().map(|found| found.name);
+        let near = near
+            .min_by_key(|other| distance(name, other))
+            .filter(|other| distance(name, other) <= 3);
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`? `cogn list` shows all"),
+            None => {
+                let roots: Vec<_> = self.roots.iter().map(|root| root.display().to_string()).collect();
+                format!("looked in {}; --modules DIR adds a folder", roots.join(", "))
+            }
+        };
+        hinted(format!("no module named `{name}` (E4006)"), hint)
+    }
+}
+
+fn module_names(root: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(anyhow::Error::new(error).context(format!("cannot list {}", root.display())));
+        }
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let hidden = name.starts_with('.') || name.contains("_backup_");
+        if !hidden && is_module(&entry.path()) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn is_module(path: &Path) -> bool {
+    ["module.yaml", "module.yml", "MODULE.md", "module.md"]
+        .iter()
+        .any(|file| path.join(file).is_file())
+}
+
+fn folder_name(path: &Path) -> String {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    real.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// Edit distance, for suggestions only.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let above = row[j + 1];
+            let replace = diagonal + usize::from(left != *right);
+            row[j + 1] = replace.min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,120 @@
+//! Everything that is printed goes through here: results to stdout, talk to stderr, colour only where a
+//! terminal reads it, and a broken pipe ends the program quietly.
+
+use std::io::{self, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use owo_colors::OwoColorize;
+use serde::Serialize;
+
+use crate::cli::{Color, Global};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    choice: ColorChoice,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+}
+
+/// An error that carries a way out beside what went wrong.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    message: String,
+    hint: String,
+}
+
+/// What went wrong, and how to go on.
+pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Hinted {
+        message: message.into(),
+        hint: hint.into(),
+    })
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+impl Output {
+    pub(crate) fn new(global: &Global) -> Self {
+        let choice = match global.color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        };
+        Self {
+            choice,
+            json: global.json,
+            quiet: global.quiet,
+        }
+    }
+
+    /// The stream for results.
+    pub(crate) fn stdout(&self) -> AutoStream<io::StdoutLock<'static>> {
+        AutoStream::new(
+            io::stdout().lock(),
+            self.choice_for(AutoStream::choice(&io::stdout())),
+        )
+    }
+
+    /// The stream for talk: progress, warnings, errors.
+    pub(crate) fn stderr(&self) -> AutoStream<io::StderrLock<'static>> {
+        AutoStream::new(
+            io::stderr().lock(),
+            self.choice_for(AutoStream::choice(&io::stderr())),
+        )
+    }
+
+    /// `auto` asks the stream (terminal, `NO_COLOR`, `CLICOLOR_FORCE`); the flag overrules it.
+    fn choice_for(&self, detected: ColorChoice) -> ColorChoice {
+        match self.choice {
+            ColorChoice::Auto => detected,
+            choice => choice,
+        }
+    }
+
+    /// One line of a result.
+    pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
+        ignore_broken_pipe(writeln!(self.stdout(), "{}", text.as_ref()))
+    }
+
+    /// A result for machines, indented for those who look at it.
+    pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> io::Result<()> {
+        let mut stream = self.stdout();
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+        ignore_broken_pipe(writeln!(stream, "{text}"))
+    }
+
+    /// A remark for the person at the terminal; `-q` leaves it out.
+    pub(crate) fn note(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            // Nothing can be done about a stderr that is gone.
+            writeln!(self.stderr(), "{}", text.as_ref()).ok();
+        }
+    }
+
+    /// Why a command could not do its work, with the chain of causes and the hint, if there is one.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let mut stream = self.stderr();
+        let mut text = format!("{} {error}\n", "error:".red().bold());
+        for cause in error.chain().skip(1) {
+            text.push_str(&format!("  {} {cause}\n", "caused by:".dimmed()));
+        }
+        if let Some(hinted) = error.downcast_ref::<Hinted>() {
+            text.push_str(&format!("{} {}\n", "hint:".cyan().bold(), hinted.hint));
+        }
+        stream.write_all(text.as_bytes()).ok();
+    }
+}
+
+/// `cogn list | head` is not a failure.
+fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}

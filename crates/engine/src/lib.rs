@@ -1,0 +1,1 @@
+//! Runs, attempts, journal and resume; the ports they stand on.

@@ -1,0 +1,1 @@
+//! The HTTP edge: modules over SSE and NDJSON, runs, resume.

@@ -1,0 +1,55 @@
+//! Identifiers as types, so that one kind cannot be handed in for another.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+/// A run, which is a stream session to clients: `sess_` and a ULID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct RunId(Ulid);
+
+impl RunId {
+    const PREFIX: &str = "sess_";
+
+    /// From a time in milliseconds and 80 random bits; the caller owns both clock and dice.
+    pub fn from_parts(at_ms: u64, random: u128) -> Self {
+        Self(Ulid::from_parts(at_ms, random))
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", Self::PREFIX, self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let ulid = text.strip_prefix(Self::PREFIX).ok_or(NotAnId)?;
+        Ulid::from_string(ulid).map(Self).map_err(|_| NotAnId)
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = NotAnId;
+
+    fn try_from(text: String) -> Result<Self, NotAnId> {
+        text.parse()
+    }
+}
+
+/// The text is not an id of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of this kind")]
+pub struct NotAnId;

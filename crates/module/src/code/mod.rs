@@ -1,0 +1,258 @@
+//! The one registry of error (E) and warning (W) codes: name, HTTP status, whether trying again can
+//! help, and what to do about it. Every envelope, HTTP answer, document page and `cogn explain` reads
+//! this table; a code that is not here cannot be emitted by the runtime.
+
+use std::fmt;
+
+/// Whether the same call may succeed later or with other input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recoverable {
+    Yes,
+    No,
+    /// The occurrence decides; callers that cannot tell say no.
+    Depends,
+}
+
+/// One row of the registry.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub code: &'static str,
+    pub name: &'static str,
+    pub http_status: u16,
+    pub recoverable: Recoverable,
+    pub summary: &'static str,
+    /// What a caller can do; goes into `error.suggestion` unless the occurrence knows better.
+    pub suggestion: &'static str,
+}
+
+/// A registered code. Comparing and copying it is free; unknown codes cannot be made.
+#[derive(Clone, Copy)]
+pub struct Code(&'static Entry);
+
+impl Code {
+    /// Finds a code by its number (`E1000`) or its name (`PARSE_ERROR`), or a legacy spelling.
+    pub fn find(text: &str) -> Option<Self> {
+        TABLE
+            .iter()
+            .find(|entry| entry.code == text || (entry.name == text && entry.code.starts_with('E')))
+            .map(Self)
+            .or_else(|| legacy(text))
+    }
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(Self)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        self.0.code
+    }
+
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    pub fn http_status(self) -> u16 {
+        self.0.http_status
+    }
+
+    pub fn recoverable(self) -> Recoverable {
+        self.0.recoverable
+    }
+
+    pub fn summary(self) -> &'static str {
+        self.0.summary
+    }
+
+    pub fn suggestion(self) -> &'static str {
+        self.0.suggestion
+    }
+
+    pub fn is_warning(self) -> bool {
+        self.0.code.starts_with('W')
+    }
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.code == other.0.code
+    }
+}
+
+impl Eq for Code {}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0.code, self.0.name)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.code)
+    }
+}
+
+/// Whether `text` has the form of a module's own error code (E5000 to E9999).
+pub fn is_module_specific(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    matches!(bytes, [b'E', b'5'..=b'9', rest @ ..] if rest.len() == 3 && rest.iter().all(u8::is_ascii_digit))
+}
+
+/// The HTTP status for any code string an envelope may carry: registered, legacy or module-specific.
+pub fn http_status(text: &str) -> u16 {
+    match Code::find(text) {
+        Some(code) => code.http_status(),
+        None => 422,
+    }
+}
+
+/// Spellings from before numbered codes that modules in the field still answer with.
+fn legacy(text: &str) -> Option<Code> {
+    Some(match text {
+        "SCHEMA_VALIDATION_FAILED" => Code::E3001,
+        "UNSUPPORTED_LANGUAGE" => Code::E1004,
+        "NO_SIMPLIFICATION_POSSIBLE" => Code::E2004,
+        "BEHAVIOR_CHANGE_REQUIRED" => Code::E2005,
+        _ => return None,
+    })
+}
+
+macro_rules! registry {
+    ($($code:ident $name:ident $status:literal $recoverable:ident $summary:literal => $suggestion:literal;)*) => {
+        static TABLE: &[Entry] = &[$(Entry {
+            code: stringify!($code),
+            name: stringify!($name),
+            http_status: $status,
+            recoverable: Recoverable::$recoverable,
+            summary: $summary,
+            suggestion: $suggestion,
+        }),*];
+
+        registry!(@consts 0usize; $($code)*);
+    };
+    (@consts $index:expr; $code:ident $($rest:ident)*) => {
+        impl Code {
+            pub const $code: Code = Code(&TABLE[$index]);
+        }
+        registry!(@consts $index + 1usize; $($rest)*);
+    };
+    (@consts $index:expr;) => {};
+}
+
+registry! {
+    E1000 PARSE_ERROR 400 No "the text is not the JSON it should be"
+        => "return one JSON object and nothing around it";
+    E1001 INVALID_INPUT 400 Yes "the input does not fit the module's input schema"
+        => "correct the fields named in details and send the request again";
+    E1002 MISSING_REQUIRED_FIELD 400 Yes "a required field is missing"
+        => "add the field named in details";
+    E1003 TYPE_MISMATCH 400 Yes "a field has the wrong type"
+        => "change the field named in details to the type the schema asks for";
+    E1004 UNSUPPORTED_VALUE 400 Depends "a value is outside what the module supports"
+        => "use one of the values named in the schema";
+    E1005 INPUT_TOO_LARGE 413 Yes "the input is larger than the module or the server takes"
+        => "shorten the input or split it into several calls";
+    E1006 INVALID_REFERENCE 400 Yes "a path, id or pointer leads nowhere"
+        => "check that the reference exists and may be read from here";
+    E1010 UNSUPPORTED_MEDIA_TYPE 415 Yes "the module does not take this kind of media"
+        => "convert the media to one of the types the module lists under modalities";
+    E1011 MEDIA_TOO_LARGE 413 Yes "the media exceeds a limit of size, duration, pages or count"
+        => "shrink, shorten or split the media to the limit in details.allowed";
+    E1012 MEDIA_FETCH_FAILED 424 Yes "the media could not be fetched from its URL"
+        => "check that the URL is public and answers, or upload the media instead";
+    E1013 MEDIA_DECODE_FAILED 400 Yes "the media could not be decoded"
+        => "check the base64 text and that the file is whole";
+    E1014 MEDIA_TYPE_MISMATCH 400 Yes "the bytes are not of the declared media type"
+        => "declare the type in details.detected_type, or send the file you meant";
+    E1015 MEDIA_DIMENSION_EXCEEDED 400 Yes "the picture is wider or higher than allowed"
+        => "scale the picture down to the limit in details";
+    E1016 MEDIA_DIMENSION_TOO_SMALL 400 Yes "the picture is smaller than allowed"
+        => "send a picture of at least the size in details";
+    E1017 MEDIA_PIXEL_LIMIT 400 Yes "the picture has more pixels than allowed"
+        => "scale the picture down";
+    E1018 UPLOAD_EXPIRED 410 Yes "the upload has expired"
+        => "start a new upload";
+    E1019 UPLOAD_NOT_FOUND 404 Yes "no such upload"
+        => "check the upload id, or start a new upload";
+    E1020 CHECKSUM_MISMATCH 400 Yes "the bytes do not match their checksum"
+        => "send the bytes again, or correct the checksum";
+    E2001 LOW_CONFIDENCE 422 Yes "the answer is less sure than it has to be"
+        => "give more context, or use a stronger back-end";
+    E2002 TIMEOUT 504 Depends "no answer within the time allowed"
+        => "try again, or raise the timeout";
+    E2003 TOKEN_LIMIT 422 Yes "the model stopped at its token limit"
+        => "raise the output limit or ask for less";
+    E2004 NO_ACTION_POSSIBLE 422 No "there is nothing the module could do with this input"
+        => "check that this is the input you meant";
+    E2005 SEMANTIC_CONFLICT 422 Depends "the task contradicts the module's contract"
+        => "change the request so that it fits what the module promises";
+    E2006 AMBIGUOUS_INPUT 422 Yes "the input can be read in more than one way"
+        => "say which reading is meant";
+    E2007 INSUFFICIENT_CONTEXT 422 Yes "the input lacks what the task needs"
+        => "add the missing context to the input";
+    E2010 STREAM_INTERRUPTED 502 Depends "the stream broke off before its end"
+        => "resume the stream from the last sequence number";
+    E2011 STREAM_TIMEOUT 504 Yes "the stream took longer than allowed, or fell silent"
+        => "resume the stream, or raise the limit in details";
+    E3001 OUTPUT_SCHEMA_VIOLATION 500 No "the answer does not fit the module's output schema"
+        => "run again, or use a back-end that supports structured output";
+    E3002 PARTIAL_RESULT 500 Depends "only a part of the work succeeded"
+        => "use partial_data, or repeat the parts named in details.failed";
+    E3003 MISSING_RATIONALE 500 No "the answer has no data.rationale"
+        => "make the prompt demand a rationale, then run again";
+    E3004 OVERFLOW_LIMIT 500 No "the answer carries more insights than the module allows"
+        => "raise overflow.max_items in module.yaml, or make the prompt ask for fewer";
+    E3005 INVALID_ENUM 500 No "the answer uses an enum value that the module does not allow"
+        => "add the value to the schema, or set enums.strategy to extensible";
+    E3006 CONSTRAINT_VIOLATION 500 No "the answer breaks a rule of its module or tier"
+        => "look at details for the rule; run again or send the case to a person";
+    E4000 INTERNAL_ERROR 500 No "something went wrong inside cogn"
+        => "report this with the run id";
+    E4001 PROVIDER_UNAVAILABLE 503 Yes "no back-end could answer"
+        => "try again, or check `cogn backends check`";
+    E4002 RATE_LIMITED 429 Yes "too many requests"
+        => "wait for retry_after_ms, then try again";
+    E4003 CONTEXT_OVERFLOW 500 Depends "the input does not fit the model's context window"
+        => "shorten the input or choose a model with a longer context";
+    E4004 CIRCULAR_DEPENDENCY 500 No "modules call each other in a circle"
+        => "remove one of the calls in the circle named in the message";
+    E4005 MAX_DEPTH_EXCEEDED 500 No "modules call each other too deeply"
+        => "flatten the composition, or raise composition.max_depth";
+    E4006 MODULE_NOT_FOUND 404 Yes "no such module"
+        => "check the name with `cogn list`";
+    E4007 PERMISSION_DENIED 403 No "this is not allowed for these credentials"
+        => "use a key whose scopes cover this";
+    E4008 ENDPOINT_NOT_FOUND 404 No "no such endpoint"
+        => "see /openapi.json for the endpoints there are";
+    E4009 RESOURCE_NOT_FOUND 404 No "no such resource"
+        => "check the id; what belongs to others is not visible";
+    E4010 STREAMING_NOT_SUPPORTED 406 No "streaming was demanded and cannot be had"
+        => "leave out `_options.strict`, or call a module whose response.mode allows streaming";
+    E4011 MULTIMODAL_NOT_SUPPORTED 501 No "no back-end takes this media"
+        => "configure a back-end that supports it, or send text";
+    E4012 RECOVERY_NOT_SUPPORTED 501 No "this server keeps no journal to resume from"
+        => "start the run anew";
+    E4013 SESSION_EXPIRED 410 No "the run to resume is gone"
+        => "start the run anew";
+    E4014 CHECKPOINT_INVALID 409 Yes "the checkpoint does not match what was sent"
+        => "drop the partial data and resume without a checkpoint";
+    E4015 BUDGET_EXHAUSTED 402 No "the budget is used up"
+        => "raise the budget, or wait for the next period";
+    W1011 INLINE_MEDIA_LARGE 200 No "inline media this large is better uploaded and referred to"
+        => "upload the media and send its reference";
+    W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
+        => "let a person look at it, or use a stronger back-end";
+    W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"
+        => "recompute the confidence, or drop confidence_aggregation";
+    W4010 STREAMING_UNAVAILABLE 200 No "streaming was asked for and a whole answer was given"
+        => "call a module and a back-end that stream";
+    W4011 MULTIMODAL_DEGRADED 200 No "media was replaced by its text"
+        => "configure a back-end that takes the media";
+    W4013 SESSION_RESTARTED 200 No "the run to resume was gone; a new one was started"
+        => "drop the partial data";
+    W4014 CHECKPOINT_MISMATCH 200 No "the checkpoint did not match; the stream starts over"
+        => "drop the partial data";
+}
+
+#[cfg(test)]
+mod tests;

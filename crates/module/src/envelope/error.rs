@@ -1,0 +1,53 @@
+//! The error of a failed answer. Its code is a registered one, a module's own, or a legacy spelling.
+
+use serde_json::{Map, Value};
+
+use crate::code::{Code, Recoverable};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorBody {
+    pub code: String,
+    pub message: String,
+    pub recoverable: bool,
+    pub suggestion: Option<String>,
+    pub details: Option<Map<String, Value>>,
+    /// Further fields a module's error carries.
+    pub more: Map<String, Value>,
+}
+
+impl ErrorBody {
+    /// An error with the registry's suggestion and its usual recoverability.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code: String::from(code.as_str()),
+            message: message.into(),
+            recoverable: code.recoverable() == Recoverable::Yes,
+            suggestion: Some(String::from(code.suggestion())),
+            details: None,
+            more: Map::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details
+            .get_or_insert_default()
+            .insert(String::from(key), value.into());
+        self
+    }
+
+    pub fn into_map(self) -> Map<String, Value> {
+        let mut map = Map::new();
+        map.insert(String::from("code"), Value::String(self.code));
+        map.insert(String::from("message"), Value::String(self.message));
+        map.insert(String::from("recoverable"), Value::Bool(self.recoverable));
+        if let Some(suggestion) = self.suggestion {
+            map.insert(String::from("suggestion"), Value::String(suggestion));
+        }
+        if let Some(details) = self.details {
+            map.insert(String::from("details"), Value::Object(details));
+        }
+        map.extend(self.more);
+        map
+    }
+}

@@ -1,0 +1,79 @@
+//! The control plane of an answer: how sure, how risky, in one sentence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Risk levels in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    None,
+    Low,
+    Medium,
+    High,
+}
+
+impl Risk {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The level with exactly this spelling.
+    pub fn find(text: &str) -> Option<Self> {
+        Some(match text {
+            "none" => Self::None,
+            "low" => Self::Low,
+            "medium" => Self::Medium,
+            "high" => Self::High,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Risk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A complete meta. `risk` is a level, or the object a module's own schema allows in its place; further
+/// fields (`trace_id`, `model`, `repairs`, whatever the model added) ride along in `more`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meta {
+    pub confidence: f64,
+    pub risk: Value,
+    pub explain: String,
+    pub more: Map<String, Value>,
+}
+
+impl Meta {
+    pub fn new(confidence: f64, risk: Risk, explain: impl Into<String>) -> Self {
+        Self {
+            confidence,
+            risk: Value::String(String::from(risk.as_str())),
+            explain: explain.into(),
+            more: Map::new(),
+        }
+    }
+
+    /// The level to act on: a custom risk object counts as high.
+    pub fn risk_level(&self) -> Risk {
+        self.risk.as_str().and_then(Risk::find).unwrap_or(Risk::High)
+    }
+
+    pub fn into_map(self) -> Map<String, Value> {
+        let mut map = Map::with_capacity(3 + self.more.len());
+        map.insert(String::from("confidence"), Value::from(self.confidence));
+        map.insert(String::from("risk"), self.risk);
+        map.insert(String::from("explain"), Value::String(self.explain));
+        map.extend(self.more);
+        map
+    }
+}

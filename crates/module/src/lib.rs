@@ -1,0 +1,25 @@
+//! The module language: what a Cognitive Module is, whether it is well formed, and whether an
+//! answer keeps its contract. Everything here is pure: modules come in as a [`FileMap`], replies as
+//! bytes, time not at all. This crate must not know a file system, an environment or a network.
+
+pub mod code;
+pub mod diagnostic;
+pub mod document;
+pub mod envelope;
+pub mod files;
+pub mod format;
+pub mod limits;
+pub mod load;
+pub mod manifest;
+pub mod module;
+pub mod schema;
+pub mod stream;
+
+pub use code::Code;
+pub use diagnostic::{Diagnostic, Severity};
+pub use envelope::Envelope;
+pub use files::FileMap;
+pub use format::Format;
+pub use load::{Loaded, load};
+pub use manifest::Manifest;
+pub use module::Module;

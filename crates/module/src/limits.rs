@@ -1,0 +1,23 @@
+//! Every bound of this crate in one place. What exceeds one of them is a diagnostic or an error, never
+//! a crash and never a silent cut.
+
+/// Largest text file of a module that is read (manifest, prompt, schema, one test case).
+pub const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most files in one module folder that are looked at.
+pub const FILES_MAX: usize = 2_000;
+/// Deepest folder below a module's root that is looked into.
+pub const FOLDER_DEPTH_MAX: usize = 8;
+/// Deepest nesting of YAML and JSON documents; serde_json stops at the same depth.
+pub const NESTING_MAX: usize = 127;
+/// Most nodes in one YAML document, aliases expanded.
+pub const YAML_NODES_MAX: usize = 100_000;
+/// Most diagnostics kept for one module; the rest is counted.
+pub const DIAGNOSTICS_MAX: usize = 200;
+/// Largest reply of a model that is parsed as a whole.
+pub const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Hard cap of insights, whatever a module says.
+pub const INSIGHTS_MAX: u64 = 20;
+/// Longest `meta.explain`, in code points.
+pub const EXPLAIN_CHARS_MAX: usize = 280;
+/// Length of an explanation taken from a rationale, in code points.
+pub const EXPLAIN_CHARS_TAKEN: usize = 200;

@@ -1,0 +1,89 @@
+//! How a module is made of others: what it requires, in which pattern, and how data flows between them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Composition {
+    pub requires: Vec<Requirement>,
+    pub pattern: Pattern,
+    pub max_depth: u64,
+    pub timeout_ms: u64,
+    pub dataflow: Vec<Dataflow>,
+    pub routing: Vec<Route>,
+}
+
+impl Default for Composition {
+    fn default() -> Self {
+        Self {
+            requires: Vec::new(),
+            pattern: Pattern::Sequential,
+            max_depth: 5,
+            timeout_ms: 60_000,
+            dataflow: Vec::new(),
+            routing: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    #[default]
+    Sequential,
+    Parallel,
+    Conditional,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Requirement {
+    pub name: String,
+    /// `1.2.3`, `>=1.0.0`, `^2.0.0`, `~1.4`, `*`; none means any.
+    pub version: Option<String>,
+    pub optional: bool,
+    pub fallback: Option<String>,
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dataflow {
+    #[serde(deserialize_with = "one_or_many")]
+    pub from: Vec<String>,
+    #[serde(deserialize_with = "one_or_many")]
+    pub to: Vec<String>,
+    pub mapping: BTreeMap<String, String>,
+    pub condition: Option<String>,
+    pub aggregate: Option<Aggregate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aggregate {
+    Merge,
+    Array,
+    First,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Route {
+    pub condition: String,
+    pub next: Option<String>,
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(name) => vec![name],
+        OneOrMany::Many(names) => names,
+    })
+}

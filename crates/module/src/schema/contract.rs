@@ -1,0 +1,137 @@
+//! Sections of a schema document as validators, compiled when first asked for.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use jsonschema::{Draft, Validator};
+use serde_json::{Map, Value};
+
+/// The parts of a contract that values are checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    Input,
+    Data,
+    Meta,
+    Error,
+    /// Optional rules across meta and data.
+    Envelope,
+}
+
+impl Section {
+    pub const ALL: [Self; 5] = [Self::Input, Self::Data, Self::Meta, Self::Error, Self::Envelope];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Data => "data",
+            Self::Meta => "meta",
+            Self::Error => "error",
+            Self::Envelope => "envelope",
+        }
+    }
+}
+
+/// A schema that cannot be compiled: where in the document, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// JSON pointer into the schema document.
+    pub pointer: String,
+    pub message: String,
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "schema at `#{}`: {}", self.pointer, self.message)
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// A schema document and its compiled sections.
+#[derive(Debug, Default)]
+pub struct Contract {
+    document: Value,
+    slots: [Slot; 5],
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    pointer: Option<String>,
+    compiled: OnceLock<Result<Validator, SchemaError>>,
+}
+
+impl Contract {
+    /// A contract over `document`, with the pointer of each section (`/data`). A section without a
+    /// pointer accepts everything.
+    pub fn new(document: Value, pointers: impl IntoIterator<Item = (Section, String)>) -> Self {
+        let mut contract = Self {
+            document,
+            slots: Default::default(),
+        };
+        for (section, pointer) in pointers {
+            contract.slots[section as usize].pointer = Some(pointer);
+        }
+        contract
+    }
+
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    pub fn pointer(&self, section: Section) -> Option<&str> {
+        self.slots[section as usize].pointer.as_deref()
+    }
+
+    /// The sub-schema of a section as written.
+    pub fn schema(&self, section: Section) -> Option<&Value> {
+        self.document.pointer(self.pointer(section)?)
+    }
+
+    /// The validator of a section; `None` where the module states no schema for it.
+    pub fn validator(&self, section: Section) -> Result<Option<&Validator>, &SchemaError> {
+        let slot = &self.slots[section as usize];
+        let Some(pointer) = slot.pointer.as_deref() else {
+            return Ok(None);
+        };
+        slot.compiled
+            .get_or_init(|| compile(&self.document, pointer))
+            .as_ref()
+            .map(Some)
+    }
+}
+
+/// Compiles the schema at `pointer` with the whole document around it. The document's own `$id` and
+/// `$schema` are left out: the first would make local references look remote, the second names drafts
+/// that exist nowhere (`.../cognitive-modules/schema/v2.2.json`).
+fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
+    let fail = |pointer: &str, message: String| SchemaError {
+        pointer: String::from(pointer),
+        message,
+    };
+    let Value::Object(document) = document else {
+        return Err(fail("", String::from("the schema document is not an object")));
+    };
+    let mut root = Map::with_capacity(document.len() + 1);
+    root.insert(String::from("$ref"), Value::String(format!("#{pointer}")));
+    for (key, value) in document {
+        if !matches!(key.as_str(), "$id" | "$schema" | "$ref") {
+            root.insert(key.clone(), value.clone());
+        }
+    }
+    jsonschema::options()
+        .with_draft(draft(document))
+        .should_validate_formats(true)
+        .build(&Value::Object(root))
+        .map_err(|error| fail(&error.schema_path().to_string(), error.to_string()))
+}
+
+/// Draft-07 unless the document names another real draft.
+fn draft(document: &Map<String, Value>) -> Draft {
+    match document.get("$schema").and_then(Value::as_str) {
+        Some(uri) if uri.contains("2020-12") => Draft::Draft202012,
+        Some(uri) if uri.contains("2019-09") => Draft::Draft201909,
+        Some(uri) if uri.contains("draft-06") => Draft::Draft6,
+        Some(uri) if uri.contains("draft-04") => Draft::Draft4,
+        _ => Draft::Draft7,
+    }
+}

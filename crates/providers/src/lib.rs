@@ -1,0 +1,1 @@
+//! Back-ends that answer canonical requests: HTTP vendors, scripted, local.

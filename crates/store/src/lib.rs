@@ -1,0 +1,1 @@
+//! Journals and metadata on SQLite, and in memory for tests.

@@ -1,0 +1,1 @@
+//! Conformance suites for the ports, scripted upstreams, throw-away servers.

@@ -1,0 +1,1 @@
+//! Foreign dialects as sans-IO encoders and decoders.

@@ -1,0 +1,82 @@
+//! The layer table. ARCHITECTURE.md shows it as a picture; here it is enforced against what cargo sees.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Crate, our crates it may use, foreign crates it must never see.
+const LAYERS: &[(&str, &[&str], &[&str])] = &[
+    ("ir", &[], IO),
+    ("module", &["ir"], IO),
+    ("wire", &["ir"], IO),
+    ("engine", &["ir", "module"], &["sqlx", "reqwest", "axum"]),
+    ("providers", &["ir", "wire", "engine"], &["sqlx", "axum"]),
+    ("store", &["ir", "engine"], &["axum", "reqwest"]),
+    (
+        "gateway",
+        &["ir", "module", "wire", "engine"],
+        &["sqlx", "reqwest"],
+    ),
+    (
+        "cogn",
+        &["ir", "module", "wire", "engine", "providers", "store", "gateway"],
+        &[],
+    ),
+    ("testkit", &["ir", "module", "wire", "engine"], &[]),
+    ("xtask", &[], &[]),
+];
+
+/// What would let a pure crate touch the outside world.
+const IO: &[&str] = &[
+    "tokio", "reqwest", "axum", "sqlx", "hyper", "rand", "tempfile", "ureq",
+];
+
+#[test]
+fn crates_depend_only_downwards() {
+    let packages = packages();
+    for (name, _) in &packages {
+        assert!(
+            LAYERS.iter().any(|(known, ..)| known == name),
+            "crate {name} has no row in the layer table"
+        );
+    }
+    for (name, allowed, forbidden) in LAYERS {
+        let Some(used) = packages.get(*name) else {
+            panic!("the layer table names {name}, which is not there")
+        };
+        for dependency in used {
+            let ours = LAYERS.iter().any(|(known, ..)| known == dependency);
+            assert!(
+                !ours || allowed.contains(&dependency.as_str()),
+                "{name} must not depend on {dependency}"
+            );
+            assert!(
+                !forbidden.contains(&dependency.as_str()),
+                "{name} must never see {dependency}"
+            );
+        }
+    }
+}
+
+/// Workspace members with the names of their normal and build dependencies. Tests may reach further.
+fn packages() -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let text = |value: &Value| String::from(value.as_str().unwrap_or_default());
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let used = list(&package["dependencies"]);
+            let used = used
+                .iter()
+                .filter(|dependency| dependency["kind"] != "dev")
+                .map(|d| text(&d["name"]));
+            (text(&package["name"]), used.collect())
+        })
+        .collect()
+}
