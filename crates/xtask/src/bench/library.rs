@@ -1,0 +1,35 @@
+//! Figures from inside the libraries: a bench target prints rows as JSON lines, this reads them.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::row::Row;
+use crate::shell::{capture, cargo};
+
+pub(crate) fn measure() -> Result<Vec<Row>> {
+    let text = capture(&mut cargo([
+        "bench", "--locked", "-p", "module", "--bench", "ratio",
+    ]))?;
+    text.lines()
+        .filter(|line| line.starts_with('{'))
+        .map(row)
+        .collect()
+}
+
+fn row(line: &str) -> Result<Row> {
+    let value: Value = serde_json::from_str(line)?;
+    let number = |key: &str| {
+        value[key]
+            .as_f64()
+            .with_context(|| format!("no `{key}` in {line}"))
+    };
+    let text = |key: &str| String::from(value[key].as_str().unwrap_or_default());
+    Ok(Row {
+        name: text("name"),
+        measured: number("measured_us")?,
+        baseline: number("baseline_us")?,
+        unit: "us",
+        against: text("against"),
+        limit: number("limit")?,
+    })
+}

@@ -1,0 +1,73 @@
+//! `cargo x dist`: the release archive: both names of the binary, completions, manual pages, licences,
+//! and a checksum beside it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{build_cogn, capture, root, run};
+
+const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
+
+pub(crate) fn pack() -> Result<()> {
+    let binary = build_cogn("dist")?;
+    let version = capture(Command::new(&binary).arg("--version"))?;
+    let version = version
+        .split_whitespace()
+        .nth(1)
+        .context("`cogn --version` names no version")?;
+    let name = format!(
+        "cogn-{version}-{}-{}",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    );
+    let shelf = binary
+        .parent()
+        .context("the binary stands in a folder")?
+        .join("archive");
+    let folder = shelf.join(&name);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    fs::create_dir_all(folder.join("completions"))?;
+    fs::copy(&binary, folder.join("cogn"))?;
+    link_alias(&folder)?;
+    for shell in SHELLS {
+        let script = capture(Command::new(&binary).args(["completions", shell]))?;
+        fs::write(folder.join("completions").join(format!("cogn.{shell}")), script)?;
+    }
+    run(Command::new(&binary)
+        .args(["man", "--dir"])
+        .arg(folder.join("man")))?;
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        fs::copy(root().join(file), folder.join(file))?;
+    }
+    let archive = format!("{name}.tar.gz");
+    run(Command::new("tar")
+        .current_dir(&shelf)
+        .args(["-czf", &archive, &name]))?;
+    let sum = capture(Command::new("sha256sum").current_dir(&shelf).arg(&archive))?;
+    fs::write(shelf.join(format!("{archive}.sha256")), &sum)?;
+    report(&shelf.join(archive), &sum);
+    Ok(())
+}
+
+/// `cog` is the name that people know from before.
+fn link_alias(folder: &Path) -> Result<()> {
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("cogn", folder.join("cog"))?;
+    #[cfg(not(unix))]
+    fs::copy(folder.join("cogn"), folder.join("cog"))?;
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a build tool talks to the person who called it"
+)]
+fn report(archive: &Path, sum: &str) {
+    eprintln!("{}\nsha256 {}", archive.display(), sum.trim());
+}

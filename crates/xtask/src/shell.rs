@@ -1,0 +1,80 @@
+//! Running other programs: said before it is done, and an error when it fails.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The repository's root, two folders above this crate.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A cargo command in the root, with the cargo that runs us.
+pub(crate) fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Says what is run, runs it, and fails if it fails.
+#[expect(
+    clippy::print_stderr,
+    reason = "a build tool talks to the person who called it"
+)]
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+    let line = format!("{program} {}", arguments.join(" "));
+    eprintln!("\x1b[1m$ {line}\x1b[0m");
+    let status = command.status().with_context(|| format!("cannot start {line}"))?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
+}
+
+/// What the program printed, or why it failed.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    if !output.status.success() {
+        bail!(
+            "{:?} failed: {}",
+            command.get_program(),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Builds the binary and returns where it stands.
+pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
+    run(&mut cargo([
+        "build",
+        "--locked",
+        "-p",
+        "cogn",
+        "--profile",
+        profile,
+    ]))?;
+    let metadata = capture(&mut cargo([
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--locked",
+    ]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let target = metadata["target_directory"]
+        .as_str()
+        .context("cargo metadata names no target folder")?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(Path::new(target).join(folder).join("cogn"))
+}

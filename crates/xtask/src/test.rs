@@ -1,0 +1,44 @@
+//! `cargo x test`: everything that gates a change, in one command, on a fresh machine. The time it took
+//! is printed at the end: it has a limit, and the limit only falls.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::check;
+use crate::shell::{self, cargo};
+
+/// On two cores, from a clean clone.
+const MINUTES_MAX: u64 = 35;
+
+#[derive(Args)]
+pub(crate) struct Test {
+    /// Raise the budgets of property tests and fuzz targets to hours rather than seconds.
+    #[arg(long)]
+    long: bool,
+}
+
+impl Test {
+    #[expect(
+        clippy::print_stderr,
+        reason = "a build tool talks to the person who called it"
+    )]
+    pub(crate) fn run(&self) -> Result<()> {
+        let started = Instant::now();
+        check::run()?;
+        let mut tests = cargo(["test", "--workspace", "--exclude", "xtask", "--locked"]);
+        if self.long {
+            tests
+                .env("PROPTEST_CASES", "100000")
+                .env("BOLERO_RANDOM_ITERATIONS", "1000000");
+        }
+        shell::run(&mut tests)?;
+        let minutes = started.elapsed().as_secs().div_ceil(60);
+        eprintln!("all of it passed in {minutes} min; the limit is {MINUTES_MAX} min");
+        if minutes > MINUTES_MAX && !self.long {
+            bail!("the tests take longer than they may: {minutes} min");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! Snapshots that no test asserts any more are dead weight that looks like proof. Insta names the file
+//! after the test's module and function, and writes the source file into it.
+
+use super::tree;
+
+#[test]
+fn every_snapshot_belongs_to_a_source_file() {
+    for path in tree::ending(".snap") {
+        let text = tree::read(&path);
+        let source = text.lines().find_map(|line| line.strip_prefix("source: "));
+        let source = source.unwrap_or_else(|| panic!("{path} names no source"));
+        assert!(
+            tree::files().iter().any(|file| file == source),
+            "{path} comes from {source}, which is gone"
+        );
+    }
+}
+
+#[test]
+fn no_snapshot_waits_for_review() {
+    let waiting = tree::ending(".snap.new");
+    assert!(waiting.is_empty(), "{waiting:#?}");
+}

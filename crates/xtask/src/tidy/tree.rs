@@ -1,0 +1,40 @@
+//! The files of the repository as git knows them: tracked, or new and not ignored.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::shell::{capture, root};
+
+/// Paths relative to the root, with `/`. Outside a checkout (a source archive) there is nothing to check
+/// against, so this fails loudly rather than passing on an empty list.
+pub(super) fn files() -> Vec<String> {
+    let mut git = Command::new("git");
+    git.current_dir(root())
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let list = capture(&mut git).expect("this is a git checkout");
+    let files: Vec<String> = list
+        .lines()
+        .filter(|path| root().join(path).is_file())
+        .map(String::from)
+        .collect();
+    assert!(files.len() > 20, "git lists too few files to be true");
+    files
+}
+
+pub(super) fn ending(suffix: &str) -> Vec<String> {
+    files()
+        .into_iter()
+        .filter(|path| path.ends_with(suffix))
+        .collect()
+}
+
+pub(super) fn read(path: &str) -> String {
+    String::from_utf8_lossy(&fs::read(root().join(path)).expect("a listed file can be read")).into_owned()
+}
+
+pub(super) fn size(path: impl AsRef<Path>) -> u64 {
+    fs::metadata(root().join(path))
+        .expect("a listed file has a size")
+        .len()
+}
