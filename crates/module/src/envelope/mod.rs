@@ -4,11 +4,13 @@
 
 mod error;
 mod meta;
+mod structure;
 
 use serde_json::{Map, Value};
 
 pub use error::ErrorBody;
 pub use meta::{Meta, Risk};
+pub use structure::{Profile, Violation, check_structure};
 
 /// A finished answer. `body` decides which of the two shapes it has, so a mixture cannot be built.
 #[derive(Clone, Debug, PartialEq)]

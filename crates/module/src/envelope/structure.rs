@@ -1,0 +1,303 @@
+//! Whether any JSON value is an envelope, judged by its shape alone: no module, no repair, no guessing.
+//! This is what conformance vectors run against and what everything the machine emits must pass. The
+//! checks are written by hand, so that they cost nothing beside parsing; a test holds them against a
+//! schema of the same meaning.
+
+use serde_json::{Map, Value};
+
+use super::meta::Risk;
+use crate::code::Code;
+use crate::limits;
+
+/// Which of the two published envelope profiles is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// v2.2 and v2.5: closed at the top, no `version`; keys that begin with `_` are annotations.
+    #[default]
+    Cognitive,
+    /// The same with `version: "2.2"` as a required key.
+    Cep22,
+}
+
+impl Profile {
+    /// The profile a person means by `2.2`, `2.5` or `cep-2.2`.
+    pub fn find(text: &str) -> Option<Self> {
+        match text {
+            "2.2" | "2.5" | "v2.2" | "v2.5" => Some(Self::Cognitive),
+            "cep-2.2" => Some(Self::Cep22),
+            _ => None,
+        }
+    }
+}
+
+/// One way in which a value is not an envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON pointer of the value that is wrong, or of the object that lacks a key.
+    pub pointer: String,
+    /// The JSON Schema keyword that states the same rule.
+    pub keyword: &'static str,
+    pub message: String,
+    pub code: Code,
+}
+
+impl Violation {
+    pub(super) fn new(pointer: impl Into<String>, keyword: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            keyword,
+            message: message.into(),
+            code: Code::E3001,
+        }
+    }
+
+    fn missing(pointer: impl Into<String>, key: &str) -> Self {
+        Self::new(pointer, "required", format!("`{key}` is missing"))
+    }
+
+    fn wrong_type(pointer: impl Into<String>, wanted: &str, found: &Value) -> Self {
+        let message = format!("must be {wanted}, not {}", kind(found));
+        Self::new(pointer, "type", message)
+    }
+}
+
+/// Everything about `value` that keeps it from being an envelope; empty means that it is one.
+pub fn check_structure(value: &Value, profile: Profile) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let Value::Object(map) = value else {
+        found.push(Violation::wrong_type("", "an object", value));
+        return found;
+    };
+    check_version(map, profile, &mut found);
+    match map.get("ok") {
+        Some(Value::Bool(true)) => check_success(map, &mut found),
+        Some(Value::Bool(false)) => check_failure(map, &mut found),
+        Some(other) => found.push(Violation::wrong_type("/ok", "true or false", other)),
+        None => found.push(Violation::missing("", "ok")),
+    }
+    match map.get("meta") {
+        Some(Value::Object(meta)) => check_meta(meta, &mut found),
+        Some(other) => found.push(Violation::wrong_type("/meta", "an object", other)),
+        None => found.push(Violation::missing("", "meta")),
+    }
+    found
+}
+
+fn check_version(map: &Map<String, Value>, profile: Profile, found: &mut Vec<Violation>) {
+    match (profile, map.get("version")) {
+        (Profile::Cognitive, None) => {}
+        (Profile::Cognitive, Some(_)) => {
+            let message = "`version` belongs to the cep-2.2 profile only";
+            found.push(Violation::new("/version", "additionalProperties", message));
+        }
+        (Profile::Cep22, Some(Value::String(version))) if version == "2.2" => {}
+        (Profile::Cep22, Some(_)) => {
+            found.push(Violation::new("/version", "const", "`version` must be \"2.2\""));
+        }
+        (Profile::Cep22, None) => found.push(Violation::missing("", "version")),
+    }
+}
+
+fn check_success(map: &Map<String, Value>, found: &mut Vec<Violation>) {
+    check_closed(map, &["ok", "version", "meta", "data"], found);
+    match map.get("data") {
+        Some(Value::Object(data)) => {
+            check_rationale(data, found);
+            check_extensions(data, found);
+        }
+        Some(other) => found.push(Violation::wrong_type("/data", "an object", other)),
+        None => found.push(Violation::missing("", "data")),
+    }
+}
+
+fn check_failure(map: &Map<String, Value>, found: &mut Vec<Violation>) {
+    check_closed(map, &["ok", "version", "meta", "error", "partial_data"], found);
+    match map.get("error") {
+        Some(Value::Object(error)) => check_error(error, found),
+        Some(other) => found.push(Violation::wrong_type("/error", "an object", other)),
+        None => found.push(Violation::missing("", "error")),
+    }
+    match map.get("partial_data") {
+        None | Some(Value::Object(_)) => {}
+        Some(other) => found.push(Violation::wrong_type("/partial_data", "an object", other)),
+    }
+}
+
+/// The top level is closed, but for annotations.
+pub(super) fn check_closed(map: &Map<String, Value>, known: &[&str], found: &mut Vec<Violation>) {
+    for key in map.keys() {
+        if !known.contains(&key.as_str()) && !key.starts_with('_') {
+            let message = format!("`{key}` has no place here: an envelope is closed at the top");
+            found.push(Violation::new(
+                format!("/{}", escape(key)),
+                "additionalProperties",
+                message,
+            ));
+        }
+    }
+}
+
+fn check_meta(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+    match meta.get("confidence") {
+        Some(Value::Number(number)) => {
+            if !number
+                .as_f64()
+                .is_some_and(|number| (0.0..=1.0).contains(&number))
+            {
+                let message = format!("must lie between 0 and 1, not at {number}");
+                found.push(Violation::new("/meta/confidence", "maximum", message));
+            }
+        }
+        Some(other) => found.push(Violation::wrong_type("/meta/confidence", "a number", other)),
+        None => found.push(Violation::missing("/meta", "confidence")),
+    }
+    match meta.get("risk") {
+        Some(Value::String(risk)) if Risk::find(risk).is_some() => {}
+        Some(Value::String(_)) => {
+            let message = "must be one of none, low, medium, high";
+            found.push(Violation::new("/meta/risk", "enum", message));
+        }
+        Some(other) => found.push(Violation::wrong_type("/meta/risk", "a string", other)),
+        None => found.push(Violation::missing("/meta", "risk")),
+    }
+    match meta.get("explain") {
+        Some(Value::String(explain)) => {
+            if exceeds(explain, limits::EXPLAIN_CHARS_MAX) {
+                let message = format!("must not exceed {} characters", limits::EXPLAIN_CHARS_MAX);
+                found.push(Violation::new("/meta/explain", "maxLength", message));
+            }
+        }
+        Some(other) => found.push(Violation::wrong_type("/meta/explain", "a string", other)),
+        None => found.push(Violation::missing("/meta", "explain")),
+    }
+    for (key, pointer) in [("trace_id", "/meta/trace_id"), ("model", "/meta/model")] {
+        if let Some(other) = meta.get(key).filter(|value| !value.is_string()) {
+            found.push(Violation::wrong_type(pointer, "a string", other));
+        }
+    }
+    match meta.get("latency_ms") {
+        None => {}
+        Some(Value::Number(number)) => {
+            if number.as_f64().is_some_and(|number| number < 0.0) {
+                found.push(Violation::new(
+                    "/meta/latency_ms",
+                    "minimum",
+                    "must not be negative",
+                ));
+            }
+        }
+        Some(other) => found.push(Violation::wrong_type("/meta/latency_ms", "a number", other)),
+    }
+}
+
+fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) {
+    match data.get("rationale") {
+        Some(Value::String(_)) => {}
+        Some(other) => found.push(Violation::wrong_type("/data/rationale", "a string", other)),
+        None => found.push(Violation::missing("/data", "rationale")),
+    }
+}
+
+/// The overflow container: closed, and at most [`limits::INSIGHTS_MAX`] insights whatever a module says.
+pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<Violation>) {
+    let extensions = match data.get("extensions") {
+        None => return,
+        Some(Value::Object(extensions)) => extensions,
+        Some(other) => {
+            found.push(Violation::wrong_type("/data/extensions", "an object", other));
+            return;
+        }
+    };
+    for key in extensions.keys().filter(|key| *key != "insights") {
+        let message = format!("`{key}` has no place here: only `insights` stands under extensions");
+        let pointer = format!("/data/extensions/{}", escape(key));
+        found.push(Violation::new(pointer, "additionalProperties", message));
+    }
+    match extensions.get("insights") {
+        None => {}
+        Some(Value::Array(insights)) => {
+            if insights.len() as u64 > limits::INSIGHTS_MAX {
+                let message = format!(
+                    "holds {} insights, at most {} fit",
+                    insights.len(),
+                    limits::INSIGHTS_MAX
+                );
+                found.push(Violation::new("/data/extensions/insights", "maxItems", message));
+            }
+            for (index, insight) in insights.iter().enumerate() {
+                check_insight(insight, index, found);
+            }
+        }
+        Some(other) => {
+            found.push(Violation::wrong_type(
+                "/data/extensions/insights",
+                "an array",
+                other,
+            ));
+        }
+    }
+}
+
+fn check_insight(insight: &Value, index: usize, found: &mut Vec<Violation>) {
+    let at = || format!("/data/extensions/insights/{index}");
+    let Value::Object(insight) = insight else {
+        found.push(Violation::wrong_type(at(), "an object", insight));
+        return;
+    };
+    for key in ["text", "suggested_mapping"] {
+        if !insight.contains_key(key) {
+            found.push(Violation::missing(at(), key));
+        }
+    }
+    for (key, value) in insight {
+        let pointer = || format!("{}/{}", at(), escape(key));
+        if !matches!(key.as_str(), "text" | "suggested_mapping" | "evidence") {
+            let message = format!("`{key}` has no place in an insight");
+            found.push(Violation::new(pointer(), "additionalProperties", message));
+        } else if !value.is_string() {
+            found.push(Violation::wrong_type(pointer(), "a string", value));
+        }
+    }
+}
+
+pub(super) fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
+    for (key, pointer) in [("code", "/error/code"), ("message", "/error/message")] {
+        match error.get(key) {
+            Some(Value::String(_)) => {}
+            Some(other) => found.push(Violation::wrong_type(pointer, "a string", other)),
+            None => found.push(Violation::missing("/error", key)),
+        }
+    }
+    if let Some(other) = error.get("recoverable").filter(|value| !value.is_boolean()) {
+        found.push(Violation::wrong_type(
+            "/error/recoverable",
+            "true or false",
+            other,
+        ));
+    }
+    if let Some(other) = error.get("suggestion").filter(|value| !value.is_string()) {
+        found.push(Violation::wrong_type("/error/suggestion", "a string", other));
+    }
+}
+
+/// Whether `text` has more than `max` code points. Short texts are settled without counting.
+pub(super) fn exceeds(text: &str, max: usize) -> bool {
+    text.len() > max && text.chars().nth(max).is_some()
+}
+
+/// A key as it stands in a JSON pointer.
+pub(super) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// What a value is, for people.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,3 @@
+//! The one integration binary of this crate: features, seen from outside.
+
+mod envelope_structure;
