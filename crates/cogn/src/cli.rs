@@ -1,7 +1,8 @@
 //! What can be asked of cogn: global flags and the list of commands. Each command's own flags stand in
 //! its own file.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -45,4 +46,22 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// List the modules that can be found, and which of them hide others.
     List(command::list::List),
+    /// Say what an error, warning or diagnostic code means and how to mend it.
+    Explain(command::explain::Explain),
+    /// Print a shell's completion script.
+    Completions(command::completions::Completions),
+    /// Print the manual page, or write a page for each command.
+    Man(command::man::Man),
+    /// Print the reference of the command line as markdown.
+    #[command(hide = true)]
+    InternalDocs(command::internal_docs::InternalDocs),
+}
+
+/// The name we were called by: `cog` is the short one, everything else is `cogn`.
+pub(crate) fn called_as() -> &'static str {
+    let first = env::args_os().next().map(PathBuf::from);
+    match first.as_deref().and_then(Path::file_stem) {
+        Some(stem) if stem == "cog" => "cog",
+        _ => "cogn",
+    }
 }

@@ -4,8 +4,11 @@
 mod cli;
 mod command;
 mod exit;
+mod markdown;
 mod modules;
+mod near;
 mod output;
+mod pages;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,10 @@
 //! One file per command: its flags, what it does, how it prints.
 
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod internal_docs;
 pub(crate) mod list;
+pub(crate) mod man;
 
 use anyhow::Result;
 
@@ -13,5 +17,9 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     let search = Search::from_environment(&cli.global.modules);
     match cli.command {
         Command::List(list) => list.run(&search, output),
+        Command::Explain(explain) => explain.run(output),
+        Command::Completions(completions) => completions.run(output),
+        Command::Man(man) => man.run(output),
+        Command::InternalDocs(docs) => docs.run(output),
     }
 }

@@ -6,6 +6,7 @@ use std::{env, fs, io};
 
 use anyhow::Result;
 
+use crate::near::distance;
 use crate::output::hinted;
 
 /// The folders that are searched, first wins.
@@ -140,21 +141,4 @@ fn folder_name(path: &Path) -> String {
     real.file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default()
-}
-
-/// Edit distance, for suggestions only.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let above = row[j + 1];
-            let replace = diagonal + usize::from(left != *right);
-            row[j + 1] = replace.min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
 }

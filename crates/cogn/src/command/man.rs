@@ -1,0 +1,36 @@
+//! `cogn man`: the manual in the form of `man`.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, CommandFactory};
+use clap_mangen::Man as Page;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write one page for each command into this folder, which is made if need be.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl Man {
+    pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
+        let Some(dir) = &self.dir else {
+            let mut page = Vec::new();
+            Page::new(Cli::command()).render(&mut page)?;
+            output.stdout().write_all(&page).ok();
+            return Ok(Exit::Good);
+        };
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        clap_mangen::generate_to(Cli::command(), dir)
+            .with_context(|| format!("cannot write manual pages into {}", dir.display()))?;
+        output.note(format!("wrote the manual pages into {}", dir.display()));
+        Ok(Exit::Good)
+    }
+}

@@ -1,0 +1,46 @@
+//! Our own pages on a terminal: bold headings, indented code, the rest as written. It knows only the
+//! markdown that those pages use. Colour is removed by the stream where nobody would see it.
+
+use owo_colors::OwoColorize;
+
+pub(crate) fn render(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 256);
+    let mut in_code = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_code = !in_code;
+            continue;
+        }
+        if in_code {
+            if !line.is_empty() {
+                out.push_str(&format!("    {}", line.cyan()));
+            }
+        } else if let Some(title) = line.strip_prefix("# ") {
+            out.push_str(&title.bold().underline().to_string());
+        } else if let Some(heading) = line.strip_prefix("## ") {
+            out.push_str(&heading.bold().to_string());
+        } else {
+            inline(line, &mut out);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Text between backticks is coloured and keeps them, so that it stays apart without colour too.
+fn inline(line: &str, out: &mut String) {
+    let mut parts = line.split('`').peekable();
+    let mut is_code = false;
+    while let Some(part) = parts.next() {
+        let closed = parts.peek().is_some();
+        if is_code && closed {
+            out.push_str(&format!("`{part}`").cyan().to_string());
+        } else {
+            if is_code {
+                out.push('`');
+            }
+            out.push_str(part);
+        }
+        is_code = !is_code;
+    }
+}

@@ -1,0 +1,168 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use assert_cmd::Command;
+use module::Code;
+use module::code::Recoverable;
+use module::diagnostic::Rule;
+use serde_json::Value;
+
+fn cogn(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("cogn").unwrap();
+    command.args(args).output().unwrap()
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = cogn(args);
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn pages() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors")
+}
+
+fn page(code: &str) -> String {
+    let path = pages().join(format!("{code}.md"));
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("no page for {code}: {error}"))
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let codes: BTreeSet<String> = Code::all()
+        .map(Code::as_str)
+        .chain(Rule::all().map(Rule::code))
+        .map(String::from)
+        .collect();
+    let files: BTreeSet<String> = fs::read_dir(pages())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "README.md")
+        .map(|name| String::from(name.strip_suffix(".md").unwrap_or(&name)))
+        .collect();
+    assert_eq!(codes, files);
+}
+
+#[test]
+fn pages_agree_with_the_registries() {
+    for code in Code::all() {
+        let text = page(code.as_str());
+        assert!(text.starts_with(&format!("# {code} {}\n", code.name())), "{code}");
+        if code.is_warning() {
+            continue;
+        }
+        let recoverable = match code.recoverable() {
+            Recoverable::Yes => "yes",
+            Recoverable::No => "no",
+            Recoverable::Depends => "depends",
+        };
+        for fact in [
+            format!("\n- HTTP status: {}\n", code.http_status()),
+            format!("\n- Recoverable: {recoverable}"),
+            String::from("\n- Details: "),
+        ] {
+            assert!(text.contains(&fact), "{code}: {fact}");
+        }
+    }
+    for rule in Rule::all() {
+        let text = page(rule.code());
+        assert!(text.starts_with(&format!("# {rule} {}\n", rule.name())), "{rule}");
+        let severity = format!("\n- Severity: {}\n", rule.severity().as_str());
+        assert!(text.contains(&severity), "{rule}: {severity}");
+    }
+}
+
+#[test]
+fn every_page_says_what_happened_shows_it_and_how_to_mend_it() {
+    for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
+        let text = page(code);
+        let parts: Vec<_> = ["## What happened\n\n", "## Example\n\n", "## How to mend it\n\n"]
+            .iter()
+            .map(|heading| {
+                text.find(heading)
+                    .unwrap_or_else(|| panic!("{code} lacks {heading}"))
+            })
+            .collect();
+        assert!(parts.is_sorted(), "{code}");
+        assert_eq!(text.matches("```").count() % 2, 0, "{code}: a fence stays open");
+    }
+}
+
+#[test]
+fn every_page_is_in_the_binary() {
+    for code in Code::all().map(Code::as_str).chain(Rule::all().map(Rule::code)) {
+        // One process for a code would take long; the list below asks for a sample, and compiling
+        // the table has read every file. What can still be forgotten is a row of the table.
+        let table = include_str!("../../src/pages.rs");
+        assert!(
+            table.contains(&format!(" {code}")),
+            "{code} is missing in pages.rs"
+        );
+    }
+}
+
+#[test]
+fn codes_are_found_by_number_and_name_in_any_case() {
+    let samples = [
+        ("E1000", "# E1000 PARSE_ERROR"),
+        ("e1000", "# E1000 PARSE_ERROR"),
+        ("PARSE_ERROR", "# E1000 PARSE_ERROR"),
+        ("parse-error", "# E1000 PARSE_ERROR"),
+        ("SCHEMA_VALIDATION_FAILED", "# E3001 OUTPUT_SCHEMA_VIOLATION"),
+        ("W4010", "# W4010 STREAMING_UNAVAILABLE"),
+        ("SESSION_RESTARTED", "# W4013 SESSION_RESTARTED"),
+        ("M3005", "# M3005 remote-reference"),
+        ("m3005", "# M3005 remote-reference"),
+        ("remote-reference", "# M3005 remote-reference"),
+        ("REMOTE_REFERENCE", "# M3005 remote-reference"),
+    ];
+    for (asked, title) in samples {
+        let text = stdout(&["explain", asked]);
+        assert!(
+            text.starts_with(title.trim_start_matches("# ")),
+            "{asked}: {text}"
+        );
+        let json: Value = serde_json::from_str(&stdout(&["explain", asked, "--json"])).unwrap();
+        assert!(json["page"].as_str().unwrap().starts_with(title), "{asked}");
+    }
+}
+
+#[test]
+fn an_unknown_code_is_answered_with_near_ones() {
+    let output = cogn(&["explain", "E1099"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr.contains("no code `E1099`") && stderr.contains("did you mean E1"),
+        "{stderr}"
+    );
+
+    let stderr = String::from_utf8(cogn(&["explain", "remote-refrence"]).stderr).unwrap();
+    assert!(stderr.contains("did you mean remote-reference"), "{stderr}");
+
+    let stderr = String::from_utf8(cogn(&["explain", "E5001"]).stderr).unwrap();
+    assert!(stderr.contains("error_codes"), "{stderr}");
+}
+
+#[test]
+fn without_a_code_all_are_listed() {
+    let text = stdout(&["explain"]);
+    let json: Vec<Value> = serde_json::from_str(&stdout(&["explain", "--json"])).unwrap();
+    assert_eq!(text.lines().count(), Code::all().count() + Rule::all().count());
+    assert_eq!(json.len(), text.lines().count());
+    assert!(json.iter().all(|entry| entry.get("page").is_none()));
+}
+
+#[test]
+fn a_page_is_plain_in_a_pipe_and_coloured_on_demand() {
+    let plain = stdout(&["explain", "E3001"]);
+    assert!(
+        !plain.contains('\u{1b}') && !plain.contains("```") && !plain.contains("## "),
+        "{plain}"
+    );
+    assert!(plain.contains("\n    {\"ok\": true"), "code is indented: {plain}");
+    let coloured = stdout(&["explain", "E3001", "--color", "always"]);
+    assert!(coloured.contains('\u{1b}'));
+}
