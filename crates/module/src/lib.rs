@@ -2,6 +2,7 @@
 //! answer keeps its contract. Everything here is pure: modules come in as a [`FileMap`], replies as
 //! bytes, time not at all. This crate must not know a file system, an environment or a network.
 
+pub mod check;
 pub mod code;
 pub mod diagnostic;
 pub mod document;
@@ -15,6 +16,7 @@ pub mod module;
 pub mod schema;
 pub mod stream;
 
+pub use check::{Strict, check};
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Severity};
 pub use envelope::Envelope;

@@ -100,6 +100,7 @@ rules! {
     M1009 TOO_MANY_FILES "too-many-files" Error "the folder holds more files, or is deeper, than the limit";
     M1010 DEPRECATED_FORMAT "deprecated-format" Warning "the module uses a deprecated format";
     M1011 AMBIGUOUS_FORMAT "ambiguous-format" Warning "files of several formats stand side by side";
+    M1012 NUL_BYTE "nul-byte" Error "a text file holds a NUL byte";
     // M2: the manifest
     M2001 YAML_SYNTAX "yaml-syntax" Error "the manifest is not valid YAML";
     M2002 DUPLICATE_KEY "duplicate-key" Error "a key stands twice in one mapping";

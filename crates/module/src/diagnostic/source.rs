@@ -62,6 +62,30 @@ impl Source<'_> {
             ),
         }
     }
+
+    /// The place at a line and a column counted in characters, both from 1.
+    pub fn locate_line(&self, line: usize, column: usize) -> Location {
+        let start = self.line_start(line);
+        let rest = self.text.get(start..).unwrap_or_default();
+        let offset = rest
+            .char_indices()
+            .nth(column.saturating_sub(1))
+            .map_or(rest.len(), |(at, _)| at);
+        self.locate(start + offset..start + offset)
+    }
+
+    /// The place at a line and a column counted in bytes, both from 1.
+    pub fn locate_byte_column(&self, line: usize, column: usize) -> Location {
+        let start = self.line_start(line) + column.saturating_sub(1);
+        self.locate(start..start)
+    }
+
+    fn line_start(&self, line: usize) -> usize {
+        memchr::memchr_iter(b'\n', self.text.as_bytes())
+            .nth(line.wrapping_sub(2))
+            .filter(|_| line > 1)
+            .map_or(if line > 1 { self.text.len() } else { 0 }, |at| at + 1)
+    }
 }
 
 /// The nearest character border at or before `at`.

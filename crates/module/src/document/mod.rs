@@ -1,6 +1,33 @@
-//! Texts that people write: YAML and JSON, parsed within limits and with places kept, so that a
-//! pointer into the value can be turned back into a line of the file.
+//! Texts that people write: YAML, JSON and front matter, parsed within limits, and the way back from
+//! a pointer into a value to a place in its text. Places are only searched for when there is something
+//! to say about them.
 
+mod front_matter;
+mod json;
+mod json_place;
+mod pointer;
 mod yaml;
+mod yaml_place;
 
+pub use front_matter::{FrontMatter, split_front_matter};
+pub use json::{Duplicate, Json, JsonError, JsonErrorKind, parse_json};
+pub use json_place::json_place;
+pub use pointer::{dotted, join, tokens};
 pub use yaml::{YamlError, YamlErrorKind, parse_yaml};
+pub use yaml_place::yaml_place;
+
+use std::ops::Range;
+
+/// Which part of a mapping entry is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Key,
+    Value,
+}
+
+/// Where a pointer leads in a text. When the pointer leads nowhere, this is the nearest ancestor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub range: Range<usize>,
+    pub exact: bool,
+}

@@ -1,11 +1,21 @@
 //! From a file map to a [`Module`], whatever its format. Loading never stops at the first problem: it
-//! returns what could be made of the files together with everything that is wrong with them.
+//! returns what could be made of the files together with everything that keeps them from being read.
+//! Whether the module is any good is the business of [`crate::check`].
 
+mod assets;
+mod contract;
+mod examples;
+mod reading;
+mod text;
+mod v0;
+mod v1;
 mod v2;
 
-use crate::diagnostic::{Diagnostic, Report, Rule};
+pub(crate) use reading::{ManifestText, Reading};
+pub(crate) use text::refusals;
+
+use crate::diagnostic::Report;
 use crate::files::FileMap;
-use crate::format::Format;
 use crate::module::Module;
 
 /// What came of a folder. `module` is absent only when nothing usable could be made of it.
@@ -16,14 +26,11 @@ pub struct Loaded {
 }
 
 pub fn load(files: &FileMap) -> Loaded {
-    let mut report = Report::default();
-    let module = match Format::of_files(files) {
-        Some(Format::V0 | Format::V1) | None => {
-            let message = "no module.yaml, MODULE.md or module.md here";
-            report.push(Diagnostic::new(Rule::NOT_A_MODULE, message));
-            None
-        }
-        Some(_) => v2::load(files, &mut report),
-    };
-    Loaded { module, report }
+    let reading = Reading::of(files);
+    let mut report = reading.report;
+    report.sort();
+    Loaded {
+        module: reading.module,
+        report,
+    }
 }

@@ -1,50 +1,50 @@
 //! `module.yaml`, `prompt.md`, `schema.json`.
 
-use serde_json::Value;
-
-use crate::diagnostic::{Diagnostic, Location, Report, Rule};
-use crate::document::parse_yaml;
-use crate::files::FileMap;
+use super::reading::Parts;
+use super::{ManifestText, Reading, contract, examples};
+use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::format::Format;
-use crate::manifest::Manifest;
-use crate::module::Module;
-use crate::schema::{Contract, Section};
 
-pub(super) fn load(files: &FileMap, report: &mut Report) -> Option<Module> {
-    let file = if files.contains("module.yaml") {
+pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
+    let file = if reading.files.contains("module.yaml") {
         "module.yaml"
     } else {
         "module.yml"
     };
-    let text = files.text(file)?;
-    let source = match parse_yaml(text) {
-        Ok(Value::Object(map)) => map,
-        Ok(_) => {
-            let diagnostic = Diagnostic::new(Rule::NOT_A_MAPPING, "the manifest is not a mapping");
-            report.push(diagnostic.at(Location::file(file)));
-            return None;
-        }
-        Err(error) => {
-            report.push(Diagnostic::new(Rule::YAML_SYNTAX, error.message).at(Location::file(file)));
-            return None;
-        }
-    };
-    let schema = files
-        .bytes("schema.json")
-        .and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
-    let document = schema.unwrap_or_default();
-    let pointers = Section::ALL.into_iter().filter_map(|section| {
-        let pointer = format!("/{}", section.as_str());
-        document.pointer(&pointer).is_some().then_some((section, pointer))
+    let text = reading.text(file);
+    let source = text.and_then(|text| {
+        reading.manifest = Some(ManifestText {
+            file,
+            text,
+            yaml: 0..text.len(),
+        });
+        reading.mapping(file, text, text)
     });
-    let contract = Contract::new(document.clone(), pointers.collect::<Vec<_>>());
-    Some(Module {
+    let prompt = reading.text("prompt.md").map(String::from);
+    reading.prompt = Some(("prompt.md", 0));
+    reading.require("prompt.md", "it holds the instructions for the model");
+    reading.require(
+        "schema.json",
+        "it holds the contract: `input`, `data`, `meta`, `error`",
+    );
+    let contract = contract::from_schema(reading, source.as_ref().unwrap_or(&serde_json::Map::new()));
+    let source = source?;
+    let tests = examples::listed_or_found(reading, &source);
+    Some(Parts {
         format: Format::of_manifest(&source),
-        manifest: Manifest::read(&source),
         source,
-        prompt: files.text("prompt.md").map(String::from).unwrap_or_default(),
+        prompt: prompt.unwrap_or_default(),
         contract,
-        tests: Vec::new(),
-        assets: Vec::new(),
+        tests,
     })
+}
+
+impl Reading<'_> {
+    /// A file that the format needs.
+    pub(super) fn require(&mut self, file: &str, why: &str) {
+        if !self.files.contains(file) {
+            let diagnostic = Diagnostic::new(Rule::MISSING_FILE, format!("`{file}` is missing"));
+            self.push(diagnostic.at(Location::file(file)).hint(why));
+        }
+    }
 }

@@ -1,3 +1,4 @@
 //! The one integration binary of this crate: features, seen from outside.
 
 mod envelope_structure;
+mod load;

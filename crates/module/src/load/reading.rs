@@ -1,0 +1,137 @@
+//! A module while it is being read: the files, what became of them, where each part stands in which
+//! file, and the diagnostics so far. The checks work on this, so that a finding can be traced back to a
+//! line without keeping an index of every line.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use super::{contract::Origin, v0, v1, v2};
+use crate::diagnostic::{Diagnostic, Location, Report, Rule, Source};
+use crate::document::{Part, json_place, yaml_place};
+use crate::files::FileMap;
+use crate::format::Format;
+use crate::module::Module;
+
+/// The file that holds the manifest, and the part of it that is YAML.
+#[derive(Clone, Debug)]
+pub(crate) struct ManifestText<'a> {
+    pub(crate) file: &'static str,
+    pub(crate) text: &'a str,
+    pub(crate) yaml: Range<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
+    pub(crate) files: &'a FileMap,
+    pub(crate) report: Report,
+    pub(crate) manifest: Option<ManifestText<'a>>,
+    /// Where the parts of the contract's document come from.
+    pub(crate) origins: Vec<Origin>,
+    /// The file of the prompt and where in it the prompt begins.
+    pub(crate) prompt: Option<(&'static str, usize)>,
+    pub(crate) module: Option<Module>,
+}
+
+/// What a format's reader found; the rest of a module is the same for all.
+pub(super) struct Parts {
+    pub(super) format: Format,
+    pub(super) source: Map<String, Value>,
+    pub(super) prompt: String,
+    pub(super) contract: crate::schema::Contract,
+    pub(super) tests: Vec<crate::module::TestPair>,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn of(files: &'a FileMap) -> Self {
+        let mut reading = Self {
+            files,
+            report: Report::default(),
+            manifest: None,
+            origins: Vec::new(),
+            prompt: None,
+            module: None,
+        };
+        let parts = match Format::of_files(files) {
+            None => {
+                let message = "this folder holds no module.yaml, MODULE.md or module.md";
+                let hint = "`cogn new NAME` makes a module";
+                reading.push(Diagnostic::new(Rule::NOT_A_MODULE, message).hint(hint));
+                None
+            }
+            Some(Format::V0) => v0::read(&mut reading),
+            Some(Format::V1) => v1::read(&mut reading),
+            Some(_) => v2::read(&mut reading),
+        };
+        reading.module = parts.map(|parts| Module {
+            format: parts.format,
+            manifest: crate::Manifest::read(&parts.source),
+            source: parts.source,
+            prompt: parts.prompt,
+            contract: parts.contract,
+            tests: parts.tests,
+            assets: super::assets::list(files),
+        });
+        reading
+    }
+
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.report.push(diagnostic);
+    }
+
+    /// The place of a pointer in the manifest.
+    pub(crate) fn in_manifest(&self, pointer: &str, part: Part) -> Location {
+        let Some(manifest) = &self.manifest else {
+            return Location::file("module.yaml");
+        };
+        let source = Source {
+            file: manifest.file,
+            text: manifest.text,
+        };
+        let yaml = manifest.text.get(manifest.yaml.clone()).unwrap_or_default();
+        let place = yaml_place(yaml, pointer, part);
+        let start = manifest.yaml.start;
+        source.locate(start + place.range.start..start + place.range.end)
+    }
+
+    /// The place of a pointer in a JSON file of the module.
+    pub(crate) fn in_json(&self, file: &str, pointer: &str, part: Part) -> Location {
+        let Some(text) = self.files.text(file) else {
+            return Location::file(file);
+        };
+        let text = text.trim_start_matches('\u{feff}');
+        source(file, text, json_place(text, pointer, part).range)
+    }
+
+    /// The place of a pointer into the contract's document, which may be made of several files.
+    pub(crate) fn in_contract(&self, pointer: &str, part: Part) -> Location {
+        let (file, pointer) = self.origin_of(pointer);
+        self.in_json(&file, &pointer, part)
+    }
+
+    /// The file and the pointer in it that a pointer into the contract's document stands for.
+    pub(crate) fn origin_of(&self, pointer: &str) -> (String, String) {
+        for origin in &self.origins {
+            if let Some(rest) = pointer.strip_prefix(&origin.prefix)
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                return (origin.file.clone(), String::from(rest));
+            }
+        }
+        (String::from("schema.json"), String::from(pointer))
+    }
+
+    /// The place of a byte range in the prompt.
+    pub(crate) fn in_prompt(&self, range: Range<usize>) -> Location {
+        let Some((file, start)) = self.prompt else {
+            return Location::file("prompt.md");
+        };
+        let text = self.files.text(file).unwrap_or_default();
+        let text = text.trim_start_matches('\u{feff}');
+        source(file, text, start + range.start..start + range.end)
+    }
+}
+
+fn source(file: &str, text: &str, range: Range<usize>) -> Location {
+    Source { file, text }.locate(range)
+}
