@@ -1,1 +1,16 @@
-//! Runs, attempts, journal and resume; the ports they stand on.
+//! Runs: how an input and a module become a stream of numbered events that survives the death of
+//! clients, back-ends and servers. A run is a pure state machine; around it stands a thin task that
+//! talks to the ports. This crate must not know HTTP, SQL or any vendor; it calls them through
+//! [`port`].
+
+pub mod error;
+pub mod limits;
+pub mod modules;
+pub mod port;
+pub mod settings;
+pub mod tenant;
+
+pub use crate::error::Error;
+pub use crate::modules::Modules;
+pub use crate::settings::Settings;
+pub use crate::tenant::Tenant;

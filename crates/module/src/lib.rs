@@ -11,8 +11,10 @@ pub mod files;
 pub mod format;
 pub mod limits;
 pub mod load;
+pub mod lower;
 pub mod manifest;
 pub mod module;
+pub mod prompt;
 pub mod schema;
 pub mod stream;
 

@@ -1,1 +1,7 @@
-//! Conformance suites for the ports, scripted upstreams, throw-away servers.
+//! What tests of several crates share: suites that every adapter of a port must pass, and clocks,
+//! upstreams and modules made for tests.
+
+#![expect(clippy::unwrap_used, reason = "a suite fails by panicking")]
+
+pub mod clock;
+pub mod conformance;

@@ -1,0 +1,49 @@
+//! Why the engine could not do what was asked. A run that fails is not an error here: its stream says
+//! so itself.
+
+use ir::RunId;
+use module::Code;
+use module::envelope::ErrorBody;
+
+use crate::port::JournalError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The input does not fit the module; nothing was started.
+    #[error("{}", .0.message)]
+    Input(Box<ErrorBody>),
+    #[error("no run {0}")]
+    UnknownRun(RunId),
+    /// The client's place in the stream is not one that was sent.
+    #[error("the checkpoint does not match run {0}")]
+    Checkpoint(RunId),
+    /// The run ended without saying how; only a failing journal brings this about.
+    #[error("run {0} was lost")]
+    Lost(RunId),
+    #[error(transparent)]
+    Journal(JournalError),
+}
+
+impl Error {
+    /// The error as it is told to a client. What the journal's storage says stays inside.
+    pub fn into_body(self) -> ErrorBody {
+        match self {
+            Self::Input(body) => *body,
+            Self::UnknownRun(run) => ErrorBody::new(Code::E4009, format!("no run {run}")),
+            Self::Checkpoint(run) => {
+                ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
+            }
+            Self::Lost(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
+            Self::Journal(_) => ErrorBody::new(Code::E4000, "the journal could not be used"),
+        }
+    }
+}
+
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Unknown(run) => Self::UnknownRun(run),
+            error => Self::Journal(error),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Every bound of this crate in one place.
+
+/// Most upstream events that are taken before what they made is journaled and sent.
+pub const BATCH_EVENTS_MAX: usize = 64;
+/// Most events of a live run that are held for its readers; slower ones read the journal.
+pub const RING_EVENTS_MAX: usize = 256;
+/// Most entries that are read from the journal at once.
+pub const PAGE_ENTRIES_MAX: usize = 256;
+/// Most attempts of one run, whatever the plan says.
+pub const ATTEMPTS_MAX: u32 = 8;
+/// Longest model reply that is gathered.
+pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;

@@ -1,0 +1,12 @@
+//! The wall clock and the dice. Durations inside a run are measured by the runtime's monotonic timer;
+//! this clock only dates rows and makes ids.
+
+use std::fmt;
+
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+
+    /// Bits that nobody can guess: run ids stand on them.
+    fn random(&self) -> u128;
+}

@@ -1,0 +1,189 @@
+//! The journal: one row for each run and an append-only log of its rendered events. What was appended
+//! is what every client gets, now and after a crash; framings never render again.
+//!
+//! A run has one writer. It says after which offset it appends, and a journal refuses any other place;
+//! so a second writer (a server that took the run over) cannot mix its events into the first one's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ir::RunId;
+
+use crate::tenant::Tenant;
+
+#[async_trait]
+pub trait Journal: Send + Sync + fmt::Debug {
+    /// Adds a running run without events.
+    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError>;
+
+    /// Appends events behind the one at offset `after` (0 when there is none), all or nothing.
+    async fn append(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+    ) -> Result<(), JournalError>;
+
+    /// Appends the last events and closes the run in one step. A closed run takes nothing more.
+    async fn finish(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+        finish: &Finish,
+    ) -> Result<(), JournalError>;
+
+    /// Up to `limit` entries behind offset `after`, in order.
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, JournalError>;
+
+    /// The chunk with this number.
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError>;
+
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError>;
+
+    /// Every run that was left running, oldest first: what a starting server has to pick up.
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError>;
+}
+
+/// The kinds of event, by the names they have in SSE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Meta,
+    Chunk,
+    Progress,
+    Final,
+    Error,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [Self::Meta, Self::Chunk, Self::Progress, Self::Final, Self::Error];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Chunk => "chunk",
+            Self::Progress => "progress",
+            Self::Final => "final",
+            Self::Error => "error",
+        }
+    }
+
+    pub fn find(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Nothing follows an event of this kind.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Final | Self::Error)
+    }
+}
+
+/// An event as it goes over the wire: one line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    pub kind: Kind,
+    /// The number of a chunk; other kinds have none.
+    pub seq: Option<u64>,
+    pub body: Arc<str>,
+}
+
+/// An event at its place in the journal. Offsets count from 1 and are nobody's business outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub offset: u64,
+    pub event: Rendered,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    pub id: RunId,
+    pub module: String,
+    /// The command as JSON, so that a restarted server can run it again.
+    pub command: String,
+    pub created_at_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Running,
+    Done,
+    Failed,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn find(text: &str) -> Option<Self> {
+        [Self::Running, Self::Done, Self::Failed]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// The error's code; `None` for a good end.
+    pub code: Option<String>,
+    pub at_ms: u64,
+}
+
+impl Finish {
+    pub fn state(&self) -> State {
+        if self.code.is_none() {
+            State::Done
+        } else {
+            State::Failed
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub module: String,
+    pub command: String,
+    pub state: State,
+    pub created_at_ms: u64,
+    pub finished: Option<Finish>,
+    /// The offset of the last event, 0 when there is none.
+    pub last_offset: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// No such run for this tenant.
+    #[error("no run {0}")]
+    Unknown(RunId),
+    #[error("run {0} exists already")]
+    Exists(RunId),
+    /// The run is closed.
+    #[error("run {0} has ended")]
+    Ended(RunId),
+    /// Someone else has appended behind the offset this writer knows.
+    #[error("run {0} has another writer")]
+    Conflict(RunId),
+    #[error("the journal failed: {0}")]
+    Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl JournalError {
+    pub fn storage(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Storage(error.into())
+    }
+}

@@ -1,0 +1,70 @@
+//! From a module and an input to the canonical request that a back-end answers: the system message
+//! states the contract, the user message is the rendered prompt, and the output schema holds the answer
+//! to both where a back-end can be held to one.
+
+mod input;
+mod output;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use ir::Request;
+use ir::request::{Message, Part, Role};
+use serde_json::{Map, Value};
+
+pub use input::check_input;
+pub use output::output_schema;
+
+use crate::module::Module;
+use crate::prompt::{self, Piece};
+
+/// What the module itself does not say about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LowerOptions {
+    pub request_id: String,
+}
+
+pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
+    let system = Message {
+        role: Role::System,
+        parts: vec![Part::Text {
+            text: system::message(module),
+        }],
+    };
+    Request {
+        request_id: options.request_id.clone(),
+        model: None,
+        messages: vec![system, user_message(module, input)],
+        // An answer that comes in pieces can be watched, timed out and failed over; one in a single
+        // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
+        stream: true,
+        output_schema: module
+            .manifest
+            .runtime
+            .structured_output
+            .then(|| output_schema(module)),
+    }
+}
+
+/// The rendered prompt, and the input behind it when the template does not show it.
+fn user_message(module: &Module, input: &Map<String, Value>) -> Message {
+    let prompt = prompt::render(module, input);
+    let mut parts: Vec<Part> = Vec::new();
+    for piece in prompt.pieces {
+        match piece {
+            Piece::Text(text) => parts.push(Part::Text { text }),
+            // Media parts go here, in input order.
+            Piece::Media => {}
+        }
+    }
+    if !prompt.shows_input && !input.is_empty() {
+        let json = serde_json::to_string_pretty(input).unwrap_or_default();
+        parts.push(Part::Text {
+            text: format!("\n\nInput:\n{json}\n"),
+        });
+    }
+    Message {
+        role: Role::User,
+        parts,
+    }
+}

@@ -1,0 +1,47 @@
+//! The system message: who the module is, what it must not do, and the form of its answer.
+
+use std::fmt::Write as _;
+
+use crate::module::Module;
+use crate::schema::Section;
+
+pub(super) fn message(module: &Module) -> String {
+    let manifest = &module.manifest;
+    let mut text = format!("You are the module `{}`.", manifest.name);
+    if !manifest.responsibility.is_empty() {
+        // Writing to a string cannot fail.
+        write!(text, " Your responsibility: {}", manifest.responsibility).ok();
+    }
+    text.push('\n');
+    excludes(module, &mut text);
+    text.push_str(FORM);
+    if let Some(schema) = module.contract.schema(Section::Data) {
+        let schema = serde_json::to_string(schema).unwrap_or_default();
+        write!(text, "`data` must fit this JSON Schema:\n{schema}\n").ok();
+    }
+    text
+}
+
+/// What is out of bounds, unless the prompt says it in the same words already.
+fn excludes(module: &Module, text: &mut String) {
+    let mut unsaid = module
+        .manifest
+        .excludes
+        .iter()
+        .filter(|exclude| !module.prompt.contains(exclude.as_str()))
+        .peekable();
+    if unsaid.peek().is_none() {
+        return;
+    }
+    text.push_str("\nYou must not:\n");
+    for exclude in unsaid {
+        writeln!(text, "- {exclude}").ok();
+    }
+}
+
+const FORM: &str = r#"
+Answer with one JSON object and nothing around it:
+{"ok": true, "meta": {"confidence": 0.0 to 1.0, "risk": "none" | "low" | "medium" | "high", "explain": "one sentence of at most 280 characters"}, "data": {"rationale": "the whole reasoning", ...}}
+If the task cannot be done, answer:
+{"ok": false, "meta": {...}, "error": {"code": "E2004", "message": "why"}}
+"#;

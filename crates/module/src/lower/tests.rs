@@ -1,0 +1,108 @@
+use ir::request::{Part, Role};
+use serde_json::{Value, json};
+
+use super::{LowerOptions, check_input, lower, output_schema};
+use crate::files::FileMap;
+use crate::module::Module;
+
+fn module(manifest: &str, prompt: &str, schema: &Value) -> Module {
+    let manifest =
+        format!("name: m\nversion: 1.0.0\nresponsibility: count things\ntier: decision\n{manifest}");
+    let files: FileMap = [
+        ("module.yaml", manifest),
+        ("prompt.md", String::from(prompt)),
+        ("schema.json", schema.to_string()),
+    ]
+    .into_iter()
+    .collect();
+    crate::load(&files).module.unwrap()
+}
+
+fn texts(module: &Module, input: &Value) -> Vec<(Role, String)> {
+    let options = LowerOptions {
+        request_id: String::from("r"),
+    };
+    let request = lower(module, input.as_object().unwrap(), &options);
+    let messages = request.messages.into_iter().map(|message| {
+        let parts = message.parts.into_iter().map(|Part::Text { text }| text);
+        (message.role, parts.collect())
+    });
+    messages.collect()
+}
+
+#[test]
+fn excludes_are_stated_unless_the_prompt_holds_them() {
+    let module = module(
+        "excludes: [guessing, inventing names]\n",
+        "No guessing.",
+        &json!({}),
+    );
+    let (_, system) = &texts(&module, &json!({}))[0];
+    assert!(system.contains("- inventing names\n"), "{system}");
+    assert!(!system.contains("- guessing"), "{system}");
+}
+
+#[test]
+fn the_input_is_shown_once() {
+    let shown = module("", "Count: $INPUT", &json!({}));
+    let hidden = module("", "Count.", &json!({}));
+    for module in [shown, hidden] {
+        let (role, user) = &texts(&module, &json!({"word": "needle"}))[1];
+        assert_eq!(*role, Role::User);
+        assert_eq!(user.matches("needle").count(), 1, "{user}");
+    }
+}
+
+#[test]
+fn the_media_marker_never_reaches_a_model() {
+    let module = module("", "Look at $MEDIA_INPUTS closely", &json!({}));
+    for (_, text) in texts(&module, &json!({})) {
+        assert!(!text.contains("MEDIA_INPUTS"), "{text}");
+    }
+}
+
+#[test]
+fn the_output_schema_is_complete_in_itself() {
+    let schema = json!({
+        "data": {
+            "type": "object",
+            "required": ["rationale", "tree"],
+            "properties": {
+                "rationale": {"type": "string"},
+                "tree": {"$ref": "#/$defs/tree"},
+                "copy": {"$ref": "#/data/properties/rationale"}
+            }
+        },
+        "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}
+    });
+    let validator = jsonschema::validator_for(&output_schema(&module("", "", &schema))).unwrap();
+    let answer = |data: Value| json!({"ok": true, "meta": {"confidence": 1, "risk": "none", "explain": "e"}, "data": data});
+    assert!(validator.is_valid(&answer(
+        json!({"rationale": "r", "tree": [[], [[]]], "copy": "c"})
+    )));
+    assert!(!validator.is_valid(&answer(json!({"rationale": "r", "tree": [1]}))));
+    assert!(!validator.is_valid(&answer(json!({"rationale": "r", "tree": [], "copy": 1}))));
+}
+
+#[test]
+fn an_input_that_does_not_fit_gets_its_code() {
+    let schema = json!({"input": {
+        "type": "object",
+        "required": ["text"],
+        "properties": {"text": {"type": "string"}, "size": {"enum": ["s", "l"]}, "n": {"minimum": 1}},
+        "additionalProperties": false
+    }});
+    let module = module("", "", &schema);
+    for (input, code) in [
+        (json!({}), "E1002"),
+        (json!({"text": 1}), "E1003"),
+        (json!({"text": "t", "size": "m"}), "E1004"),
+        (json!({"text": "t", "n": 0}), "E1001"),
+        (json!("text"), "E1001"),
+    ] {
+        let error = check_input(&module, &input).unwrap_err();
+        assert_eq!(error.code, code, "{input}: {}", error.message);
+    }
+    check_input(&module, &json!({"text": "t", "_context": {}})).unwrap();
+    check_input(&module, &json!({"$ARGUMENTS": "free"})).unwrap();
+}

@@ -1,0 +1,160 @@
+//! A back-end that reads its answers from a script: for users' own tests, for ours, and for playing
+//! recordings back. It can fail in every way a real one does: refuse, dawdle, and die at any byte.
+
+mod script;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use engine::port::{Backend, Events, Upstream};
+use futures::{StreamExt, stream};
+use ir::error::Phase;
+use ir::event::{Block, Delta, FinishReason};
+use ir::request::Part;
+use ir::{Error, ErrorKind, Event, Request, Usage};
+
+pub use script::{Exchange, Script, ScriptError};
+
+/// A script with its name, and how often each exchange was used.
+#[derive(Debug)]
+pub struct Scripted {
+    backend: Backend,
+    exchanges: Vec<(Exchange, AtomicU64)>,
+}
+
+impl Scripted {
+    pub fn new(name: &str, script: Script) -> Self {
+        let backend = Backend {
+            name: String::from(name),
+            kind: String::from("scripted"),
+            model: None,
+        };
+        let exchanges = script.0.into_iter().map(|exchange| (exchange, AtomicU64::new(0)));
+        Self {
+            backend,
+            exchanges: exchanges.collect(),
+        }
+    }
+
+    /// The first exchange that fits and has answers left.
+    fn choose(&self, request: &Request) -> Option<&Exchange> {
+        let text = text_of(request);
+        let fitting = self.exchanges.iter().find(|(exchange, used)| {
+            let fits = exchange.pattern.as_deref().is_none_or(|part| text.contains(part));
+            fits && claim(used, exchange.times)
+        });
+        fitting.map(|(exchange, _)| exchange)
+    }
+}
+
+impl Upstream for Scripted {
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        let Some(exchange) = self.choose(&request) else {
+            let message = format!("the script {} has no answer for this request", self.backend.name);
+            let error = Error::new(ErrorKind::InvalidRequest, Phase::BeforeFirstByte, message);
+            return stream::iter([Event::Error { error }]).boxed();
+        };
+        let events = play(exchange, &self.backend);
+        match exchange.delay_ms {
+            0 => stream::iter(events).boxed(),
+            delay_ms => {
+                let pause = Duration::from_millis(delay_ms);
+                let paced = stream::iter(events).then(move |event| async move {
+                    tokio::time::sleep(pause).await;
+                    event
+                });
+                paced.boxed()
+            }
+        }
+    }
+}
+
+/// Takes one use, unless all are taken. Two requests never get the same last use.
+fn claim(used: &AtomicU64, times: Option<u64>) -> bool {
+    let more = |count: u64| times.is_none_or(|times| count < times).then_some(count + 1);
+    used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+        .is_ok()
+}
+
+fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
+    if let Some(code) = exchange.status {
+        let mut error = Error::new(
+            status::kind(code),
+            Phase::BeforeFirstByte,
+            format!("{} answered with status {code}", backend.name),
+        );
+        error.status = Some(code);
+        return vec![Event::Error { error }];
+    }
+    if let Some(events) = &exchange.events {
+        return events.clone();
+    }
+    let reply = exchange.reply_text();
+    let cut = exchange.cut_after_bytes;
+    let sent = cut.map_or(reply.as_str(), |bytes| prefix(&reply, bytes));
+    let mut events = vec![
+        Event::Started {
+            id: None,
+            model: backend.model.clone(),
+        },
+        Event::BlockStart {
+            index: 0,
+            block: Block::Text,
+        },
+    ];
+    events.extend(pieces(sent, exchange.chunk_bytes).map(|text| Event::BlockDelta {
+        index: 0,
+        delta: Delta::Text {
+            text: String::from(text),
+        },
+    }));
+    if cut.is_none() {
+        events.push(Event::BlockEnd { index: 0 });
+        // A script knows no tokens, and unknown is not zero.
+        events.push(Event::Usage {
+            usage: Usage::default(),
+        });
+        events.push(Event::Finish {
+            reason: FinishReason::Stop,
+        });
+    }
+    events
+}
+
+/// At most this many bytes. A character that the border would split is left out: its bytes would have
+/// arrived, but no text could be made of them.
+fn prefix(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
+/// The text in pieces of about `bytes` bytes, at least one character each.
+fn pieces(mut text: &str, bytes: Option<usize>) -> impl Iterator<Item = &str> {
+    let bytes = bytes.unwrap_or(text.len()).max(1);
+    std::iter::from_fn(move || {
+        let first = text.chars().next()?.len_utf8();
+        let border = text.floor_char_boundary(bytes).max(first);
+        let (piece, rest) = text.split_at(border);
+        text = rest;
+        Some(piece)
+    })
+}
+
+fn text_of(request: &Request) -> String {
+    let mut text = String::new();
+    for message in &request.messages {
+        for part in &message.parts {
+            let Part::Text { text: part } = part;
+            text.push_str(part);
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! The YAML form: a list of exchanges, read strictly.
+
+use ir::Event;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct Script(pub Vec<Exchange>);
+
+/// One answer and when it is given. Either `reply` or `events` or `status` says what it is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exchange {
+    /// A part of the request's text that must be there; absent fits everything.
+    #[serde(rename = "match")]
+    pub pattern: Option<String>,
+    /// What the model writes. Anything but a string stands for its JSON.
+    pub reply: Option<Value>,
+    /// The events of the answer one by one, where text alone cannot say it.
+    pub events: Option<Vec<Event>>,
+    /// A pause before each event.
+    pub delay_ms: u64,
+    /// How many bytes of the reply come at once; all, where it is absent.
+    pub chunk_bytes: Option<usize>,
+    /// The stream dies after so many bytes of the reply.
+    pub cut_after_bytes: Option<usize>,
+    /// The HTTP status of a refusal.
+    pub status: Option<u16>,
+    /// How often this exchange answers; without limit where it is absent.
+    pub times: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    #[error("the script is not of the expected form: {0}")]
+    Form(String),
+    #[error("exchange {0} needs exactly one of reply, events and status")]
+    Answer(usize),
+}
+
+impl Script {
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        let script: Self = serde_saphyr::from_str(text)
+            .map_err(|error| ScriptError::Form(error.without_snippet().to_string()))?;
+        for (number, exchange) in (1..).zip(&script.0) {
+            let given = [
+                exchange.reply.is_some(),
+                exchange.events.is_some(),
+                exchange.status.is_some(),
+            ];
+            if given.iter().filter(|given| **given).count() != 1 {
+                return Err(ScriptError::Answer(number));
+            }
+        }
+        Ok(script)
+    }
+}
+
+impl Exchange {
+    pub(super) fn reply_text(&self) -> String {
+        match &self.reply {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+            None => String::new(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use engine::port::Upstream;
+use futures::StreamExt;
+use ir::event::Delta;
+use ir::request::{Message, Part, Role};
+use ir::{ErrorKind, Event, Request};
+
+use super::{Script, Scripted};
+
+fn scripted(yaml: &str) -> Scripted {
+    Scripted::new("test", Script::parse(yaml).unwrap())
+}
+
+fn ask(upstream: &Scripted, text: &str) -> Vec<Event> {
+    let text = String::from(text);
+    let message = Message {
+        role: Role::User,
+        parts: vec![Part::Text { text }],
+    };
+    let request = Request {
+        request_id: String::from("r"),
+        model: None,
+        messages: vec![message],
+        stream: true,
+        output_schema: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(upstream.open(Arc::new(request)).collect())
+}
+
+fn texts(events: &[Event]) -> Vec<&str> {
+    let texts = events.iter().filter_map(|event| match event {
+        Event::BlockDelta {
+            delta: Delta::Text { text },
+            ..
+        } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn finished(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::Finish { .. }))
+}
+
+#[test]
+fn the_first_fitting_exchange_answers_as_often_as_it_may() {
+    let upstream =
+        scripted("- {match: red, reply: one, times: 1}\n- {match: red, reply: two}\n- {reply: any}\n");
+    assert_eq!(texts(&ask(&upstream, "a red hat")), ["one"]);
+    assert_eq!(texts(&ask(&upstream, "a red hat")), ["two"]);
+    assert_eq!(texts(&ask(&upstream, "a blue hat")), ["any"]);
+}
+
+#[test]
+fn a_reply_that_is_a_mapping_is_written_as_json() {
+    let upstream = scripted("- reply: {ok: true, data: {n: 1}}\n");
+    assert_eq!(texts(&ask(&upstream, "")), [r#"{"ok":true,"data":{"n":1}}"#]);
+}
+
+#[test]
+fn pieces_never_split_a_character_and_lose_nothing() {
+    for bytes in 1..12 {
+        let upstream = scripted(&format!("- {{reply: \"aé日x🙂z\", chunk_bytes: {bytes}}}\n"));
+        let events = ask(&upstream, "");
+        assert_eq!(texts(&events).concat(), "aé日x🙂z");
+        assert!(finished(&events));
+    }
+}
+
+#[test]
+fn a_cut_ends_the_stream_without_a_finish() {
+    for cut in 0..=6 {
+        let upstream = scripted(&format!("- {{reply: \"aé日\", cut_after_bytes: {cut}}}\n"));
+        let events = ask(&upstream, "");
+        assert!(!finished(&events));
+        let text = texts(&events).concat();
+        assert!(text.len() <= cut && "aé日".starts_with(&text), "{cut}: {text}");
+    }
+}
+
+#[test]
+fn a_status_is_an_error_of_its_kind() {
+    for (status, kind) in [
+        (429, ErrorKind::RateLimited),
+        (503, ErrorKind::Upstream),
+        (401, ErrorKind::Auth),
+    ] {
+        let events = ask(&scripted(&format!("- status: {status}\n")), "");
+        let [Event::Error { error }] = events.as_slice() else {
+            panic!("{events:?}")
+        };
+        assert_eq!((error.kind, error.status), (kind, Some(status)));
+    }
+}
+
+#[test]
+fn scripts_are_read_strictly() {
+    for wrong in [
+        "- {reply: a, repyl: b}",
+        "- {match: a}",
+        "- {reply: a, status: 500}",
+        "reply: a",
+        "- {reply: a, times: often}",
+    ] {
+        assert!(Script::parse(wrong).is_err(), "{wrong}");
+    }
+}

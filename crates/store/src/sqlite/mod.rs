@@ -1,0 +1,8 @@
+//! SQLite: the default, a file beside the server. Statements stand as plain SQL in files of their own.
+//! Write-ahead logging with `synchronous = NORMAL` survives a killed process; power loss may cost the
+//! last moments unless the operator asks for `FULL`.
+
+mod journal;
+mod schema;
+
+pub use journal::SqliteJournal;

@@ -1,0 +1,3 @@
+-- The fence: only the writer that knows the last offset moves it on.
+UPDATE run SET last_offset = last_offset + ?4
+WHERE tenant = ?1 AND id = ?2 AND last_offset = ?3 AND state = 'running'

@@ -1,0 +1,2 @@
+SELECT tenant, id, module, command, state, code, created_at_ms, finished_at_ms, last_offset FROM run
+WHERE tenant = ?1 AND id = ?2

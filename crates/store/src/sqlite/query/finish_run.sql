@@ -1,0 +1,2 @@
+UPDATE run SET state = ?3, code = ?4, finished_at_ms = ?5
+WHERE tenant = ?1 AND id = ?2

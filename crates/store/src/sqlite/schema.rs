@@ -1,0 +1,29 @@
+//! The schema and its history: one file per step, applied in order, counted in `user_version`.
+
+use engine::port::JournalError;
+use sqlx::SqlitePool;
+
+const STEPS: &[&str] = &[include_str!("migration/0001_run.sql")];
+
+/// Brings the file up to date. A file from a newer cogn is refused rather than damaged.
+pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
+    let mut transaction = pool.begin().await.map_err(JournalError::storage)?;
+    let version: i64 = sqlx::query_scalar("PRAGMA user_version")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(JournalError::storage)?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    if done > STEPS.len() {
+        return Err(JournalError::storage(format!(
+            "the file has schema version {version}, this cogn knows {}",
+            STEPS.len()
+        )));
+    }
+    for step in STEPS.iter().skip(done).copied() {
+        sqlx::raw_sql(step)
+            .execute(&mut *transaction)
+            .await
+            .map_err(JournalError::storage)?;
+    }
+    transaction.commit().await.map_err(JournalError::storage)
+}

@@ -1,0 +1,3 @@
+//! The journals of this crate against the suite of their port.
+
+mod journal;

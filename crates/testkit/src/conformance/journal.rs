@@ -1,0 +1,267 @@
+//! What every journal must do. Each case gets an empty journal.
+
+use std::sync::Arc;
+
+use engine::Tenant;
+use engine::port::{Finish, Journal, JournalError, Kind, NewRun, Rendered, State};
+use ir::RunId;
+
+type Shared = Arc<dyn Journal>;
+
+/// Runs every case.
+pub async fn suite<F>(empty: impl Fn() -> F)
+where
+    F: Future<Output = Shared>,
+{
+    entries_come_back_in_order(empty().await).await;
+    reading_starts_behind_an_offset(empty().await).await;
+    chunks_are_found_by_number(empty().await).await;
+    an_unknown_run_is_unknown_everywhere(empty().await).await;
+    another_tenants_run_is_unknown(empty().await).await;
+    a_run_is_created_once(empty().await).await;
+    a_run_ends_exactly_once(empty().await).await;
+    a_second_writer_is_refused(empty().await).await;
+    of_concurrent_appends_at_one_place_one_wins(empty().await).await;
+    concurrent_runs_do_not_mix(empty().await).await;
+    unfinished_runs_are_listed_oldest_first(empty().await).await;
+    an_empty_batch_changes_nothing(empty().await).await;
+}
+
+/// For journals that outlive their process: `open` opens the same storage each time.
+pub async fn reopening<F>(open: impl Fn() -> F)
+where
+    F: Future<Output = Shared>,
+{
+    let tenant = Tenant::local();
+    let (open_run, done_run) = (run(1), run(2));
+    {
+        let journal = open().await;
+        for id in [open_run, done_run] {
+            journal.create(&tenant, &new(id)).await.unwrap();
+            journal.append(&tenant, id, 0, &chunks(1..=3)).await.unwrap();
+        }
+        journal
+            .finish(&tenant, done_run, 3, &[last(Kind::Final)], &good(9))
+            .await
+            .unwrap();
+        // Dropped without closing, as a killed process would.
+    }
+    let journal = open().await;
+    assert_eq!(bodies(&journal, open_run).await, ["1", "2", "3"]);
+    assert_eq!(bodies(&journal, done_run).await, ["1", "2", "3", "end"]);
+    let row = journal.find(&tenant, done_run).await.unwrap().unwrap();
+    assert_eq!((row.state, row.finished), (State::Done, Some(good(9))));
+    let unfinished = journal.unfinished().await.unwrap();
+    assert_eq!(
+        unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
+        [open_run]
+    );
+    journal
+        .append(&tenant, open_run, 3, &chunks(4..=4))
+        .await
+        .unwrap();
+}
+
+async fn entries_come_back_in_order(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
+    journal.append(&tenant, run(1), 2, &chunks(3..=5)).await.unwrap();
+    assert_eq!(bodies(&journal, run(1)).await, ["1", "2", "3", "4", "5"]);
+    let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
+    assert_eq!((row.last_offset, row.state), (5, State::Running));
+    assert_eq!((row.module.as_str(), row.command.as_str()), ("m", "{}"));
+}
+
+async fn reading_starts_behind_an_offset(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    journal.append(&tenant, run(1), 0, &chunks(1..=5)).await.unwrap();
+    let page = journal.read(&tenant, run(1), 2, 2).await.unwrap();
+    assert_eq!(page.iter().map(|entry| entry.offset).collect::<Vec<_>>(), [3, 4]);
+    assert!(journal.read(&tenant, run(1), 5, 10).await.unwrap().is_empty());
+}
+
+async fn chunks_are_found_by_number(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let mut events = vec![last(Kind::Meta)];
+    events.extend(chunks(1..=2));
+    journal.append(&tenant, run(1), 0, &events).await.unwrap();
+    let found = journal.locate(&tenant, run(1), 2).await.unwrap().unwrap();
+    assert_eq!((found.offset, &*found.event.body), (3, "2"));
+    assert_eq!(journal.locate(&tenant, run(1), 3).await.unwrap(), None);
+}
+
+async fn an_unknown_run_is_unknown_everywhere(journal: Shared) {
+    unknown_to(&journal, &Tenant::local(), run(1)).await;
+}
+
+async fn another_tenants_run_is_unknown(journal: Shared) {
+    journal.create(&Tenant::local(), &new(run(1))).await.unwrap();
+    unknown_to(&journal, &Tenant::new("other"), run(1)).await;
+    assert!(bodies(&journal, run(1)).await.is_empty());
+}
+
+async fn unknown_to(journal: &Shared, tenant: &Tenant, id: RunId) {
+    let unknown = |result: Result<(), JournalError>| {
+        assert!(
+            matches!(result, Err(JournalError::Unknown(run)) if run == id),
+            "{result:?}"
+        );
+    };
+    unknown(journal.append(tenant, id, 0, &chunks(1..=1)).await);
+    unknown(
+        journal
+            .finish(tenant, id, 0, &[last(Kind::Error)], &good(1))
+            .await,
+    );
+    unknown(journal.read(tenant, id, 0, 1).await.map(drop));
+    unknown(journal.locate(tenant, id, 1).await.map(drop));
+    assert_eq!(journal.find(tenant, id).await.unwrap(), None);
+}
+
+async fn a_run_is_created_once(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let again = journal.create(&tenant, &new(run(1))).await;
+    assert!(matches!(again, Err(JournalError::Exists(_))), "{again:?}");
+}
+
+async fn a_run_ends_exactly_once(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let failed = Finish {
+        code: Some(String::from("E2010")),
+        at_ms: 7,
+    };
+    let end = [last(Kind::Error)];
+    journal.finish(&tenant, run(1), 0, &end, &failed).await.unwrap();
+    let again = journal.finish(&tenant, run(1), 1, &end, &good(8)).await;
+    assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
+    let late = journal.append(&tenant, run(1), 1, &chunks(1..=1)).await;
+    assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
+    let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.finished), (State::Failed, Some(failed)));
+    assert_eq!(bodies(&journal, run(1)).await, ["end"]);
+}
+
+async fn a_second_writer_is_refused(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
+    for wrong in [0, 1, 3] {
+        let refused = journal.append(&tenant, run(1), wrong, &chunks(3..=3)).await;
+        assert!(matches!(refused, Err(JournalError::Conflict(_))), "{refused:?}");
+    }
+    assert_eq!(bodies(&journal, run(1)).await, ["1", "2"]);
+}
+
+async fn of_concurrent_appends_at_one_place_one_wins(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let attempts = (1..=8).map(|seq| {
+        let (journal, tenant) = (journal.clone(), tenant.clone());
+        async move { journal.append(&tenant, run(1), 0, &chunks(seq..=seq)).await }
+    });
+    let results = futures::future::join_all(attempts).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    assert_eq!(bodies(&journal, run(1)).await.len(), 1);
+}
+
+async fn concurrent_runs_do_not_mix(journal: Shared) {
+    let tenant = Tenant::local();
+    let writers = (1..=8).map(|number| {
+        let (journal, tenant) = (journal.clone(), tenant.clone());
+        async move {
+            journal.create(&tenant, &new(run(number))).await.unwrap();
+            for seq in 1..=10 {
+                journal
+                    .append(&tenant, run(number), seq - 1, &chunks(seq..=seq))
+                    .await
+                    .unwrap();
+            }
+        }
+    });
+    futures::future::join_all(writers).await;
+    let expected: Vec<String> = (1..=10).map(|seq| seq.to_string()).collect();
+    for number in 1..=8 {
+        assert_eq!(bodies(&journal, run(number)).await, expected);
+    }
+}
+
+async fn unfinished_runs_are_listed_oldest_first(journal: Shared) {
+    let local = Tenant::local();
+    let other = Tenant::new("other");
+    for (tenant, number, at_ms) in [(&local, 1, 30), (&other, 2, 10), (&local, 3, 20)] {
+        let mut row = new(run(number));
+        row.created_at_ms = at_ms;
+        journal.create(tenant, &row).await.unwrap();
+    }
+    journal
+        .finish(&local, run(3), 0, &[last(Kind::Final)], &good(40))
+        .await
+        .unwrap();
+    let listed = journal.unfinished().await.unwrap();
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|(tenant, row)| (tenant.as_str(), row.id))
+        .collect();
+    assert_eq!(listed, [("other", run(2)), ("local", run(1))]);
+}
+
+async fn an_empty_batch_changes_nothing(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    journal.append(&tenant, run(1), 0, &[]).await.unwrap();
+    journal.append(&tenant, run(1), 0, &chunks(1..=1)).await.unwrap();
+    assert_eq!(bodies(&journal, run(1)).await, ["1"]);
+}
+
+fn run(number: u128) -> RunId {
+    RunId::from_parts(1, number)
+}
+
+fn new(id: RunId) -> NewRun {
+    NewRun {
+        id,
+        module: String::from("m"),
+        command: String::from("{}"),
+        created_at_ms: 1,
+    }
+}
+
+fn good(at_ms: u64) -> Finish {
+    Finish { code: None, at_ms }
+}
+
+fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<Rendered> {
+    seqs.map(|seq| Rendered {
+        kind: Kind::Chunk,
+        seq: Some(seq),
+        body: Arc::from(seq.to_string()),
+    })
+    .collect()
+}
+
+fn last(kind: Kind) -> Rendered {
+    Rendered {
+        kind,
+        seq: None,
+        body: Arc::from("end"),
+    }
+}
+
+async fn bodies(journal: &Shared, id: RunId) -> Vec<String> {
+    let entries = journal.read(&Tenant::local(), id, 0, 1000).await.unwrap();
+    assert!(
+        entries
+            .iter()
+            .map(|entry| entry.offset)
+            .eq(1..=entries.len() as u64)
+    );
+    entries
+        .iter()
+        .map(|entry| String::from(&*entry.event.body))
+        .collect()
+}

@@ -1,0 +1,3 @@
+//! One suite for each port. An adapter's test calls it with a way to make a fresh, empty instance.
+
+pub mod journal;
