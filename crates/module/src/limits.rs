@@ -21,3 +21,5 @@ pub const INSIGHTS_MAX: u64 = 20;
 pub const EXPLAIN_CHARS_MAX: usize = 280;
 /// Length of an explanation taken from a rationale, in code points.
 pub const EXPLAIN_CHARS_TAKEN: usize = 200;
+/// Most chunks of a stream that are remembered, to tell whether a resumed stream repeats them truly.
+pub const RESENT_CHUNKS_MAX: usize = 65_536;

@@ -1,7 +1,15 @@
-//! The six kinds of chunk and their JSON.
+//! The six kinds of chunk and their JSON. What is written here passes [`check_chunk`], and what passes
+//! it is read here. Serialising writes straight to the output; no tree is built on the way.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
+
+use super::check::{check_chunk, integer};
+use super::field;
+use super::violation::Violation;
+use crate::code::Code;
+use crate::envelope::{Body, Envelope, ErrorBody};
 
 /// One event of a streamed answer. Serialises to exactly the JSON that goes over the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +21,7 @@ pub enum Chunk {
         meta: Map<String, Value>,
         annotations: Map<String, Value>,
     },
-    /// Text appended to the string at `field` (`data.a.b[0].c`).
+    /// Text appended to the string at `field` (see [`field`]).
     Delta {
         seq: u64,
         field: String,
@@ -50,6 +58,7 @@ pub struct Checkpoint {
     pub hash: String,
 }
 
+/// How far a run has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// 0 to 100, never falling within a run.
@@ -69,4 +78,324 @@ pub struct Recovery {
     pub last_checkpoint: Option<Checkpoint>,
     pub retry_after_ms: u64,
     pub max_retries: u32,
+}
+
+impl Recovery {
+    /// What an interrupted stream offers. Nothing was sent yet when `last_seq` is 0.
+    pub fn after(last_seq: u64, last_checkpoint: Option<Checkpoint>) -> Self {
+        Self {
+            last_seq: (last_seq > 0).then_some(last_seq),
+            last_checkpoint,
+            retry_after_ms: 1_000,
+            max_retries: 3,
+        }
+    }
+}
+
+impl Chunk {
+    /// The last chunk of a stream that ends in this envelope. Folding it gives the envelope back, but
+    /// for the meta of a failure, which has no place in an error chunk.
+    pub fn ending(
+        session_id: &str,
+        envelope: Envelope,
+        usage: Option<Value>,
+        recovery: Option<&Recovery>,
+    ) -> Self {
+        let annotations = envelope.annotations;
+        match envelope.body {
+            Body::Success { data } => Self::Final {
+                meta: envelope.meta.into_map(),
+                data,
+                usage,
+                annotations,
+            },
+            Body::Failure { error, partial_data } => Self::Error {
+                session_id: Some(String::from(session_id)),
+                error: narrow_error(*error, recovery),
+                partial_data,
+                annotations,
+            },
+        }
+    }
+
+    /// The number of a delta or a snapshot.
+    pub fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Delta { seq, .. } | Self::Snapshot { seq, .. } => Some(*seq),
+            Self::Meta { .. } | Self::Progress(_) | Self::Final { .. } | Self::Error { .. } => None,
+        }
+    }
+
+    /// Whether nothing may follow, save a resumed stream's own beginning.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Final { .. } | Self::Error { .. })
+    }
+
+    /// The name of the event that carries this chunk where events have names.
+    pub fn event_name(&self) -> &'static str {
+        match self {
+            Self::Meta { .. } => "meta",
+            Self::Delta { .. } | Self::Snapshot { .. } => "chunk",
+            Self::Progress(_) => "progress",
+            Self::Final { .. } => "final",
+            Self::Error { .. } => "error",
+        }
+    }
+
+    pub fn into_value(self) -> Value {
+        // Every map here has string keys and every number is finite, so this cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads a chunk. Keys that begin with `_` are kept as annotations where a chunk has a place for
+    /// them. A delta or snapshot without a field means all of the data.
+    pub fn from_value(value: Value) -> Result<Self, Vec<Violation>> {
+        let violations = check_chunk(&value);
+        if !violations.is_empty() {
+            return Err(violations);
+        }
+        let mut map = into_map(value);
+        if let Some(chunk) = map.remove("chunk") {
+            return Ok(read_numbered(into_map(chunk)));
+        }
+        if let Some(progress) = map.remove("progress") {
+            let mut progress = into_map(progress);
+            return Ok(Self::Progress(Progress {
+                percent: number(&progress, "percent").try_into().unwrap_or(100),
+                stage: take_string(&mut progress, "stage"),
+                message: take_string(&mut progress, "message"),
+            }));
+        }
+        let mut annotations = Map::new();
+        let mut fields = Map::new();
+        for (key, value) in map {
+            if key.starts_with('_') {
+                annotations.insert(key, value);
+            } else {
+                fields.insert(key, value);
+            }
+        }
+        Ok(if fields.contains_key("final") {
+            Self::Final {
+                meta: take_map(&mut fields, "meta"),
+                data: take_map(&mut fields, "data"),
+                usage: fields.remove("usage"),
+                annotations,
+            }
+        } else if fields.contains_key("error") {
+            Self::Error {
+                session_id: take_string(&mut fields, "session_id"),
+                error: take_map(&mut fields, "error"),
+                partial_data: fields.remove("partial_data").map(into_map),
+                annotations,
+            }
+        } else {
+            Self::Meta {
+                session_id: take_string(&mut fields, "session_id").unwrap_or_default(),
+                resume_from_seq: fields.get("resume_from_seq").and_then(integer),
+                meta: take_map(&mut fields, "meta"),
+                annotations,
+            }
+        })
+    }
+}
+
+/// An error chunk has room for fewer fields than an envelope's error, and for registered numbers only.
+/// What does not fit travels in `details`; [`widen_error`] puts it back.
+fn narrow_error(error: ErrorBody, recovery: Option<&Recovery>) -> Map<String, Value> {
+    let mut details = error.details.unwrap_or_default();
+    let number = Code::find(&error.code).filter(|code| !code.is_warning());
+    // A module's own refusal: the module could do nothing with this input, for a reason it names.
+    let number = number.unwrap_or(Code::E2004);
+    if number.as_str() != error.code {
+        details.insert(String::from("module_code"), Value::String(error.code));
+    }
+    if let Some(suggestion) = error.suggestion {
+        details.insert(String::from("suggestion"), Value::String(suggestion));
+    }
+    if !error.more.is_empty() {
+        details.insert(String::from("more"), Value::Object(error.more));
+    }
+    let mut map = Map::new();
+    map.insert(String::from("code"), Value::from(number.as_str()));
+    map.insert(String::from("message"), Value::String(error.message));
+    map.insert(String::from("recoverable"), Value::Bool(error.recoverable));
+    if let Some(recovery) = recovery {
+        map.insert(
+            String::from("recovery"),
+            serde_json::to_value(recovery).unwrap_or_default(),
+        );
+    }
+    if !details.is_empty() {
+        map.insert(String::from("details"), Value::Object(details));
+    }
+    map
+}
+
+/// The error of an envelope from that of an error chunk.
+pub(super) fn widen_error(mut chunk: Map<String, Value>) -> Map<String, Value> {
+    let mut details = take_map(&mut chunk, "details");
+    let mut map = Map::new();
+    let code = chunk.remove("code").unwrap_or_default();
+    let own = details.remove("module_code");
+    map.insert(String::from("code"), own.unwrap_or(code));
+    for key in ["message", "recoverable"] {
+        if let Some(value) = chunk.remove(key) {
+            map.insert(String::from(key), value);
+        }
+    }
+    if let Some(suggestion) = details.remove("suggestion") {
+        map.insert(String::from("suggestion"), suggestion);
+    }
+    let more = take_map(&mut details, "more");
+    if !details.is_empty() {
+        map.insert(String::from("details"), Value::Object(details));
+    }
+    map.extend(chunk);
+    map.extend(more);
+    map
+}
+
+fn read_numbered(mut chunk: Map<String, Value>) -> Chunk {
+    let seq = number(&chunk, "seq");
+    let field = take_string(&mut chunk, "field").unwrap_or_else(|| String::from(field::ROOT));
+    if let Some(delta) = take_string(&mut chunk, "delta") {
+        // Half a checkpoint proves nothing, so it counts as none.
+        let checkpoint = chunk.get("checkpoint").and_then(|checkpoint| {
+            Some(Checkpoint {
+                offset: checkpoint.get("offset").and_then(integer)?,
+                hash: String::from(checkpoint.get("hash")?.as_str()?),
+            })
+        });
+        Chunk::Delta {
+            seq,
+            field,
+            delta,
+            checkpoint,
+        }
+    } else {
+        let data = chunk.remove("data").unwrap_or_default();
+        Chunk::Snapshot { seq, field, data }
+    }
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn take_map(map: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
+    map.remove(key).map(into_map).unwrap_or_default()
+}
+
+fn take_string(map: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match map.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn number(map: &Map<String, Value>, key: &str) -> u64 {
+    map.get(key).and_then(integer).unwrap_or_default()
+}
+
+impl Serialize for Chunk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::Meta {
+                session_id,
+                resume_from_seq,
+                meta,
+                annotations,
+            } => {
+                map.serialize_entry("ok", &true)?;
+                map.serialize_entry("streaming", &true)?;
+                map.serialize_entry("session_id", session_id)?;
+                if let Some(seq) = resume_from_seq {
+                    map.serialize_entry("resumed", &true)?;
+                    map.serialize_entry("resume_from_seq", seq)?;
+                }
+                map.serialize_entry("meta", meta)?;
+                write_all(&mut map, annotations)?;
+            }
+            Self::Delta { .. } | Self::Snapshot { .. } => map.serialize_entry("chunk", &Numbered(self))?,
+            Self::Progress(progress) => map.serialize_entry("progress", progress)?,
+            Self::Final {
+                meta,
+                data,
+                usage,
+                annotations,
+            } => {
+                map.serialize_entry("final", &true)?;
+                map.serialize_entry("meta", meta)?;
+                map.serialize_entry("data", data)?;
+                write_some(&mut map, "usage", usage.as_ref())?;
+                write_all(&mut map, annotations)?;
+            }
+            Self::Error {
+                session_id,
+                error,
+                partial_data,
+                annotations,
+            } => {
+                map.serialize_entry("ok", &false)?;
+                map.serialize_entry("streaming", &true)?;
+                write_some(&mut map, "session_id", session_id.as_ref())?;
+                map.serialize_entry("error", error)?;
+                write_some(&mut map, "partial_data", partial_data.as_ref())?;
+                write_all(&mut map, annotations)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// The inside of a delta or a snapshot.
+struct Numbered<'a>(&'a Chunk);
+
+impl Serialize for Numbered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("seq", &self.0.seq())?;
+        match self.0 {
+            Chunk::Delta {
+                seq: _,
+                field,
+                delta,
+                checkpoint,
+            } => {
+                map.serialize_entry("type", "delta")?;
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("delta", delta)?;
+                write_some(&mut map, "checkpoint", checkpoint.as_ref())?;
+            }
+            Chunk::Snapshot { seq: _, field, data } => {
+                map.serialize_entry("type", "snapshot")?;
+                map.serialize_entry("field", field)?;
+                map.serialize_entry("data", data)?;
+            }
+            Chunk::Meta { .. } | Chunk::Progress(_) | Chunk::Final { .. } | Chunk::Error { .. } => {}
+        }
+        map.end()
+    }
+}
+
+fn write_some<M: serde::ser::SerializeMap>(
+    map: &mut M,
+    key: &str,
+    value: Option<&impl Serialize>,
+) -> Result<(), M::Error> {
+    match value {
+        Some(value) => map.serialize_entry(key, value),
+        None => Ok(()),
+    }
+}
+
+fn write_all<M: serde::ser::SerializeMap>(map: &mut M, fields: &Map<String, Value>) -> Result<(), M::Error> {
+    fields
+        .iter()
+        .try_for_each(|(key, value)| map.serialize_entry(key, value))
 }

@@ -2,6 +2,17 @@
 //! any sequence of chunks folds back into the envelope. Pure: bytes in, chunks out; the clock and the
 //! connection belong to the engine.
 
+mod assemble;
+mod check;
 mod chunk;
+mod digest;
+pub mod field;
+mod fold;
+mod recording;
+mod violation;
 
+pub use assemble::{Assembled, Assembler};
+pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
+pub use recording::assemble_ndjson;
+pub use violation::Violation;

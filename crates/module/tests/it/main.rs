@@ -2,3 +2,5 @@
 
 mod envelope_structure;
 mod load;
+mod stream_assemble;
+mod stream_chunk;

@@ -1,0 +1,429 @@
+//! The fold of a chunk sequence into an envelope. It takes any sequence: what breaks the protocol is
+//! recorded as a violation and the reading goes on, and an envelope always comes out. The final chunk
+//! wins over what was folded; a stream without an end becomes a failure that says how to resume.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde_json::{Map, Value};
+
+use super::chunk::{Checkpoint, Chunk, Recovery, widen_error};
+use super::digest::FieldDigest;
+use super::field::{self, Step};
+use super::fold::{self, Refusal};
+use super::violation::Violation;
+use crate::code::Code;
+use crate::envelope::{ErrorBody, Meta, Risk};
+use crate::limits;
+
+/// What a stream came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assembled {
+    /// Always an envelope: of the final chunk, of the error chunk, or E2010 for a stream without end.
+    pub envelope: Value,
+    pub session_id: Option<String>,
+    /// Number of the last delta or snapshot; 0 if there was none.
+    pub last_seq: u64,
+    /// Whether a final or an error chunk ended the stream.
+    pub ended: bool,
+    pub violations: Vec<Violation>,
+    /// Violations beyond the number that is kept.
+    pub violations_dropped: usize,
+}
+
+impl Assembled {
+    pub fn is_ok(&self) -> bool {
+        self.envelope.get("ok") == Some(&Value::Bool(true))
+    }
+}
+
+/// Takes chunks in the order of their arrival.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    session_id: Option<String>,
+    data: Map<String, Value>,
+    /// Roughly the memory `data` holds; an upper bound.
+    weight: usize,
+    last_seq: u64,
+    last_checkpoint: Option<Checkpoint>,
+    /// Fingerprints of the latest numbered chunks, the last one being that of `last_seq`.
+    sent: VecDeque<u64>,
+    /// A meta chunk came again, so that numbers may begin again below the last one.
+    resumed: bool,
+    /// Text fields by their spelling, so that interleaved fields are not hashed anew each time.
+    digests: BTreeMap<String, FieldDigest>,
+    /// The field of the last delta and where it leads; deltas come in runs.
+    way: (String, Vec<Step>),
+    started: bool,
+    end: Option<Chunk>,
+    violations: Vec<Violation>,
+    violations_dropped: usize,
+    line: Option<usize>,
+}
+
+impl Assembler {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one chunk. An error is also kept for [`Self::finish`], and does not keep the next chunk
+    /// from being taken.
+    pub fn push(&mut self, chunk: Chunk) -> Result<(), Violation> {
+        let result = self.take(chunk);
+        if let Err(violation) = &result {
+            self.report(violation.clone());
+        }
+        result
+    }
+
+    /// What the chunks so far add up to.
+    pub fn data(&self) -> &Map<String, Value> {
+        &self.data
+    }
+
+    /// Notes a violation found outside, for instance a line that is no chunk.
+    pub(super) fn report(&mut self, mut violation: Violation) {
+        violation.line = self.line;
+        if self.violations.len() < limits::DIAGNOSTICS_MAX {
+            self.violations.push(violation);
+        } else {
+            self.violations_dropped += 1;
+        }
+    }
+
+    /// Names the line that the next chunks come from.
+    pub(super) fn at_line(&mut self, line: usize) {
+        self.line = Some(line);
+    }
+
+    pub fn finish(mut self) -> Assembled {
+        let ended = self.end.is_some();
+        self.line = None;
+        let envelope = match self.end.take() {
+            Some(Chunk::Final {
+                meta,
+                data,
+                usage,
+                annotations,
+            }) => success(meta, data, usage, annotations),
+            Some(Chunk::Error {
+                session_id: _,
+                error,
+                partial_data,
+                annotations,
+            }) => failure(widen_error(error), partial_data, annotations),
+            _ => self.interrupted(),
+        };
+        Assembled {
+            envelope,
+            session_id: self.session_id,
+            last_seq: self.last_seq,
+            ended,
+            violations: self.violations,
+            violations_dropped: self.violations_dropped,
+        }
+    }
+
+    fn take(&mut self, chunk: Chunk) -> Result<(), Violation> {
+        if let Chunk::Meta {
+            session_id,
+            resume_from_seq,
+            ..
+        } = chunk
+        {
+            return self.begin(session_id, resume_from_seq);
+        }
+        if self.end.is_some() {
+            return Err(breach("", "nothing may follow the end of a stream"));
+        }
+        let first = !std::mem::replace(&mut self.started, true);
+        if first && !matches!(chunk, Chunk::Error { .. }) {
+            self.report(breach("", "a stream begins with its meta chunk"));
+        }
+        match chunk {
+            Chunk::Meta { .. } | Chunk::Progress(_) => Ok(()),
+            Chunk::Delta { .. } | Chunk::Snapshot { .. } => self.apply(chunk),
+            Chunk::Final { .. } | Chunk::Error { .. } => self.end(chunk),
+        }
+    }
+
+    fn begin(&mut self, session_id: String, resume_from_seq: Option<u64>) -> Result<(), Violation> {
+        let again = std::mem::replace(&mut self.started, true);
+        let known = self.session_id.replace(session_id);
+        self.end = None;
+        if again && known.is_some() && known != self.session_id {
+            // The run to resume was gone and another one took its place.
+            self.start_over();
+            return Ok(());
+        }
+        self.resumed = again;
+        match resume_from_seq {
+            Some(seq) if seq > self.last_seq + 1 => {
+                let message = format!("the stream resumes at {seq}, but {} came last", self.last_seq);
+                // What was lost in between stays lost; the numbers go on from here.
+                self.last_seq = seq - 1;
+                self.sent.clear();
+                Err(Violation::error(Code::E2010, "/resume_from_seq", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn start_over(&mut self) {
+        self.data.clear();
+        self.weight = 0;
+        self.digests.clear();
+        self.sent.clear();
+        self.last_seq = 0;
+        self.last_checkpoint = None;
+        self.resumed = false;
+    }
+
+    fn apply(&mut self, chunk: Chunk) -> Result<(), Violation> {
+        let seq = chunk.seq().unwrap_or_default();
+        if self.resumed && seq == 1 {
+            // Either everything is sent again, or the server begins anew: both mean the same here.
+            self.start_over();
+        }
+        let print = fingerprint(&chunk);
+        if seq <= self.last_seq {
+            return self.sent_again(seq, print);
+        }
+        self.resumed = false;
+        let expected = self.last_seq + 1;
+        self.last_seq = seq;
+        if seq > expected {
+            let message = format!("seq {seq} follows seq {}: chunks are missing", expected - 1);
+            self.report(Violation::error(Code::E2010, "/chunk/seq", message));
+            self.sent.clear();
+        }
+        if self.sent.len() == limits::RESENT_CHUNKS_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(print);
+        self.last_checkpoint = None;
+        match chunk {
+            Chunk::Delta {
+                seq: _,
+                field,
+                delta,
+                checkpoint,
+            } => self.append(field, &delta, checkpoint),
+            Chunk::Snapshot { seq: _, field, data } => self.replace(&field, data),
+            _ => Ok(()),
+        }
+    }
+
+    /// A resumed stream may send again what came before, as long as it is the same.
+    fn sent_again(&self, seq: u64, print: u64) -> Result<(), Violation> {
+        let back = usize::try_from(self.last_seq - seq).unwrap_or(usize::MAX);
+        let known = self.sent.iter().rev().nth(back);
+        if !self.resumed {
+            let message = format!("seq {seq} comes after seq {}", self.last_seq);
+            return Err(breach("/chunk/seq", &message));
+        }
+        match known {
+            Some(known) if *known != print => {
+                let message = format!("seq {seq} was sent again with other content");
+                Err(Violation::error(Code::E4014, "/chunk/seq", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn append(
+        &mut self,
+        field: String,
+        delta: &str,
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<(), Violation> {
+        if self.way.0 != field || self.way.1.is_empty() {
+            let steps = field::parse(&field).ok_or_else(|| no_field(&field))?;
+            self.way = (field, steps);
+        }
+        self.make_room(delta.len())?;
+        let field = &self.way.0;
+        let text =
+            fold::append(&mut self.data, &self.way.1, delta).map_err(|refusal| refused(refusal, field))?;
+        let digest = match self.digests.get_mut(field) {
+            Some(digest) => {
+                digest.update(delta);
+                digest
+            }
+            None => self
+                .digests
+                .entry(field.clone())
+                .or_insert_with(|| FieldDigest::of(text)),
+        };
+        let Some(checkpoint) = checkpoint else {
+            return Ok(());
+        };
+        let actual = digest.checkpoint();
+        if actual != checkpoint {
+            let message = format!(
+                "checkpoint {}/{} does not match {field}, which is at {}/{}",
+                checkpoint.offset, checkpoint.hash, actual.offset, actual.hash
+            );
+            return Err(Violation::error(Code::E4014, "/chunk/checkpoint", message));
+        }
+        self.last_checkpoint = Some(checkpoint);
+        Ok(())
+    }
+
+    fn replace(&mut self, field: &str, value: Value) -> Result<(), Violation> {
+        let steps = field::parse(field).ok_or_else(|| no_field(field))?;
+        let weight = fold::weight(&value, limits::NESTING_MAX);
+        if steps.is_empty() {
+            self.weight = 0;
+        }
+        self.make_room(weight)?;
+        fold::replace(&mut self.data, &steps, value).map_err(|refusal| refused(refusal, field))?;
+        let below = |other: &str| {
+            other
+                .strip_prefix(field)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let range = String::from(field)..;
+        let stale: Vec<String> = self
+            .digests
+            .range(range)
+            .map(|(other, _)| other)
+            .take_while(|other| other.starts_with(field))
+            .filter(|other| below(other))
+            .cloned()
+            .collect();
+        for other in stale {
+            self.digests.remove(&other);
+        }
+        Ok(())
+    }
+
+    /// Counts what a chunk adds and refuses what would grow without bound.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Violation> {
+        if self.weight.saturating_add(bytes) > limits::REPLY_BYTES_MAX {
+            // The count only grows, but replaced values are gone: count anew before refusing.
+            self.weight = fold::weigh_map(&self.data, limits::NESTING_MAX);
+        }
+        let weight = self.weight.saturating_add(bytes);
+        if weight > limits::REPLY_BYTES_MAX {
+            let message = format!("the data exceeds {} bytes", limits::REPLY_BYTES_MAX);
+            return Err(Violation::error(Code::E1005, "/chunk", message));
+        }
+        self.weight = weight;
+        Ok(())
+    }
+
+    fn end(&mut self, chunk: Chunk) -> Result<(), Violation> {
+        let mut differs = None;
+        match &chunk {
+            Chunk::Final { data, .. } if self.last_seq > 0 && *data != self.data => {
+                let place = difference(data, &self.data);
+                let message = format!("the final data is not what the chunks add up to, first at {place}");
+                differs = Some(Violation::warning(Code::E3006, &place, message));
+            }
+            Chunk::Error {
+                session_id: Some(id), ..
+            } => {
+                self.session_id.get_or_insert_with(|| id.clone());
+            }
+            _ => {}
+        }
+        self.end = Some(chunk);
+        match differs {
+            // The final chunk is right by definition, so this is worth knowing and not an error.
+            Some(warning) => {
+                self.report(warning);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn interrupted(&mut self) -> Value {
+        let mut error = ErrorBody::new(Code::E2010, "the stream broke off before its end");
+        error.recoverable = self.session_id.is_some();
+        let recovery = Recovery::after(self.last_seq, self.last_checkpoint.take());
+        let recovery = serde_json::to_value(recovery).unwrap_or_default();
+        error.more.insert(String::from("recovery"), recovery);
+        let partial = (self.last_seq > 0).then(|| std::mem::take(&mut self.data));
+        failure(error.into_map(), partial, Map::new())
+    }
+}
+
+fn success(
+    meta: Map<String, Value>,
+    data: Map<String, Value>,
+    usage: Option<Value>,
+    annotations: Map<String, Value>,
+) -> Value {
+    let mut map = Map::new();
+    map.insert(String::from("ok"), Value::Bool(true));
+    map.insert(String::from("meta"), Value::Object(meta));
+    map.insert(String::from("data"), Value::Object(data));
+    if let Some(usage) = usage {
+        map.insert(String::from("_usage"), usage);
+    }
+    map.extend(annotations);
+    Value::Object(map)
+}
+
+/// An error chunk has no meta, and a failure must have one: certain of nothing, and risky.
+fn failure(
+    error: Map<String, Value>,
+    partial_data: Option<Map<String, Value>>,
+    annotations: Map<String, Value>,
+) -> Value {
+    let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    let explain: String = message.chars().take(limits::EXPLAIN_CHARS_MAX).collect();
+    let meta = Meta::new(0.0, Risk::High, explain).into_map();
+    let mut map = Map::new();
+    map.insert(String::from("ok"), Value::Bool(false));
+    map.insert(String::from("meta"), Value::Object(meta));
+    map.insert(String::from("error"), Value::Object(error));
+    if let Some(partial) = partial_data {
+        map.insert(String::from("partial_data"), Value::Object(partial));
+    }
+    map.extend(annotations);
+    Value::Object(map)
+}
+
+/// The first place where two data differ, as a pointer into the final chunk.
+fn difference(last: &Map<String, Value>, folded: &Map<String, Value>) -> String {
+    let differing = last
+        .iter()
+        .find(|(key, value)| folded.get(*key) != Some(*value))
+        .map(|(key, _)| key)
+        .or_else(|| folded.keys().find(|key| !last.contains_key(*key)));
+    let key = differing.map(|key| key.replace('~', "~0").replace('/', "~1"));
+    format!("/data/{}", key.unwrap_or_default())
+}
+
+fn fingerprint(chunk: &Chunk) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match chunk {
+        Chunk::Delta { field, delta, .. } => ("delta", field, delta).hash(&mut hasher),
+        Chunk::Snapshot { field, data, .. } => ("snapshot", field, data).hash(&mut hasher),
+        Chunk::Meta { .. } | Chunk::Progress(_) | Chunk::Final { .. } | Chunk::Error { .. } => {}
+    }
+    hasher.finish()
+}
+
+fn breach(pointer: &str, message: &str) -> Violation {
+    Violation::error(Code::E3006, pointer, message)
+}
+
+fn no_field(field: &str) -> Violation {
+    let shown: String = field.chars().take(80).collect();
+    let message = format!("`{shown}` is not the path of a field under data");
+    Violation::error(Code::E1006, "/chunk/field", message)
+}
+
+fn refused(refusal: Refusal, field: &str) -> Violation {
+    let shown: String = field.chars().take(80).collect();
+    let code = match refusal {
+        Refusal::BeyondEnd => Code::E1006,
+        Refusal::WrongKind | Refusal::NotText | Refusal::NotObject => Code::E1003,
+        Refusal::TooDeep => Code::E1005,
+    };
+    Violation::error(code, "/chunk/field", format!("{shown}: {refusal}"))
+}

@@ -1,0 +1,155 @@
+//! The data that chunks add up to: text appended to strings, values replaced. A step that leads
+//! nowhere makes its way (missing objects and arrays appear, an array grows by its next element), but
+//! never through a value of another kind: that is refused and changes nothing.
+
+use serde_json::{Map, Value};
+
+use super::field::Step;
+use crate::limits;
+
+/// Why a chunk does not apply to the data as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("the field leads through a value that has no such parts")]
+    WrongKind,
+    #[error("the field skips elements of an array")]
+    BeyondEnd,
+    #[error("text can only be appended to a string")]
+    NotText,
+    #[error("all of the data can only be replaced by an object")]
+    NotObject,
+    #[error("the data nests too deeply")]
+    TooDeep,
+}
+
+/// Appends text to the string at `steps` and returns the whole string.
+pub(super) fn append<'a>(
+    data: &'a mut Map<String, Value>,
+    steps: &[Step],
+    text: &str,
+) -> Result<&'a mut String, Refusal> {
+    check_way(data, steps, |present| match present {
+        None | Some(Value::String(_)) => Ok(()),
+        Some(_) => Err(Refusal::NotText),
+    })?;
+    match enter(data, steps).ok_or(Refusal::NotText)? {
+        Value::String(string) => {
+            string.push_str(text);
+            Ok(string)
+        }
+        slot => {
+            *slot = Value::from(text);
+            match slot {
+                Value::String(string) => Ok(string),
+                _ => Err(Refusal::NotText),
+            }
+        }
+    }
+}
+
+/// Puts a value at `steps`; without steps it takes the place of all data.
+pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Value) -> Result<(), Refusal> {
+    // What nests deeper than documents may could not be read back.
+    let room = limits::NESTING_MAX.saturating_sub(steps.len());
+    if !fits(&value, room) {
+        return Err(Refusal::TooDeep);
+    }
+    if steps.is_empty() {
+        let Value::Object(map) = value else {
+            return Err(Refusal::NotObject);
+        };
+        *data = map;
+        return Ok(());
+    }
+    check_way(data, steps, |_| Ok(()))?;
+    if let Some(slot) = enter(data, steps) {
+        *slot = value;
+    }
+    Ok(())
+}
+
+/// Walks as far as values exist and asks whether the rest may be made.
+fn check_way(
+    data: &Map<String, Value>,
+    steps: &[Step],
+    last: impl Fn(Option<&Value>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let Some((first, rest)) = steps.split_first() else {
+        return Err(Refusal::NotText);
+    };
+    let Step::Key(key) = first else {
+        return Err(Refusal::WrongKind);
+    };
+    let mut present = data.get(key);
+    for step in rest {
+        present = match (present, step) {
+            (Some(Value::Object(map)), Step::Key(key)) => map.get(key),
+            (Some(Value::Array(items)), Step::Index(index)) if *index <= items.len() => items.get(*index),
+            (None, Step::Key(_) | Step::Index(0)) => None,
+            (Some(Value::Array(_)) | None, Step::Index(_)) => return Err(Refusal::BeyondEnd),
+            (Some(_), _) => return Err(Refusal::WrongKind),
+        };
+    }
+    last(present)
+}
+
+/// The place at `steps`, made if it is not there. Only after [`check_way`].
+fn enter<'a>(data: &'a mut Map<String, Value>, steps: &[Step]) -> Option<&'a mut Value> {
+    let (first, rest) = steps.split_first()?;
+    let Step::Key(key) = first else { return None };
+    let mut slot = member(data, key);
+    for step in rest {
+        match step {
+            Step::Key(key) => {
+                if slot.is_null() {
+                    *slot = Value::Object(Map::new());
+                }
+                slot = member(slot.as_object_mut()?, key);
+            }
+            Step::Index(index) => {
+                if slot.is_null() {
+                    *slot = Value::Array(Vec::new());
+                }
+                let items = slot.as_array_mut()?;
+                if *index == items.len() {
+                    items.push(Value::Null);
+                }
+                slot = items.get_mut(*index)?;
+            }
+        }
+    }
+    Some(slot)
+}
+
+fn member<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Value {
+    // The key is only copied when it is new; deltas find theirs every time but the first.
+    if !map.contains_key(key) {
+        map.insert(String::from(key), Value::Null);
+    }
+    &mut map[key]
+}
+
+fn fits(value: &Value, room: usize) -> bool {
+    match value {
+        Value::Array(items) => room > 0 && items.iter().all(|item| fits(item, room - 1)),
+        Value::Object(map) => room > 0 && map.values().all(|item| fits(item, room - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// Roughly the memory a value holds, looking no deeper than `room` levels.
+pub(super) fn weight(value: &Value, room: usize) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) if room > 0 => items.iter().map(|item| weight(item, room - 1)).sum(),
+        Value::Object(map) if room > 0 => weigh_map(map, room - 1),
+        _ => 0,
+    };
+    size_of::<Value>() + inside
+}
+
+pub(super) fn weigh_map(map: &Map<String, Value>, room: usize) -> usize {
+    map.iter()
+        .map(|(key, value)| key.len() + weight(value, room))
+        .sum()
+}
