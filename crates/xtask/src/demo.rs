@@ -35,7 +35,7 @@ pub(crate) fn show() -> Result<()> {
     Ok(())
 }
 
-const CODE_SIMPLIFIER_INPUT: &str = "examples/modules/code-simplifier/tests/case1.input.json";
+const CODE_SIMPLIFIER_INPUT: &str = "examples/modules/code-simplifier/tests/redundant-else.input.json";
 const CODE_SIMPLIFIER_REPLY: &str = "scripted:examples/scripted/code-simplifier.yaml";
 
 fn cogn(binary: &Path) -> Command {
