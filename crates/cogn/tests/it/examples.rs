@@ -1,0 +1,222 @@
+//! The examples are what newcomers copy, so they are held to more than the format asks: every one loads,
+//! passes the strict list of its generation without a warning, fits its own golden tests, has a script that
+//! answers for it, and its saved replies come out as their names say.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use module::diagnostic::Rule;
+use module::files::Entry;
+use module::schema::Section;
+use module::{FileMap, Format, Module, Severity, Strict, check};
+use providers::scripted::Script;
+use serde_json::Value;
+
+/// No example file may be larger; pictures and sound included.
+const FILE_BYTES_MAX: u64 = 50 * 1024;
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+struct Example {
+    name: String,
+    path: PathBuf,
+    files: FileMap,
+}
+
+impl Example {
+    fn module(&self) -> Module {
+        check(&self.files, Strict::Standard)
+            .module
+            .expect("an example loads")
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let bytes = self
+            .files
+            .bytes(path)
+            .unwrap_or_else(|| panic!("{}: no {path}", self.name));
+        serde_json::from_slice(bytes).unwrap_or_else(|error| panic!("{}/{path}: {error}", self.name))
+    }
+
+    /// Saved replies of a model: name and bytes.
+    fn replies(&self) -> Vec<(String, Vec<u8>)> {
+        let folder = self.path.join("tests/replies");
+        let mut replies: Vec<_> = fs::read_dir(folder)
+            .expect("every example has replies")
+            .map(|entry| entry.expect("it can be listed").path())
+            .map(|path| (file_name(&path), fs::read(&path).expect("it can be read")))
+            .collect();
+        replies.sort();
+        replies
+    }
+}
+
+fn examples() -> Vec<Example> {
+    let mut examples: Vec<_> = fs::read_dir(root().join("examples/modules"))
+        .expect("examples/modules is there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .map(|path| {
+            let mut files = FileMap::new();
+            take_folder(&path, "", &mut files);
+            Example {
+                name: file_name(&path),
+                path,
+                files,
+            }
+        })
+        .collect();
+    examples.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(examples.len() >= 12, "examples went missing");
+    examples
+}
+
+fn take_folder(folder: &Path, prefix: &str, files: &mut FileMap) {
+    for entry in fs::read_dir(folder).expect("it can be listed") {
+        let path = entry.expect("it can be listed").path();
+        let name = format!("{prefix}{}", file_name(&path));
+        let size_bytes = fs::metadata(&path).expect("it is there").len();
+        if path.is_dir() {
+            take_folder(&path, &format!("{name}/"), files);
+            continue;
+        }
+        assert!(size_bytes <= FILE_BYTES_MAX, "{} is too large", path.display());
+        if name.starts_with("assets/") {
+            files.insert(name, Entry::Listed { size_bytes });
+        } else {
+            files.insert(name, Entry::Read(fs::read(&path).expect("it can be read")));
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().expect("a name").to_string_lossy().into_owned()
+}
+
+#[test]
+fn there_is_one_for_every_format_and_tier() {
+    let modules: Vec<_> = examples().iter().map(Example::module).collect();
+    for format in [Format::V0, Format::V1, Format::V2_1, Format::V2_2, Format::V2_5] {
+        assert!(
+            modules.iter().any(|module| module.format == format),
+            "none for {format}"
+        );
+    }
+    let tiers: BTreeSet<_> = modules
+        .iter()
+        .filter(|module| module.manifest.tier_declared)
+        .map(|module| module.manifest.tier.as_str())
+        .collect();
+    assert_eq!(
+        tiers.into_iter().collect::<Vec<_>>(),
+        ["decision", "exec", "exploration"]
+    );
+    assert!(
+        modules
+            .iter()
+            .any(|module| !module.manifest.composition.requires.is_empty())
+    );
+    assert!(
+        modules
+            .iter()
+            .any(|module| !module.manifest.context.accepts.is_empty())
+    );
+}
+
+#[test]
+fn each_passes_the_strict_list_of_its_generation() {
+    for example in examples() {
+        let format = example.module().format;
+        let (strict, only) = match format {
+            Format::V2_5 => (Strict::V25, None),
+            Format::V2_2 => (Strict::V22, None),
+            _ => (Strict::Standard, Some(Rule::DEPRECATED_FORMAT)),
+        };
+        let report = check(&example.files, strict).report;
+        let unexpected: Vec<_> = report
+            .iter()
+            .filter(|found| found.severity > Severity::Note && Some(found.rule) != only)
+            .collect();
+        assert!(unexpected.is_empty(), "{}: {unexpected:#?}", example.name);
+    }
+}
+
+#[test]
+fn each_is_named_after_its_folder() {
+    for example in examples() {
+        assert_eq!(example.module().name(), example.name);
+    }
+}
+
+#[test]
+fn inputs_fit_the_input_schema() {
+    for example in examples() {
+        let module = example.module();
+        assert!(!module.tests.is_empty(), "{} has no golden test", example.name);
+        for test in &module.tests {
+            let input = example.json(&test.input);
+            let schema = module.contract.validator(Section::Input).expect("it compiles");
+            assert!(
+                schema.expect("it is there").is_valid(&input),
+                "{}/{}",
+                example.name,
+                test.input
+            );
+        }
+    }
+}
+
+#[test]
+fn all_dialects_of_golden_tests_are_shown() {
+    let mut dialects = BTreeSet::new();
+    for example in examples() {
+        for test in &example.module().tests {
+            let expected = example.json(&test.expected);
+            let has = |key: &str| expected.get(key).is_some();
+            dialects.insert(match () {
+                () if has("$validate") => "schema",
+                () if has("_validate") => "rules",
+                () => "match",
+            });
+        }
+    }
+    assert_eq!(
+        dialects.into_iter().collect::<Vec<_>>(),
+        ["match", "rules", "schema"]
+    );
+}
+
+#[test]
+fn each_has_a_script_that_answers_for_it() {
+    for example in examples() {
+        let path = root().join(format!("examples/scripted/{}.yaml", example.name));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let script = Script::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!script.0.is_empty());
+        assert!(script.0.iter().all(|exchange| exchange.reply.is_some()));
+    }
+    let scripts = fs::read_dir(root().join("examples/scripted"))
+        .expect("it is there")
+        .count();
+    assert_eq!(scripts, examples().len(), "a script without a module");
+}
+
+/// A reply is named after what becomes of it: `ok-...` or the code of its refusal.
+#[test]
+fn replies_are_named_after_their_outcome() {
+    for example in examples() {
+        let replies = example.replies();
+        assert!(
+            replies.iter().any(|(name, _)| name.starts_with("ok-")),
+            "{}",
+            example.name
+        );
+        assert!(
+            replies.iter().any(|(name, _)| name.starts_with('E')),
+            "{}",
+            example.name
+        );
+    }
+}
