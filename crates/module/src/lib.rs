@@ -13,6 +13,7 @@ pub mod limits;
 pub mod load;
 pub mod lower;
 pub mod manifest;
+pub mod migrate;
 pub mod module;
 pub mod prompt;
 pub mod schema;

@@ -1,0 +1,573 @@
+//! The schema's part of a migration: `meta` beside `data`, `output` under its present name, a rationale
+//! in every answer, a place for insights, an error form. Sections are found where `io` says they are.
+
+use serde_json::{Value, json};
+
+use super::draft::{Draft, SCHEMA, text};
+use super::edit::{self, Edit, Path, Place, path};
+use super::{Refusal, Weight, json as json_text};
+use crate::files::normalise;
+use crate::manifest::Manifest;
+
+/// Most `$ref`s followed from a section to the object that it means.
+const REFERENCES_MAX: usize = 16;
+
+/// Where a section of the contract stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) file: String,
+    pub(super) at: Path,
+}
+
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+    create(draft)?;
+    if draft.is_before_v22() || draft.becomes_v25() {
+        rename_output(draft)?;
+    }
+    meta(draft)?;
+    error(draft)?;
+    rationale(draft)?;
+    if draft.is_before_v22() || draft.becomes_v25() || draft.took_overflow {
+        extensions(draft)?;
+    }
+    confidence(draft)
+}
+
+/// The standard form of `meta`.
+pub(crate) fn meta_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["confidence", "risk", "explain"],
+        "properties": {
+            "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
+            "risk": { "type": "string", "enum": ["none", "low", "medium", "high"] },
+            "explain": { "type": "string", "maxLength": 280 },
+        },
+    })
+}
+
+/// The standard form of `error`; v2.5 adds the numeric codes and what a caller can do about them.
+pub(crate) fn error_schema(format: crate::Format) -> Value {
+    if format < crate::Format::V2_5 {
+        return json!({
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": { "type": "string" },
+                "message": { "type": "string" },
+            },
+        });
+    }
+    json!({
+        "type": "object",
+        "required": ["code", "message"],
+        "properties": {
+            "code": { "type": "string", "pattern": CODE_PATTERN },
+            "message": { "type": "string" },
+            "recoverable": { "type": "boolean" },
+            "suggestion": { "type": "string" },
+            "details": { "type": "object" },
+        },
+    })
+}
+
+/// Insights beyond the schema.
+pub(crate) fn extensions_schema(max_items: u64) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "insights": {
+                "type": "array",
+                "maxItems": max_items,
+                "items": {
+                    "type": "object",
+                    "required": ["text", "suggested_mapping"],
+                    "properties": {
+                        "text": { "type": "string" },
+                        "suggested_mapping": { "type": "string" },
+                    },
+                },
+            },
+        },
+    })
+}
+
+const CODE_PATTERN: &str = "^E[1-9][0-9]{3}$";
+
+/// Where `io` says that a section stands, or its usual place.
+pub(super) fn site(draft: &Draft, section: &str) -> Option<Site> {
+    let usual = Site {
+        file: String::from(SCHEMA),
+        at: path(&[section]),
+    };
+    let Some(given) = draft.manifest.get(&["io", section]).and_then(Value::as_str) else {
+        return Some(usual);
+    };
+    let (file, fragment) = given.split_once('#').unwrap_or((given, ""));
+    let file = if file.is_empty() { SCHEMA } else { file };
+    Some(Site {
+        file: normalise(file)?,
+        at: pointer(fragment),
+    })
+}
+
+fn pointer(fragment: &str) -> Path {
+    let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
+    fragment
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(unescape)
+        .collect()
+}
+
+/// The schema object that stands at a site, behind its `$ref`s.
+pub(super) fn resolve(draft: &mut Draft, site: &Site) -> Result<Option<Site>, Refusal> {
+    let Some(document) = draft.schema(&site.file)? else {
+        return Ok(None);
+    };
+    let mut at = site.at.clone();
+    for _ in 0..REFERENCES_MAX {
+        let Some(Value::Object(schema)) = edit::get(document.value(), &at) else {
+            return Ok(None);
+        };
+        match schema.get("$ref").and_then(Value::as_str) {
+            Some(reference) if reference.starts_with("#/") => at = pointer(reference.trim_start_matches('#')),
+            _ => {
+                let file = site.file.clone();
+                return Ok(Some(Site { file, at }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn value<'a>(draft: &'a mut Draft, site: &Site) -> Result<Option<&'a Value>, Refusal> {
+    let document = draft.schema(&site.file)?;
+    Ok(document.and_then(|document| edit::get(document.value(), &site.at)))
+}
+
+/// A module without any schema gets one that asks for no more than the format does.
+fn create(draft: &mut Draft) -> Result<(), Refusal> {
+    let elsewhere = ["input", "data"]
+        .iter()
+        .any(|section| site(draft, section).is_none_or(|site| site.file != SCHEMA));
+    if draft.files.contains(SCHEMA) || elsewhere {
+        return Ok(());
+    }
+    let skeleton = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "meta": meta_schema(),
+        "input": { "type": "object" },
+        "data": {
+            "type": "object",
+            "required": ["rationale"],
+            "properties": { "rationale": { "type": "string" } },
+        },
+        "error": error_schema(draft.to),
+    });
+    draft.create(
+        SCHEMA,
+        &json_text::document(&skeleton),
+        "writes a schema, since there was none",
+    );
+    draft.decide(
+        Weight::Review,
+        SCHEMA,
+        &["input"],
+        "there was no schema: describe what goes in (`input`) and what comes out (`data`)",
+    );
+    Ok(())
+}
+
+/// `output` becomes `data`, and what refers to it follows.
+fn rename_output(draft: &mut Draft) -> Result<(), Refusal> {
+    let Some(document) = draft.schema(SCHEMA)? else {
+        return Ok(());
+    };
+    if document.get(&["output"]).is_none() || document.get(&["data"]).is_some() {
+        return Ok(());
+    }
+    let rename = Edit::Rename {
+        at: Path::new(),
+        key: String::from("output"),
+        to: String::from("data"),
+    };
+    draft.edit_schema(SCHEMA, "renames `output` to `data`", &rename)?;
+    let mut references = Vec::new();
+    if let Some(document) = draft.schema(SCHEMA)? {
+        collect_references(document.value(), &mut Path::new(), &mut references);
+    }
+    for (at, target) in references {
+        let rest = target.strip_prefix("#/output");
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
+            continue;
+        };
+        let set = Edit::Set {
+            at,
+            key: String::from("$ref"),
+            value: json!(format!("#/data{rest}")),
+        };
+        draft.edit_schema(SCHEMA, format!("points `{target}` at `data`"), &set)?;
+    }
+    for key in ["data", "output"] {
+        let Some(given) = draft.manifest.get(&["io", key]).and_then(Value::as_str) else {
+            continue;
+        };
+        if let Some(file) = given.strip_suffix("#/output") {
+            let set = Edit::Set {
+                at: path(&["io"]),
+                key: String::from(key),
+                value: json!(format!("{file}#/data")),
+            };
+            draft.edit(format!("points `io.{key}` at `data`"), &set)?;
+        }
+    }
+    if draft.manifest.get(&["compat", "schema_output_alias"]) == Some(&json!("output")) {
+        let set = Edit::Set {
+            at: path(&["compat"]),
+            key: String::from("schema_output_alias"),
+            value: json!("data"),
+        };
+        draft.edit("sets `compat.schema_output_alias` to `data`", &set)?;
+    }
+    Ok(())
+}
+
+/// Every local `$ref` with the path of the object that holds it.
+pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(Path, String)>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => {
+            if let Some(Value::String(target)) = map.get("$ref") {
+                found.push((at.clone(), target.clone()));
+            }
+            map.iter().map(|(key, value)| (key.clone(), value)).collect()
+        }
+        Value::Array(list) => {
+            let items = list.iter().enumerate();
+            items.map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => return,
+    };
+    for (key, child) in children {
+        at.push(key);
+        collect_references(child, at, found);
+        at.pop();
+    }
+}
+
+/// Adds a section that is missing; the place of its parent must exist.
+fn add_section(draft: &mut Draft, name: &str, schema: Value, place: Place) -> Result<(), Refusal> {
+    let Some(site) = site(draft, name) else {
+        return Ok(());
+    };
+    let Some((key, parents)) = site.at.split_last() else {
+        return Ok(());
+    };
+    let parent = Site {
+        file: site.file.clone(),
+        at: parents.to_vec(),
+    };
+    if !value(draft, &parent)?.is_some_and(Value::is_object) || value(draft, &site)?.is_some() {
+        return Ok(());
+    }
+    let insert = Edit::Insert {
+        at: parent.at,
+        key: key.clone(),
+        value: schema,
+        place,
+        comment: None,
+    };
+    draft.edit_schema(&site.file, format!("adds the `{name}` section"), &insert)
+}
+
+fn meta(draft: &mut Draft) -> Result<(), Refusal> {
+    let place = match draft.schema(SCHEMA)? {
+        Some(document) if document.get(&["$id"]).is_some() => Place::After("$id"),
+        Some(document) if document.get(&["$schema"]).is_some() => Place::After("$schema"),
+        _ => Place::First,
+    };
+    add_section(draft, "meta", meta_schema(), place)?;
+    let standard = meta_schema();
+    let Some(site) = site(draft, "meta") else {
+        return Ok(());
+    };
+    let Some(site) = resolve(draft, &site)? else {
+        return Ok(());
+    };
+    for field in ["confidence", "risk", "explain"] {
+        let schema = edit::get(&standard, &path(&["properties", field]))
+            .cloned()
+            .unwrap_or_default();
+        require(draft, &site, "meta", field, &schema)?;
+    }
+    let mut limit = site.clone();
+    limit.at.extend(path(&["properties", "explain", "maxLength"]));
+    let given = value(draft, &limit)?.and_then(Value::as_u64);
+    let explain = Site {
+        at: limit.at.iter().take(limit.at.len() - 1).cloned().collect(),
+        ..limit.clone()
+    };
+    if given.is_some_and(|given| given <= 280) || !value(draft, &explain)?.is_some_and(Value::is_object) {
+        return Ok(());
+    }
+    let key = String::from("maxLength");
+    let edit = if value(draft, &limit)?.is_some() {
+        Edit::Set {
+            at: explain.at,
+            key,
+            value: json!(280),
+        }
+    } else {
+        Edit::Insert {
+            at: explain.at,
+            key,
+            value: json!(280),
+            place: Place::Last,
+            comment: None,
+        }
+    };
+    draft.edit_schema(&site.file, "limits `meta.explain` to 280 characters", &edit)
+}
+
+/// A property that every value must have: in `required`, and described.
+fn require(
+    draft: &mut Draft,
+    site: &Site,
+    section: &str,
+    field: &str,
+    schema: &Value,
+) -> Result<(), Refusal> {
+    let Some(Value::Object(given)) = value(draft, site)?.cloned() else {
+        return Ok(());
+    };
+    let insert = |at: Path, key: &str, value: Value| Edit::Insert {
+        at,
+        key: String::from(key),
+        value,
+        place: Place::Last,
+        comment: None,
+    };
+    match given.get("properties") {
+        Some(Value::Object(properties)) if properties.contains_key(field) => {}
+        Some(Value::Object(_)) => {
+            let mut at = site.at.clone();
+            at.push(String::from("properties"));
+            let what = format!("describes `{section}.{field}`");
+            draft.edit_schema(&site.file, what, &insert(at, field, schema.clone()))?;
+        }
+        Some(_) => return Ok(()),
+        None => {
+            let what = format!("describes `{section}.{field}`");
+            let properties = json!({ field: schema });
+            draft.edit_schema(
+                &site.file,
+                what,
+                &insert(site.at.clone(), "properties", properties),
+            )?;
+        }
+    }
+    let what = format!("requires `{section}.{field}`");
+    match given.get("required") {
+        Some(Value::Array(list)) if list.iter().any(|name| name == field) => Ok(()),
+        Some(Value::Array(_)) => {
+            let mut at = site.at.clone();
+            at.push(String::from("required"));
+            let push = Edit::Push {
+                at,
+                value: json!(field),
+            };
+            draft.edit_schema(&site.file, what, &push)
+        }
+        Some(_) => Ok(()),
+        None => {
+            let mut edit = insert(site.at.clone(), "required", json!([field]));
+            if let Edit::Insert { place, .. } = &mut edit {
+                *place = Place::After("type");
+            }
+            draft.edit_schema(&site.file, what, &edit)
+        }
+    }
+}
+
+fn rationale(draft: &mut Draft) -> Result<(), Refusal> {
+    let Some(given) = data_site(draft)? else {
+        return Ok(());
+    };
+    let Some(Value::Object(schema)) = value(draft, &given)?.cloned() else {
+        return Ok(());
+    };
+    let closed = ["oneOf", "anyOf", "allOf"].iter().any(|key| {
+        let branches = schema.get(*key).and_then(Value::as_array);
+        branches
+            .into_iter()
+            .flatten()
+            .any(|branch| branch.get("additionalProperties") == Some(&Value::Bool(false)))
+    });
+    let required = schema.get("required").and_then(Value::as_array);
+    let has = required.is_some_and(|list| list.iter().any(|name| name == "rationale"));
+    if closed && !has {
+        let names: Vec<&str> = given.at.iter().map(String::as_str).collect();
+        draft.decide(
+            Weight::Must,
+            &given.file,
+            &names,
+            "the data schema has closed alternatives: add `rationale` (required, a string) to each of them",
+        );
+        return Ok(());
+    }
+    require(draft, &given, "data", "rationale", &json!({ "type": "string" }))
+}
+
+/// The data section, under its old name where a module may still use it.
+pub(super) fn data_site(draft: &mut Draft) -> Result<Option<Site>, Refusal> {
+    let Some(mut site) = site(draft, "data") else {
+        return Ok(None);
+    };
+    if value(draft, &site)?.is_none() && draft.manifest.get(&["io", "data"]).is_none() {
+        site.at = path(&["output"]);
+    }
+    resolve(draft, &site)
+}
+
+/// A place for insights, where the manifest allows them.
+fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
+    let overflow = Manifest::read(draft.manifest.map()).overflow;
+    let Some(data) = data_site(draft)? else {
+        return Ok(());
+    };
+    let mut properties = data.clone();
+    properties.at.push(String::from("properties"));
+    let Some(Value::Object(described)) = value(draft, &properties)? else {
+        return Ok(());
+    };
+    if !overflow.enabled || described.contains_key("extensions") {
+        return Ok(());
+    }
+    let definitions = Site {
+        file: data.file.clone(),
+        at: path(&["$defs"]),
+    };
+    let schema = extensions_schema(overflow.max_items);
+    match value(draft, &definitions)? {
+        None => {
+            let insert = Edit::Insert {
+                at: Path::new(),
+                key: String::from("$defs"),
+                value: json!({ "extensions": schema }),
+                place: Place::Last,
+                comment: None,
+            };
+            draft.edit_schema(&data.file, "adds `$defs.extensions`", &insert)?;
+        }
+        Some(Value::Object(given)) if !given.contains_key("extensions") => {
+            let insert = Edit::Insert {
+                at: definitions.at,
+                key: String::from("extensions"),
+                value: schema,
+                place: Place::Last,
+                comment: None,
+            };
+            draft.edit_schema(&data.file, "adds `$defs.extensions`", &insert)?;
+        }
+        Some(_) => {}
+    }
+    let insert = Edit::Insert {
+        at: properties.at,
+        key: String::from("extensions"),
+        value: json!({ "$ref": "#/$defs/extensions" }),
+        place: Place::Last,
+        comment: None,
+    };
+    draft.edit_schema(&data.file, "adds `data.extensions`", &insert)
+}
+
+/// Older formats keep their confidence in the data. It stays there for those who read it.
+fn confidence(draft: &mut Draft) -> Result<(), Refusal> {
+    if !draft.is_before_v22() {
+        return Ok(());
+    }
+    let Some(data) = data_site(draft)? else {
+        return Ok(());
+    };
+    let mut field = data.clone();
+    field.at.extend(path(&["properties", "confidence"]));
+    if value(draft, &field)?.is_some() {
+        let names: Vec<&str> = field.at.iter().map(String::as_str).collect();
+        draft.decide(
+            Weight::Review,
+            &data.file,
+            &names,
+            "confidence now stands in `meta`; take it out of `data` once nobody reads it there",
+        );
+    }
+    Ok(())
+}
+
+fn error(draft: &mut Draft) -> Result<(), Refusal> {
+    add_section(draft, "error", error_schema(draft.to), Place::After("data"))?;
+    if !draft.becomes_v25() {
+        return Ok(());
+    }
+    let Some(site) = site(draft, "error") else {
+        return Ok(());
+    };
+    let Some(site) = resolve(draft, &site)? else {
+        return Ok(());
+    };
+    let mut properties = site.clone();
+    properties.at.push(String::from("properties"));
+    let Some(Value::Object(given)) = value(draft, &properties)?.cloned() else {
+        return Ok(());
+    };
+    let standard = error_schema(draft.to);
+    for field in ["recoverable", "suggestion", "details"] {
+        if !given.contains_key(field) {
+            let schema = edit::get(&standard, &path(&["properties", field]))
+                .cloned()
+                .unwrap_or_default();
+            let insert = Edit::Insert {
+                at: properties.at.clone(),
+                key: String::from(field),
+                value: schema,
+                place: Place::Last,
+                comment: None,
+            };
+            draft.edit_schema(&site.file, format!("describes `error.{field}`"), &insert)?;
+        }
+    }
+    let Some(Value::Object(code)) = given.get("code") else {
+        return Ok(());
+    };
+    if ["enum", "const", "oneOf", "anyOf", "$ref", "pattern"]
+        .iter()
+        .any(|key| code.contains_key(*key))
+    {
+        if !code.contains_key("pattern") {
+            let mut at: Vec<&str> = properties.at.iter().map(String::as_str).collect();
+            at.push("code");
+            draft.decide(
+                Weight::Review,
+                &site.file,
+                &at,
+                "v2.5 has codes E1000 to E4999, and E5000 to E9999 for the module's own (`error_codes`): map these names",
+            );
+        }
+        return Ok(());
+    }
+    let mut at = properties.at;
+    at.push(String::from("code"));
+    let insert = Edit::Insert {
+        at,
+        key: String::from("pattern"),
+        value: json!(CODE_PATTERN),
+        place: Place::Last,
+        comment: None,
+    };
+    draft.edit_schema(&site.file, "gives `error.code` the pattern of v2.5", &insert)
+}
+
+/// The text of a schema file that is about to be folded into another, as a value.
+pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, Refusal> {
+    let document = super::draft::Document::json(file, text(&draft.files, file)?)?;
+    Ok(document.value().clone())
+}

@@ -1,0 +1,327 @@
+//! The module while it is being rewritten: its documents as value and text side by side, the files that
+//! come and go, and the account of what was done. Every edit goes through here, so that none escapes the
+//! proof that text and value agree, and none goes unreported.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::edit::{self, Edit, Path};
+use super::text::{Text, line_at};
+use super::{Change, Decision, Refusal, Weight, example, json, legacy, yaml};
+use crate::document::parse_yaml;
+use crate::files::{Entry, FileMap};
+use crate::format::Format;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Yaml,
+    Json,
+}
+
+/// A text and the value it means, edited together.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    file: String,
+    language: Language,
+    dress: Text,
+    text: String,
+    value: Value,
+    edited: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) from: Format,
+    pub(super) to: Format,
+    /// Everything but the documents below, which are written back at the end.
+    pub(super) files: FileMap,
+    pub(super) manifest: Document,
+    schemas: BTreeMap<String, Document>,
+    changes: Vec<Change>,
+    decisions: Vec<(Decision, Path)>,
+    /// The module had no overflow section and was given one.
+    pub(super) took_overflow: bool,
+}
+
+pub(super) const SCHEMA: &str = "schema.json";
+pub(super) const PROMPT: &str = "prompt.md";
+
+impl Draft {
+    /// Reads what there is; older formats are first laid out as `module.yaml`, `schema.json` and
+    /// `prompt.md`, still in their old terms.
+    pub(super) fn open(files: &FileMap, to: Format) -> Result<Self, Refusal> {
+        let family = Format::of_files(files).ok_or_else(|| Refusal {
+            file: String::from("."),
+            line: 0,
+            message: String::from("no module.yaml, MODULE.md or module.md here"),
+            hint: String::from("give the folder of a module"),
+        })?;
+        if family < Format::V2_0 {
+            return legacy::open(files, family, to);
+        }
+        let file = if files.contains("module.yaml") {
+            "module.yaml"
+        } else {
+            "module.yml"
+        };
+        let manifest = Document::yaml(file, text(files, file)?)?;
+        let from = Format::of_manifest(manifest.map());
+        Ok(Self::new(from, to, files.clone(), manifest))
+    }
+
+    pub(super) fn new(from: Format, to: Format, files: FileMap, manifest: Document) -> Self {
+        Self {
+            from,
+            to,
+            files,
+            manifest,
+            schemas: BTreeMap::new(),
+            changes: Vec::new(),
+            decisions: Vec::new(),
+            took_overflow: false,
+        }
+    }
+
+    /// The module comes from a time before v2.2 and takes on all of its sections, not only those
+    /// without which it would be invalid.
+    pub(super) fn is_before_v22(&self) -> bool {
+        self.from < Format::V2_2
+    }
+
+    /// The module is on its way from an older format to v2.5.
+    pub(super) fn becomes_v25(&self) -> bool {
+        self.to == Format::V2_5 && self.from < Format::V2_5
+    }
+
+    pub(super) fn change(&mut self, file: &str, what: impl Into<String>) {
+        self.changes.push(Change {
+            file: String::from(file),
+            what: what.into(),
+        });
+    }
+
+    /// Leaves something to a person; `at` is a path in the document of that file, if it is one.
+    pub(super) fn decide(&mut self, weight: Weight, file: &str, at: &[&str], what: impl Into<String>) {
+        let decision = Decision {
+            file: String::from(file),
+            line: 0,
+            weight,
+            what: what.into(),
+        };
+        self.decisions.push((decision, edit::path(at)));
+    }
+
+    /// Edits the manifest.
+    pub(super) fn edit(&mut self, what: impl Into<String>, edit: &Edit) -> Result<(), Refusal> {
+        self.manifest.edit(edit)?;
+        let file = self.manifest.file.clone();
+        self.change(&file, what);
+        Ok(())
+    }
+
+    /// Edits the manifest as a part of something already reported.
+    pub(super) fn manifest_edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
+        self.manifest.edit(edit)
+    }
+
+    /// The JSON document of a file, opened when first asked for; `None` when there is no such file.
+    pub(super) fn schema(&mut self, file: &str) -> Result<Option<&mut Document>, Refusal> {
+        if !self.schemas.contains_key(file) {
+            if !self.files.contains(file) {
+                return Ok(None);
+            }
+            let document = Document::json(file, text(&self.files, file)?)?;
+            self.schemas.insert(String::from(file), document);
+        }
+        Ok(self.schemas.get_mut(file))
+    }
+
+    /// Edits a JSON document.
+    pub(super) fn edit_schema(
+        &mut self,
+        file: &str,
+        what: impl Into<String>,
+        edit: &Edit,
+    ) -> Result<(), Refusal> {
+        let Some(document) = self.schema(file)? else {
+            return Ok(());
+        };
+        document.edit(edit)?;
+        self.change(file, what);
+        Ok(())
+    }
+
+    /// A file that did not exist.
+    pub(super) fn create(&mut self, file: &str, contents: &str, what: impl Into<String>) {
+        self.files.insert(file, Entry::Read(contents.as_bytes().to_vec()));
+        self.change(file, what);
+    }
+
+    /// Proves the edits and writes the documents back.
+    pub(super) fn close(
+        mut self,
+        before: &FileMap,
+    ) -> Result<(FileMap, Vec<Change>, Vec<Decision>), Refusal> {
+        let mut documents = vec![&self.manifest];
+        documents.extend(self.schemas.values());
+        for document in documents.iter().filter(|document| document.edited) {
+            document.prove()?;
+            self.files
+                .insert(document.file.clone(), Entry::Read(document.whole().into_bytes()));
+        }
+        let lines: Vec<usize> = self
+            .decisions
+            .iter()
+            .map(|(decision, at)| {
+                let document = documents.iter().find(|document| document.file == decision.file);
+                document.map_or(0, |document| document.line(at))
+            })
+            .collect();
+        let decisions = self.decisions.into_iter().zip(lines);
+        let decisions = decisions
+            .map(|((decision, _), line)| Decision { line, ..decision })
+            .collect();
+        debug_assert_eq!(
+            self.changes.is_empty(),
+            self.files == *before,
+            "changes are reported as made"
+        );
+        Ok((self.files, self.changes, decisions))
+    }
+
+    /// Turns examples of the older formats into golden tests.
+    pub(super) fn move_examples(&mut self) -> Result<(), Refusal> {
+        example::migrate(self)
+    }
+}
+
+impl Document {
+    pub(super) fn yaml(file: &str, whole: &str) -> Result<Self, Refusal> {
+        let dress = Text::split(whole);
+        let value = parse_yaml(&dress.body).map_err(|error| Refusal {
+            file: String::from(file),
+            line: error.line.unwrap_or_default(),
+            message: format!("not valid YAML: {}", error.message),
+            hint: format!("mend {file} first; `cogn validate` shows the place"),
+        })?;
+        if !value.is_object() {
+            return Err(Refusal {
+                file: String::from(file),
+                line: 0,
+                message: String::from("the manifest is not a mapping"),
+                hint: String::from("a manifest has lines such as `name: my-module`"),
+            });
+        }
+        Ok(Self::new(file, Language::Yaml, dress, value))
+    }
+
+    pub(super) fn json(file: &str, whole: &str) -> Result<Self, Refusal> {
+        let dress = Text::split(whole);
+        let value = serde_json::from_str(&dress.body).map_err(|error| Refusal {
+            file: String::from(file),
+            line: error.line(),
+            message: format!("not valid JSON: {error}"),
+            hint: format!("mend {file} first; `cogn validate` shows the place"),
+        })?;
+        Ok(Self::new(file, Language::Json, dress, value))
+    }
+
+    fn new(file: &str, language: Language, dress: Text, value: Value) -> Self {
+        Self {
+            file: String::from(file),
+            language,
+            text: dress.body.clone(),
+            dress,
+            value,
+            edited: false,
+        }
+    }
+
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub(super) fn get(&self, at: &[&str]) -> Option<&Value> {
+        edit::get(&self.value, &edit::path(at))
+    }
+
+    /// The root, which for a manifest is always a mapping.
+    pub(super) fn map(&self) -> &Map<String, Value> {
+        static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+        self.value.as_object().unwrap_or(&EMPTY)
+    }
+
+    /// The whole text in its old dress.
+    pub(super) fn whole(&self) -> String {
+        self.dress.join(&self.text)
+    }
+
+    fn edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
+        let mut stuck = self.stuck();
+        stuck.message = format!("`{}` {}", edit.place(), stuck.message);
+        edit.apply(&mut self.value).ok_or_else(|| stuck.clone())?;
+        self.text = match self.language {
+            Language::Yaml => yaml::apply(&self.text, edit),
+            Language::Json => json::apply(&self.text, edit),
+        }
+        .ok_or(stuck)?;
+        self.edited = true;
+        Ok(())
+    }
+
+    /// The edited text means the intended value, and nothing else.
+    fn prove(&self) -> Result<(), Refusal> {
+        let read = match self.language {
+            Language::Yaml => parse_yaml(&self.text).ok(),
+            Language::Json => serde_json::from_str(&self.text).ok(),
+        };
+        if read.as_ref() == Some(&self.value) {
+            Ok(())
+        } else {
+            Err(self.stuck())
+        }
+    }
+
+    fn stuck(&self) -> Refusal {
+        let hint = match self.language {
+            Language::Yaml => {
+                "write it in plain block style, without aliases and tags in its sections, and try again"
+            }
+            Language::Json => "take out keys that stand twice in one object, and try again",
+        };
+        Refusal {
+            file: self.file.clone(),
+            line: 0,
+            message: String::from("cannot be edited without changing more than intended"),
+            hint: String::from(hint),
+        }
+    }
+
+    fn line(&self, at: &[String]) -> usize {
+        let offset = match self.language {
+            Language::Yaml => yaml::offset(&self.text, at),
+            Language::Json => json::offset(&self.text, at),
+        };
+        offset.map_or(0, |offset| line_at(&self.text, offset))
+    }
+}
+
+/// The text of a file of the module, or why it has none.
+pub(super) fn text<'a>(files: &'a FileMap, file: &str) -> Result<&'a str, Refusal> {
+    let refuse = |message: &str| Refusal {
+        file: String::from(file),
+        line: 0,
+        message: String::from(message),
+        hint: format!("mend {file} first; `cogn validate` says more"),
+    };
+    match files.get(file) {
+        None => Err(refuse("the file is missing")),
+        Some(Entry::Read(bytes)) => std::str::from_utf8(bytes).map_err(|_| refuse("the file is not UTF-8")),
+        Some(Entry::Listed { .. } | Entry::Refused(_)) => Err(refuse("the file cannot be read")),
+    }
+}

@@ -1,0 +1,145 @@
+//! Which media a module takes and gives, read from its schema, for the `modalities` of v2.5.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::contract::{self, data_site, resolve, site};
+use super::draft::Draft;
+use super::edit::Place;
+use super::manifest::section;
+use super::{Refusal, Weight};
+
+/// Deepest nesting of a schema that is searched for media.
+const DEPTH_MAX: usize = 24;
+/// Most schemas looked at; references may lead to the same one again and again.
+const SCHEMAS_MAX: usize = 10_000;
+
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+    if draft
+        .manifest
+        .get(&["modalities"])
+        .is_some_and(|given| !given.is_null())
+    {
+        return Ok(());
+    }
+    let input_site = match site(draft, "input") {
+        Some(site) => resolve(draft, &site)?,
+        None => None,
+    };
+    let output_site = data_site(draft)?;
+    let mut kinds = Vec::new();
+    let mut unsure = false;
+    for (site, name) in [(input_site, "MediaInput"), (output_site, "MediaOutput")] {
+        let mut search = Search::default();
+        if let Some(site) = site {
+            let root = draft.schema(&site.file)?.map(|document| document.value().clone());
+            let start = contract::value(draft, &site)?.cloned();
+            if let (Some(root), Some(start)) = (root, start) {
+                search.walk(&root, &start, name, None, 0);
+            }
+        }
+        unsure |= search.unsure;
+        let mut list = vec![String::from("text")];
+        list.extend(search.found.iter().map(|&kind| String::from(kind)));
+        kinds.push(list);
+    }
+    let output: Vec<_> = kinds
+        .pop()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|kind| kind != "document")
+        .collect();
+    let input = kinds.pop().unwrap_or_default();
+    let added = section(
+        draft,
+        "modalities",
+        json!({ "input": input, "output": output }),
+        Place::Last,
+        None,
+    )?;
+    if added && unsure {
+        let file = String::from(draft.manifest.file());
+        draft.decide(
+            Weight::Review,
+            &file,
+            &["modalities"],
+            "the schema takes or gives media of a kind that its names do not tell; `image` was assumed",
+        );
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Search {
+    found: BTreeSet<&'static str>,
+    unsure: bool,
+    seen: usize,
+}
+
+impl Search {
+    /// `label` is the property under which the schema stands: it tells a picture from a sound.
+    fn walk(&mut self, root: &Value, schema: &Value, name: &str, label: Option<&str>, depth: usize) {
+        self.seen += 1;
+        if depth > DEPTH_MAX || self.seen > SCHEMAS_MAX {
+            return;
+        }
+        match schema {
+            Value::Object(map) => {
+                if let Some(target) = map.get("$ref").and_then(Value::as_str) {
+                    if target.ends_with(&format!("/{name}")) {
+                        self.take(label);
+                    } else if let Some(next) = target.strip_prefix('#').and_then(|at| root.pointer(at)) {
+                        self.walk(root, next, name, label, depth + 1);
+                    }
+                    return;
+                }
+                let properties = map.get("properties").and_then(Value::as_object);
+                if properties.is_some_and(|given| given.contains_key("media_type")) {
+                    self.take(label);
+                    return;
+                }
+                for (property, schema) in properties.into_iter().flatten() {
+                    self.walk(root, schema, name, Some(property), depth + 1);
+                }
+                for (_, schema) in map.iter().filter(|(key, _)| key.as_str() != "properties") {
+                    self.walk(root, schema, name, label, depth + 1);
+                }
+            }
+            Value::Array(list) => {
+                for schema in list {
+                    self.walk(root, schema, name, label, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, label: Option<&str>) {
+        const WORDS: &[(&str, &str)] = &[
+            ("image", "image"),
+            ("photo", "image"),
+            ("picture", "image"),
+            ("screenshot", "image"),
+            ("audio", "audio"),
+            ("voice", "audio"),
+            ("sound", "audio"),
+            ("speech", "audio"),
+            ("video", "video"),
+            ("clip", "video"),
+            ("document", "document"),
+            ("pdf", "document"),
+            ("page", "document"),
+        ];
+        let label = label.unwrap_or_default().to_lowercase();
+        match WORDS.iter().find(|(word, _)| label.contains(word)) {
+            Some((_, kind)) => {
+                self.found.insert(kind);
+            }
+            None => {
+                self.found.insert("image");
+                self.unsure = true;
+            }
+        }
+    }
+}

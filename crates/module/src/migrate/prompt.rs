@@ -1,0 +1,93 @@
+//! The prompt's part of a migration: a model can only answer in the envelope if it has been told of it.
+
+use super::Refusal;
+use super::contract::{data_site, value};
+use super::draft::{Draft, PROMPT};
+use super::edit::path;
+use super::text::Text;
+use crate::files::Entry;
+use crate::format::Format;
+use crate::manifest::{Manifest, RiskRule};
+
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+    let Some(whole) = draft.files.text(PROMPT) else {
+        return Ok(());
+    };
+    // An empty prompt stays one, so that nobody takes the module for finished.
+    if whole.trim().is_empty() || explains_envelope(whole) {
+        return Ok(());
+    }
+    let dress = Text::split(whole);
+    let manifest = Manifest::read(draft.manifest.map());
+    let source = match manifest.risk_rule {
+        RiskRule::MaxChangesRisk => describes(draft, "changes")?.then_some("change you propose"),
+        RiskRule::MaxIssuesRisk => describes(draft, "issues")?.then_some("issue you name"),
+        RiskRule::Explicit => None,
+    };
+    let section = envelope_section(&manifest, draft.to, source);
+    let gap = if dress.body.ends_with('\n') { "\n" } else { "\n\n" };
+    let body = format!("{}{gap}{section}", dress.body);
+    let joined = dress.join(&body);
+    draft.files.insert(PROMPT, Entry::Read(joined.into_bytes()));
+    draft.change(PROMPT, "explains the envelope");
+    Ok(())
+}
+
+/// The data schema has such a field.
+fn describes(draft: &mut Draft, field: &str) -> Result<bool, Refusal> {
+    let Some(mut site) = data_site(draft)? else {
+        return Ok(false);
+    };
+    site.at.extend(path(&["properties", field]));
+    Ok(value(draft, &site)?.is_some())
+}
+
+/// The prompt names the envelope's parts.
+pub(crate) fn explains_envelope(prompt: &str) -> bool {
+    let prompt = prompt.to_lowercase();
+    let names = ["meta", "confidence", "risk", "explain"];
+    names.iter().all(|name| prompt.contains(name))
+}
+
+/// What a model must know about the form of its answer. Where the risk follows from parts of the answer,
+/// `source` names them.
+pub(crate) fn envelope_section(manifest: &Manifest, format: Format, source: Option<&str>) -> String {
+    let risk = source.map_or_else(
+        || String::from("how much harm a wrong answer could do"),
+        |source| format!("the highest risk of any {source}"),
+    );
+    let insights = if manifest.overflow.enabled && manifest.overflow.max_items > 0 {
+        format!(
+            "- `extensions.insights`: what matters but has no field, at most {} items, each with `text` and `suggested_mapping`\n",
+            manifest.overflow.max_items
+        )
+    } else {
+        String::new()
+    };
+    let code = if format < Format::V2_5 {
+        "a short code"
+    } else {
+        "a code such as `E2004`"
+    };
+    format!(
+        "## Response format (envelope v2.2)\n\
+         \n\
+         Answer with one JSON object and nothing else. Every field described above stands under `data`.\n\
+         \n\
+         On success: `{{\"ok\": true, \"meta\": {{...}}, \"data\": {{...}}}}`\n\
+         \n\
+         `meta` is for routing:\n\
+         \n\
+         - `confidence`: a number from 0 to 1\n\
+         - `risk`: \"none\", \"low\", \"medium\" or \"high\": {risk}\n\
+         - `explain`: a summary of at most 280 characters\n\
+         \n\
+         `data` is the result:\n\
+         \n\
+         - the fields of the result\n\
+         - `rationale`: the whole reasoning, for audit\n\
+         {insights}\
+         \n\
+         On failure: `{{\"ok\": false, \"meta\": {{...}}, \"error\": {{\"code\": \"...\", \"message\": \"...\"}}}}`, with {code}.\n"
+    )
+}
