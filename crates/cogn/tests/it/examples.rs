@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use module::diagnostic::Rule;
 use module::files::Entry;
 use module::schema::Section;
+use module::stream::assemble_ndjson;
 use module::{FileMap, Format, Module, Severity, Strict, check};
 use providers::scripted::Script;
 use serde_json::Value;
@@ -219,4 +220,33 @@ fn replies_are_named_after_their_outcome() {
             example.name
         );
     }
+}
+
+/// A recorded stream folds, without a breach, into the answer of a saved reply.
+#[test]
+fn recorded_streams_fold_into_the_answer() {
+    let mut streams = 0;
+    for example in examples() {
+        for (name, bytes) in example.replies() {
+            if !name.ends_with(".ndjson") {
+                continue;
+            }
+            streams += 1;
+            let assembled = assemble_ndjson(&bytes);
+            assert!(
+                assembled.ended && assembled.is_ok(),
+                "{}/{name}: {assembled:#?}",
+                example.name
+            );
+            assert!(
+                assembled.violations.is_empty(),
+                "{}/{name}: {assembled:#?}",
+                example.name
+            );
+            let module = example.module();
+            let data = module.contract.validator(Section::Data).expect("it compiles");
+            assert!(data.expect("it is there").is_valid(&assembled.envelope["data"]));
+        }
+    }
+    assert!(streams >= 2, "no example shows a stream");
 }

@@ -1,5 +1,7 @@
 //! The one integration binary of this crate: features, seen from outside.
 
+#[cfg(test)]
+mod documents;
 mod envelope_structure;
 mod load;
 mod migrate;
