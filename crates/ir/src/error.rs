@@ -1,7 +1,13 @@
 //! What went wrong on the way to an answer: a closed kind that decides what happens next, and facts
-//! for those who look into it.
+//! for those who look into it. Two renderings go out: the code of the canonical envelope
+//! (`RateLimited`) and the E code of the specification (`E4002`); both follow from the kind.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::envelope::Requirements;
+use crate::operation::Operation;
 
 /// The kind decides retry, status and log level. Nothing else does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +25,7 @@ pub enum ErrorKind {
     Upstream,
     InvalidResponse,
     NoCandidate,
+    NotEnabled,
     Cancelled,
     Internal,
 }
@@ -32,16 +39,94 @@ pub enum Phase {
     MidStream,
 }
 
+/// Where another try makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryScope {
+    SameInstance,
+    OtherInstance,
+    OtherModel,
+    Never,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(from = "ErrorJson", into = "ErrorJson")]
 #[error("{message}")]
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
     pub phase: Phase,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The provider's own word for it.
+    pub provider_code: Option<String>,
+    pub operation: Option<Operation>,
+    /// How the back-end was looked for, where that is what failed.
+    pub search: Option<Box<Search>>,
+}
+
+/// What was needed, who was asked, and why each was turned down.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    pub required: Option<Requirements>,
+    pub candidates_checked: Vec<String>,
+    /// Candidate to why it was turned down.
+    pub rejected_reasons: BTreeMap<String, String>,
+}
+
+impl ErrorKind {
+    /// The code of the canonical envelope.
+    pub const fn canonical_code(self) -> &'static str {
+        match self {
+            Self::InvalidRequest | Self::ContextWindow | Self::ContentPolicy => "InvalidRequest",
+            Self::Unsupported => "MissingCapabilities",
+            Self::Quota | Self::RateLimited => "RateLimited",
+            Self::Timeout => "Timeout",
+            Self::NoCandidate => "NoCandidateBackend",
+            Self::NotEnabled => "BackendNotEnabled",
+            Self::Auth
+            | Self::Network
+            | Self::Upstream
+            | Self::InvalidResponse
+            | Self::Cancelled
+            | Self::Internal => "BackendError",
+        }
+    }
+
+    /// The kind behind a code of the canonical envelope, in either spelling.
+    pub fn from_canonical(code: &str) -> Self {
+        match code {
+            "InvalidRequest" | "invalid_request" | "payload_mismatch" | "unsupported_version" => {
+                Self::InvalidRequest
+            }
+            "MissingCapabilities"
+            | "missing_capabilities"
+            | "unsupported_operation"
+            | "unsupported_streaming" => Self::Unsupported,
+            "RateLimited" | "rate_limited" => Self::RateLimited,
+            "Timeout" | "timeout" => Self::Timeout,
+            "NoCandidateBackend" | "no_candidate_backend" => Self::NoCandidate,
+            "BackendNotEnabled" | "backend_not_enabled" => Self::NotEnabled,
+            "BackendError" | "upstream_error" => Self::Upstream,
+            "network_error" => Self::Network,
+            "invalid_response" | "serialization" => Self::InvalidResponse,
+            _ => Self::Internal,
+        }
+    }
+
+    /// What an HTTP status says when nothing more precise is known.
+    pub const fn from_status(status: u16) -> Self {
+        match status {
+            401 | 403 => Self::Auth,
+            402 => Self::Quota,
+            408 | 504 => Self::Timeout,
+            413 => Self::ContextWindow,
+            429 => Self::RateLimited,
+            400..=499 => Self::InvalidRequest,
+            500..=599 => Self::Upstream,
+            _ => Self::InvalidResponse,
+        }
+    }
 }
 
 impl Error {
@@ -52,6 +137,151 @@ impl Error {
             phase,
             status: None,
             retry_after_ms: None,
+            provider_code: None,
+            operation: None,
+            search: None,
+        }
+    }
+
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidRequest, Phase::BeforeSend, message)
+    }
+
+    pub fn invalid_response(phase: Phase, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidResponse, phase, message)
+    }
+
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    #[must_use]
+    pub fn with_provider_code(mut self, code: Option<String>) -> Self {
+        self.provider_code = code;
+        self
+    }
+
+    /// The E code of the specification. Some kinds have two, by how far the call had come.
+    pub const fn cognitive_code(&self) -> &'static str {
+        let before = matches!(self.phase, Phase::BeforeSend);
+        let streaming = matches!(self.phase, Phase::MidStream);
+        match self.kind {
+            ErrorKind::InvalidRequest => "E1001",
+            ErrorKind::ContextWindow if before => "E1005",
+            ErrorKind::ContextWindow => "E4003",
+            ErrorKind::ContentPolicy => "E4004",
+            ErrorKind::Timeout if streaming => "E2011",
+            ErrorKind::Timeout => "E2002",
+            ErrorKind::Network | ErrorKind::Cancelled if streaming => "E2010",
+            ErrorKind::Network | ErrorKind::Upstream | ErrorKind::NoCandidate | ErrorKind::NotEnabled => {
+                "E4001"
+            }
+            ErrorKind::RateLimited => "E4002",
+            ErrorKind::Quota => "E4015",
+            ErrorKind::Auth => "E4007",
+            ErrorKind::Unsupported => "E4011",
+            ErrorKind::InvalidResponse => "E3001",
+            ErrorKind::Cancelled | ErrorKind::Internal => "E4000",
+        }
+    }
+
+    /// Where another try makes sense, from facts alone.
+    pub const fn retry_scope(&self) -> RetryScope {
+        match self.kind {
+            ErrorKind::RateLimited | ErrorKind::Timeout | ErrorKind::Network | ErrorKind::Upstream => {
+                RetryScope::SameInstance
+            }
+            ErrorKind::InvalidResponse | ErrorKind::Quota | ErrorKind::Auth | ErrorKind::NotEnabled => {
+                RetryScope::OtherInstance
+            }
+            ErrorKind::ContextWindow | ErrorKind::ContentPolicy | ErrorKind::Unsupported => {
+                RetryScope::OtherModel
+            }
+            ErrorKind::InvalidRequest
+            | ErrorKind::NoCandidate
+            | ErrorKind::Cancelled
+            | ErrorKind::Internal => RetryScope::Never,
+        }
+    }
+
+    /// Whether the same request may succeed later without being changed.
+    pub const fn retryable(&self) -> bool {
+        matches!(self.retry_scope(), RetryScope::SameInstance)
+    }
+}
+
+/// The error as it stands in a canonical response: the documented fields first, our facts after them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct ErrorJson {
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    retryable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operation: Option<Operation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    required: Option<Requirements>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    candidates_checked: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    rejected_reasons: BTreeMap<String, String>,
+    #[serde(default)]
+    kind: Option<ErrorKind>,
+    #[serde(default)]
+    phase: Option<Phase>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider_code: Option<String>,
+}
+
+impl From<Error> for ErrorJson {
+    fn from(error: Error) -> Self {
+        let retryable = error.retryable();
+        let search = error.search.map(|search| *search).unwrap_or_default();
+        Self {
+            code: Some(String::from(error.kind.canonical_code())),
+            retryable,
+            message: error.message,
+            operation: error.operation,
+            required: search.required,
+            candidates_checked: search.candidates_checked,
+            rejected_reasons: search.rejected_reasons,
+            kind: Some(error.kind),
+            phase: Some(error.phase),
+            status: error.status,
+            retry_after_ms: error.retry_after_ms,
+            provider_code: error.provider_code,
+        }
+    }
+}
+
+impl From<ErrorJson> for Error {
+    fn from(json: ErrorJson) -> Self {
+        let code = json.code.as_deref().unwrap_or_default();
+        let kind = json.kind.unwrap_or_else(|| ErrorKind::from_canonical(code));
+        // A code that is not ours is a fact worth keeping.
+        let foreign = (kind.canonical_code() != code && !code.is_empty()).then(|| String::from(code));
+        let search = Search {
+            required: json.required,
+            candidates_checked: json.candidates_checked,
+            rejected_reasons: json.rejected_reasons,
+        };
+        Self {
+            kind,
+            message: json.message,
+            phase: json.phase.unwrap_or(Phase::BeforeFirstByte),
+            status: json.status,
+            retry_after_ms: json.retry_after_ms,
+            provider_code: json.provider_code.or(foreign),
+            operation: json.operation,
+            search: (search != Search::default()).then(|| Box::new(search)),
         }
     }
 }

@@ -2,8 +2,13 @@
 //! started, grows by deltas, and ends; blocks of one answer may overlap.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::chat::{Origin, ReasoningForm};
+use crate::dialect::Dialect;
 use crate::error::Error;
+use crate::ext::Ext;
+use crate::media::Media;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,23 +29,67 @@ pub enum Event {
     BlockEnd {
         index: u32,
     },
+    /// A total so far; it replaces what was reported before.
     Usage {
         usage: Usage,
+    },
+    /// Facts about the whole answer that only their dialect has a word for.
+    Meta {
+        ext: Ext,
+    },
+    /// Something worth knowing that does not end the stream.
+    Warning {
+        warning: Warning,
+    },
+    /// An event that only its dialect understands, word for word.
+    Foreign {
+        dialect: String,
+        name: Option<String>,
+        data: Value,
     },
     Finish {
         reason: FinishReason,
     },
+    /// The end, and not a good one. Nothing follows.
     Error {
         error: Error,
     },
+}
+
+impl Event {
+    pub fn text(index: u32, text: impl Into<String>) -> Self {
+        Self::BlockDelta {
+            index,
+            delta: Delta::Text { text: text.into() },
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Block {
     Text,
-    Reasoning,
-    ToolCall { id: String, name: String },
+    Refusal,
+    Reasoning {
+        #[serde(default)]
+        form: ReasoningForm,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+    },
+    Media {
+        media: Box<Media>,
+    },
+    /// A block that only its dialect understands; it arrives whole.
+    Unknown {
+        dialect: String,
+        raw: Value,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,15 +105,57 @@ pub enum Delta {
     ToolArguments {
         json: String,
     },
+    /// A piece of the proof that comes with reasoning.
+    Signature {
+        signature: String,
+    },
+    /// Reasoning that only its origin can read.
+    Sealed {
+        data: String,
+    },
+    /// A piece of the base64 text of media.
+    Data {
+        base64: String,
+    },
+    /// An item for a list that the dialect keeps beside the block, such as citations.
+    Annotation {
+        dialect: Dialect,
+        list: String,
+        value: Value,
+    },
+    /// Facts about the block that only their dialect has a word for.
+    Meta {
+        ext: Ext,
+    },
+}
+
+/// Something that went not quite as asked, with a name that programs can test for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    pub code: String,
+    pub message: String,
+}
+
+impl Warning {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     Stop,
+    /// One of the request's stop sequences was met.
+    StopSequence,
     Length,
     ToolCalls,
     ContentFilter,
+    /// The provider paused a long turn; the same messages continue it.
+    Pause,
     /// A reason that this vocabulary does not know, word for word.
     Other(String),
 }

@@ -1,14 +1,44 @@
 //! The vocabulary that every other crate speaks: canonical requests and responses, the events of a
 //! stream and their fold, media, usage, errors, ids. Plain data; no IO, no clock, no randomness.
+//!
+//! Whatever a foreign document carries and this vocabulary has no word for is kept in an [`Ext`],
+//! scoped to the dialect it came from, and goes back to that dialect unchanged.
 
+pub mod adaptation;
+pub mod chat;
+pub mod decimal;
+pub mod dialect;
+pub mod envelope;
 pub mod error;
 pub mod event;
+pub mod ext;
+pub mod fields;
+pub mod fold;
 pub mod id;
-pub mod request;
+pub mod limits;
+pub mod media;
+pub mod operation;
+pub mod patch;
 pub mod usage;
 
-pub use error::{Error, ErrorKind};
-pub use event::Event;
+pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Party};
+pub use chat::{
+    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, Origin, Part, PartBody, Reasoning,
+    ReasoningForm, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice, ToolOutcome, ToolResult,
+    ToolSpec,
+};
+pub use decimal::Decimal;
+pub use dialect::Dialect;
+pub use envelope::{
+    BackendInfo, Outcome, Payload, PolicySpec, Request, RequestMeta, Requirements, Response, ResponsePayload,
+    RoutingHints,
+};
+pub use error::{Error, ErrorKind, Phase, RetryScope};
+pub use event::{Block, Delta, Event, FinishReason};
+pub use ext::{Ext, Map};
+pub use fields::Fields;
+pub use fold::Fold;
 pub use id::RunId;
-pub use request::Request;
+pub use media::{Media, MediaId, MediaKind, MediaSource};
+pub use operation::{Feature, Operation, Transport};
 pub use usage::Usage;

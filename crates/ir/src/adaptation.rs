@@ -1,0 +1,171 @@
+//! The ledger of adaptations: every field that was dropped, clamped, merged or otherwise changed on the
+//! way from one form to another, with where, why and by whom. Nothing is changed silently.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::dialect::Dialect;
+use crate::ext::Ext;
+
+/// What was done to a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is not in the result.
+    Dropped,
+    /// A number was brought into the allowed range.
+    Clamped,
+    /// It stands under another name with the same meaning.
+    Renamed,
+    /// It was joined with its neighbour.
+    Merged,
+    /// It stands in another form; something of it is gone.
+    Replaced,
+    /// Nobody asked for it; the target demands it.
+    Added,
+}
+
+impl Action {
+    /// Whether something that was asked for is gone.
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Self::Dropped | Self::Clamped | Self::Replaced)
+    }
+}
+
+/// Who changed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Party {
+    Normalize,
+    Router,
+    Adapter,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adaptation {
+    /// Where it stood in the canonical document.
+    pub pointer: String,
+    pub action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Value>,
+    pub reason: String,
+    pub by: Party,
+}
+
+/// The short form in which losses are shown to people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    pub pointer: String,
+    pub action: Action,
+    pub reason: String,
+}
+
+impl From<&Adaptation> for Loss {
+    fn from(adaptation: &Adaptation) -> Self {
+        Self {
+            pointer: adaptation.pointer.clone(),
+            action: adaptation.action,
+            reason: adaptation.reason.clone(),
+        }
+    }
+}
+
+/// What a request says about changes to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Degradation {
+    /// A loss is an error.
+    Strict,
+    /// A loss is shown as a warning.
+    #[default]
+    Warn,
+    /// A loss is recorded, nothing more.
+    Allow,
+}
+
+/// The open book of one conversion.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    by: Party,
+    entries: Vec<Adaptation>,
+}
+
+impl Ledger {
+    pub fn new(by: Party) -> Self {
+        Self {
+            by,
+            entries: Vec::new(),
+        }
+    }
+
+    pub fn entries(&self) -> &[Adaptation] {
+        &self.entries
+    }
+
+    pub fn into_entries(self) -> Vec<Adaptation> {
+        self.entries
+    }
+
+    pub fn losses(&self) -> impl Iterator<Item = &Adaptation> {
+        self.entries.iter().filter(|entry| entry.action.is_loss())
+    }
+
+    pub fn note(&mut self, pointer: impl Into<String>, action: Action, reason: impl Into<String>) {
+        self.entries.push(Adaptation {
+            pointer: pointer.into(),
+            action,
+            asked: None,
+            applied: None,
+            reason: reason.into(),
+            by: self.by,
+        });
+    }
+
+    pub fn dropped(&mut self, pointer: impl Into<String>, reason: impl Into<String>) {
+        self.note(pointer, Action::Dropped, reason);
+    }
+
+    /// A change of a value, with both values.
+    pub fn changed(
+        &mut self,
+        pointer: impl Into<String>,
+        action: Action,
+        asked: impl Into<Value>,
+        applied: impl Into<Value>,
+        reason: impl Into<String>,
+    ) {
+        self.entries.push(Adaptation {
+            pointer: pointer.into(),
+            action,
+            asked: Some(asked.into()),
+            applied: Some(applied.into()),
+            reason: reason.into(),
+            by: self.by,
+        });
+    }
+
+    /// Books everything that other dialects left in `ext` as dropped.
+    pub fn foreign(&mut self, pointer: &str, ext: &Ext, target: Dialect) {
+        for (name, key, _) in ext.foreign(target) {
+            let key = escape(key);
+            self.dropped(
+                format!("{pointer}/ext/{name}/{key}"),
+                format!("{target} has no word for it"),
+            );
+        }
+    }
+
+    /// The first loss, if the request does not stand any.
+    pub fn refused(&self, degradation: Degradation) -> Option<&Adaptation> {
+        (degradation == Degradation::Strict)
+            .then(|| self.losses().next())
+            .flatten()
+    }
+}
+
+/// A key as a step of a JSON pointer.
+pub fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,82 @@
+//! What a model thought before it answered. It belongs to where it came from: signatures and sealed
+//! data are only ever played back to the same origin, and reasoning never turns into assistant text.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reasoning {
+    pub form: ReasoningForm,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What only the origin can read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningForm {
+    #[default]
+    Text,
+    Summary,
+    Encrypted,
+    Redacted,
+}
+
+/// Where reasoning came from. A codec knows the dialect; the one who made the call knows the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Origin {
+    pub dialect: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential_ref: Option<String>,
+}
+
+impl Origin {
+    pub fn dialect(dialect: crate::Dialect) -> Self {
+        Self {
+            dialect: String::from(dialect.as_str()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether reasoning from here may be played back to `target`: nothing that both know differs.
+    pub fn agrees_with(&self, target: &Self) -> bool {
+        let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
+        self.dialect == target.dialect
+            && same(&self.provider, &target.provider)
+            && same(&self.model, &target.model)
+            && same(&self.endpoint, &target.endpoint)
+            && same(&self.credential_ref, &target.credential_ref)
+    }
+}
+
+impl Reasoning {
+    pub fn text(text: impl Into<String>, origin: Origin) -> Self {
+        Self {
+            text: Some(text.into()),
+            origin: Some(origin),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it may be played back to `target`. Reasoning of unknown origin may not.
+    pub fn replays_to(&self, target: &Origin) -> bool {
+        self.origin
+            .as_ref()
+            .is_some_and(|origin| origin.agrees_with(target))
+    }
+}

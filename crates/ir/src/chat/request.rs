@@ -1,0 +1,127 @@
+//! What is asked of a model: messages, tools, the form of the answer and the knobs of generation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::chat::message::Message;
+use crate::chat::tool::{ToolChoice, ToolSpec};
+use crate::ext::{Ext, Map};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChatRequest {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub messages: Vec<Message>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Generation::is_empty")]
+    pub generation: Generation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<ReasoningRequest>,
+    /// What kinds of answer are wanted, where it is not only text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modalities: Vec<String>,
+    /// An opaque name of the person at the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map,
+    #[serde(skip_serializing_if = "Ext::is_empty")]
+    pub ext: Ext,
+    /// Fields that are not named here.
+    #[serde(flatten)]
+    pub rest: Map,
+}
+
+/// The knobs. Numbers are kept as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Generation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_logprobs: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    #[serde(flatten)]
+    pub rest: Map,
+}
+
+impl Generation {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    Text,
+    JsonObject,
+    JsonSchema {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        schema: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        strict: Option<bool>,
+    },
+}
+
+/// How hard the model is to think, in the words of whichever dialect said so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReasoningRequest {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// `minimal`, `low`, `medium`, `high`, ..
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u64>,
+    /// Whether the thoughts are to be shown, and how (`auto`, `concise`, `detailed`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+impl ChatRequest {
+    pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
+        Self {
+            model: Some(model.into()),
+            messages,
+            ..Self::default()
+        }
+    }
+
+    pub fn streams(&self) -> bool {
+        self.generation.stream == Some(true)
+    }
+}

@@ -1,0 +1,224 @@
+//! The documents' own examples parse and come back as they stand; what the shape cannot say is checked.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::adaptation::{Action, Ledger, Party};
+use crate::error::{Error, ErrorKind, Phase};
+use crate::operation::{Feature, Operation};
+use crate::patch::{self, Patch, Target};
+
+fn transcription() -> Value {
+    json!({
+        "version": 1,
+        "request_id": "req-123",
+        "operation": "speech_to_text",
+        "requirements": {
+            "required_ops": ["speech_to_text"],
+            "required_features": ["supports_audio_input"],
+            "required_transports": ["http"]
+        },
+        "payload": {
+            "model": "whisper-1",
+            "audio": {"kind": "sms_file", "uri": "sms+file://01JFK...ABCD", "mime": "audio/wav"},
+            "language": "zh",
+            "timestamps": true
+        }
+    })
+}
+
+fn images() -> Value {
+    json!({
+        "version": 1,
+        "request_id": "req-456",
+        "operation": "image_generation",
+        "backend": {"name": "openai-us", "instance": "openai-us-1", "latency_ms": 842},
+        "result": {
+            "payload": {
+                "images": [{"kind": "sms_file", "uri": "sms+file://01JFK...WXYZ", "mime": "image/png"}]
+            }
+        }
+    })
+}
+
+fn picture_in_chat() -> Value {
+    json!({
+        "operation": "chat_completions",
+        "payload": {
+            "model": "gpt-4o",
+            "messages": [{
+                "role": "user",
+                "content_parts": [
+                    {"type": "text", "text": "描述这张图片"},
+                    {
+                        "type": "image",
+                        "image": {"kind": "sms_file", "uri": "sms+file://01J...", "mime": "image/jpeg"}
+                    }
+                ]
+            }]
+        }
+    })
+}
+
+fn request(value: Value) -> Request {
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn the_documents_examples_come_back_as_they_stand() {
+    for example in [transcription(), picture_in_chat()] {
+        assert_eq!(serde_json::to_value(request(example.clone())).unwrap(), example);
+    }
+    let response: Response = serde_json::from_value(images()).unwrap();
+    assert_eq!(serde_json::to_value(response).unwrap(), images());
+}
+
+#[test]
+fn needs_follow_from_the_payload() {
+    let needs = request(transcription()).needs();
+    for feature in [Feature::AudioInput, Feature::Timestamps, Feature::Language] {
+        assert!(needs.required_features.contains(&feature), "{feature}");
+    }
+    let needs = request(picture_in_chat()).needs();
+    assert!(needs.required_features.contains(&Feature::ImageInput));
+    assert!(needs.required_ops.contains(&Operation::ChatCompletions));
+
+    // The kind of the format decides, wherever the schema stands.
+    let mut chat = picture_in_chat();
+    chat["payload"]["response_format"] = json!({"type": "json_schema", "schema": {}});
+    chat["payload"]["tools"] = json!([{"name": "f"}]);
+    chat["payload"]["generation"] = json!({"stream": true});
+    let needs = request(chat).needs();
+    for feature in [Feature::JsonSchema, Feature::Tools, Feature::Stream] {
+        assert!(needs.required_features.contains(&feature), "{feature}");
+    }
+}
+
+#[test]
+fn unknown_fields_survive_at_every_level() {
+    let mut example = picture_in_chat();
+    example["tomorrow"] = json!({"a": 1});
+    example["extra"] = json!({"b": 2});
+    example["routing"] = json!({"backend": "x", "new_hint": true});
+    example["policy"] = json!({"name": "hedged", "k": 2});
+    example["payload"]["top_secret_knob"] = json!(3);
+    example["payload"]["messages"][0]["content_parts"][0]["shade"] = json!("red");
+    example["payload"]["messages"][0]["content_parts"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "hologram", "beam": 7}));
+    assert_eq!(serde_json::to_value(request(example.clone())).unwrap(), example);
+}
+
+#[test]
+fn content_stands_once() {
+    let both = json!({"role": "user", "content": "a", "content_parts": []});
+    assert!(serde_json::from_value::<crate::Message>(both).is_err());
+    for message in [
+        json!({"role": "user", "content": "a"}),
+        json!({"role": "assistant", "content": null}),
+        json!({"role": "user", "content": [{"type": "text", "text": "a"}]}),
+        json!({"role": "user", "content_parts": [{"type": "text", "text": "a"}]}),
+    ] {
+        let read: crate::Message = serde_json::from_value(message.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), message);
+    }
+}
+
+#[test]
+fn an_unknown_version_is_refused_with_the_list() {
+    let mut example = transcription();
+    example["version"] = json!(9);
+    let error = request(example).check().unwrap_err();
+    assert!(error.message.contains("supported: [1]"), "{}", error.message);
+    let mut example = transcription();
+    example["requirements"]["required_ops"] = json!(["embeddings"]);
+    assert!(request(example).check().is_err());
+}
+
+#[test]
+fn numbers_are_ids_too() {
+    let mut example = transcription();
+    example["request_id"] = json!(17);
+    assert_eq!(request(example).request_id, "17");
+}
+
+#[test]
+fn a_result_is_a_payload_or_an_error() {
+    let mut both = images();
+    both["result"]["error"] = json!({"code": "Timeout", "message": "m"});
+    assert!(serde_json::from_value::<Response>(both).is_err());
+    let mut failed = images();
+    failed["result"] = json!({"error": {
+        "code": "NoCandidateBackend", "message": "none", "retryable": false, "operation": "image_generation",
+        "candidates_checked": ["a"], "rejected_reasons": {"a": "no mask"}
+    }});
+    let failed: Response = serde_json::from_value(failed).unwrap();
+    let Outcome::Error(error) = &failed.result else {
+        panic!("not an error")
+    };
+    assert_eq!(error.kind, ErrorKind::NoCandidate);
+    let again = serde_json::to_value(&failed).unwrap();
+    assert_eq!(again["result"]["error"]["code"], "NoCandidateBackend");
+    assert_eq!(again["result"]["error"]["rejected_reasons"]["a"], "no mask");
+}
+
+#[test]
+fn errors_keep_their_facts_through_both_renderings() {
+    let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeFirstByte, "slow down").with_status(429);
+    error.retry_after_ms = Some(1500);
+    error.operation = Some(Operation::Embeddings);
+    let json = serde_json::to_value(&error).unwrap();
+    assert_eq!(json["code"], "RateLimited");
+    assert_eq!(json["retryable"], true);
+    assert_eq!(error.cognitive_code(), "E4002");
+    assert_eq!(serde_json::from_value::<Error>(json).unwrap(), error);
+}
+
+#[test]
+fn patches_never_reach_the_structure() {
+    let patch = |pointer: &str, value: Value| Patch {
+        target: Target {
+            kind: Some(String::from("openai")),
+            ..Target::default()
+        },
+        pointer: String::from(pointer),
+        value: Some(value),
+        delete: false,
+    };
+    let patches = [
+        patch("/messages", json!([])),
+        patch("/tools/0", json!({})),
+        patch("/mess~0ages", json!(1)),
+        patch("/top_k", json!(3)),
+        patch("", json!({})),
+        patch("/nowhere/a", json!(1)),
+    ];
+    let actual = Target {
+        kind: Some(String::from("openai")),
+        ..Target::default()
+    };
+    let mut body = json!({"messages": [1], "tools": [1]});
+    let mut ledger = Ledger::new(Party::Adapter);
+    patch::apply(&mut body, &patches, &actual, &mut ledger);
+    assert_eq!(
+        body,
+        json!({"messages": [1], "tools": [1], "mess~ages": 1, "top_k": 3})
+    );
+    assert_eq!(
+        ledger
+            .entries()
+            .iter()
+            .filter(|entry| entry.action == Action::Dropped)
+            .count(),
+        4
+    );
+
+    let other = Target {
+        kind: Some(String::from("gemini")),
+        ..Target::default()
+    };
+    let mut untouched = json!({});
+    patch::apply(&mut untouched, &patches, &other, &mut ledger);
+    assert_eq!(untouched, json!({}));
+}

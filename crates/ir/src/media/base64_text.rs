@@ -1,0 +1,81 @@
+//! Bytes as base64 text. Every edge speaks base64, so the text is kept as it came and decoded only by
+//! those who need the bytes: what passes through is neither decoded nor changed.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use sha2::{Digest as _, Sha256};
+
+const STRICT: GeneralPurpose = GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new());
+/// Padding may be missing and trailing bits may be set: senders do both, and the bytes are clear.
+const TOLERANT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// How many characters a look at the first bytes decodes.
+const HEAD_CHARS: usize = 64;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base64(String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not base64")]
+pub struct NotBase64;
+
+impl Base64 {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(STRICT.encode(bytes))
+    }
+
+    /// Takes the text as it is; whether it is base64 shows when it is decoded.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn push_str(&mut self, piece: &str) {
+        self.0.push_str(piece);
+    }
+
+    /// The bytes. White space and the URL alphabet are understood too.
+    pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
+        if let Ok(bytes) = TOLERANT.decode(&self.0) {
+            return Ok(bytes);
+        }
+        let plain: String = self
+            .0
+            .chars()
+            .filter(|c| !c.is_ascii_whitespace())
+            .map(|c| match c {
+                '-' => '+',
+                '_' => '/',
+                c => c,
+            })
+            .collect();
+        TOLERANT.decode(plain).map_err(|_| NotBase64)
+    }
+
+    /// Whether this is the one spelling that the bytes have in standard base64.
+    pub fn is_canonical(&self) -> bool {
+        STRICT.decode(&self.0).is_ok()
+    }
+
+    /// The first bytes, for a look at what they are.
+    pub fn head(&self) -> Vec<u8> {
+        let end = self.0.len().min(HEAD_CHARS) / 4 * 4;
+        self.0
+            .get(..end)
+            .and_then(|head| TOLERANT.decode(head).ok())
+            .unwrap_or_default()
+    }
+
+    pub fn sha256(&self) -> Result<String, NotBase64> {
+        Ok(hex::encode(Sha256::digest(self.decode()?)))
+    }
+}

@@ -1,0 +1,147 @@
+//! The id of stored media: one 128-bit value with three spellings. UUID and ULID are the same bits, so
+//! no table stands between them; only ids that others minted need one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use crate::dialect::Dialect;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct MediaId(u128);
+
+/// Stored media, by our id or by one whose spelling only its dialect's issuer knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    Id(MediaId),
+    Foreign { dialect: Dialect, text: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a media id")]
+pub struct NotAMediaId;
+
+const URI: &str = "sms+file://";
+/// A later spelling of the same scheme. It is understood and never written.
+const URI_LATER: &str = "smsfile://";
+const UPLOAD: &str = "upl_";
+
+impl MediaId {
+    pub const fn new(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    pub const fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// `018f6e5c-....`: content blocks and data bases.
+    pub fn uuid(self) -> String {
+        let hex = format!("{:032x}", self.0);
+        let piece = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+        [
+            piece(0, 8),
+            piece(8, 12),
+            piece(12, 16),
+            piece(16, 20),
+            piece(20, 32),
+        ]
+        .join("-")
+    }
+
+    /// `sms+file://01J...`: canonical documents.
+    pub fn uri(self) -> String {
+        format!("{URI}{}", Ulid(self.0))
+    }
+
+    /// `upl_01J...`: uploads.
+    pub fn upload(self) -> String {
+        format!("{UPLOAD}{}", Ulid(self.0))
+    }
+
+    pub fn from_uuid(text: &str) -> Result<Self, NotAMediaId> {
+        let dashes = [8, 13, 18, 23];
+        let shaped = text.len() == 36
+            && text
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| (byte == b'-') == dashes.contains(&at));
+        if !shaped {
+            return Err(NotAMediaId);
+        }
+        let hex: String = text.chars().filter(|c| *c != '-').collect();
+        let clean = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !clean {
+            return Err(NotAMediaId);
+        }
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| NotAMediaId)
+    }
+
+    pub fn from_uri(text: &str) -> Result<Self, NotAMediaId> {
+        let ulid = text
+            .strip_prefix(URI)
+            .or_else(|| text.strip_prefix(URI_LATER))
+            .ok_or(NotAMediaId)?;
+        Self::from_ulid(ulid)
+    }
+
+    pub fn from_upload(text: &str) -> Result<Self, NotAMediaId> {
+        Self::from_ulid(text.strip_prefix(UPLOAD).ok_or(NotAMediaId)?)
+    }
+
+    /// Only the one spelling that we write ourselves: an id in other letters is somebody else's text.
+    fn from_ulid(text: &str) -> Result<Self, NotAMediaId> {
+        let ulid = Ulid::from_string(text).map_err(|_| NotAMediaId)?;
+        if ulid.to_string() == text {
+            Ok(Self(ulid.0))
+        } else {
+            Err(NotAMediaId)
+        }
+    }
+}
+
+impl fmt::Display for MediaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.uuid())
+    }
+}
+
+impl From<MediaId> for String {
+    fn from(id: MediaId) -> Self {
+        id.uuid()
+    }
+}
+
+impl TryFrom<String> for MediaId {
+    type Error = NotAMediaId;
+
+    fn try_from(text: String) -> Result<Self, NotAMediaId> {
+        Self::from_uuid(&text)
+    }
+}
+
+impl Stored {
+    pub fn from_uri(text: &str) -> Self {
+        MediaId::from_uri(text).map_or_else(|_| Self::foreign(Dialect::MediaRef, text), Self::Id)
+    }
+
+    pub fn from_upload(text: &str) -> Self {
+        MediaId::from_upload(text).map_or_else(|_| Self::foreign(Dialect::Cognitive, text), Self::Id)
+    }
+
+    pub fn from_uuid(text: &str) -> Self {
+        match MediaId::from_uuid(text) {
+            Ok(id) if id.uuid() == text => Self::Id(id),
+            _ => Self::foreign(Dialect::ContentBlock, text),
+        }
+    }
+
+    fn foreign(dialect: Dialect, text: &str) -> Self {
+        Self::Foreign {
+            dialect,
+            text: String::from(text),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Ids in three spellings, base64 that passes untouched, media references that come back as they were.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn one_id_has_three_spellings(bits: u128) {
+        let id = MediaId::new(bits);
+        prop_assert_eq!(MediaId::from_uuid(&id.uuid()), Ok(id));
+        prop_assert_eq!(MediaId::from_uri(&id.uri()), Ok(id));
+        prop_assert_eq!(MediaId::from_uri(&id.uri().replace("sms+file", "smsfile")), Ok(id));
+        prop_assert_eq!(MediaId::from_upload(&id.upload()), Ok(id));
+    }
+
+    #[test]
+    fn base64_keeps_bytes(bytes: Vec<u8>) {
+        let text = Base64::from_bytes(&bytes);
+        prop_assert!(text.is_canonical());
+        prop_assert_eq!(text.decode().unwrap().as_slice(), bytes.as_slice());
+        let unpadded = Base64::from_text(text.as_str().trim_end_matches('='));
+        prop_assert_eq!(unpadded.decode().unwrap(), bytes);
+    }
+
+    #[test]
+    fn no_text_panics_as_an_id(text: String) {
+        for read in [MediaId::from_uuid, MediaId::from_uri, MediaId::from_upload] {
+            prop_assert!(read(&text).is_err() || text.len() > 25);
+        }
+        prop_assert!(!matches!(Media::from_url(&text).source, MediaSource::Stored(_)));
+    }
+}
+
+#[test]
+fn an_id_in_foreign_letters_stays_as_it_is() {
+    assert!(matches!(
+        Stored::from_uri("sms+file://01JFK...ABCD"),
+        Stored::Foreign { .. }
+    ));
+    assert!(matches!(
+        Stored::from_upload("upl_abc123"),
+        Stored::Foreign { .. }
+    ));
+    let mut aliases = Aliases::default();
+    aliases.insert(Dialect::Cognitive, "upl_abc123", MediaId::new(7));
+    let mut media = Media::new(MediaSource::Stored(Stored::from_upload("upl_abc123")), None);
+    media.resolve(&aliases);
+    assert_eq!(media.source, MediaSource::Stored(Stored::Id(MediaId::new(7))));
+    assert_eq!(
+        aliases.text(Dialect::Cognitive, MediaId::new(7)),
+        Some("upl_abc123")
+    );
+}
+
+#[test]
+fn references_come_back_as_they_were() {
+    for reference in [
+        json!({"kind": "inline_base64", "mime": "audio/wav", "data": "..."}),
+        json!({"kind": "sms_file", "uri": "sms+file://<id>", "mime": "image/png"}),
+        json!({"kind": "http_url", "url": "https://...", "mime": "image/jpeg"}),
+        json!({"kind": "http_url", "url": "u", "facts": "odd", "hints": {}, "checksum": {"algorithm": "md5"}}),
+        json!({"kind": "http_url", "url": "u", "facts": {"size_bytes": 3}, "x": 1, "ext": {"cognitive": {"y": 2}}}),
+    ] {
+        let media: Media = serde_json::from_value(reference.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&media).unwrap(), reference);
+    }
+}
+
+#[test]
+fn data_urls_are_bytes() {
+    let media = Media::from_url("data:image/png;base64,iVBORw0KGgo=");
+    assert_eq!(media.kind, MediaKind::Image);
+    assert_eq!(media.to_url().unwrap(), "data:image/png;base64,iVBORw0KGgo=");
+    assert!(matches!(
+        Media::from_url("data:text/plain,hello").source,
+        MediaSource::Remote(_)
+    ));
+    let undeclared = Media::from_url("data:;base64,iVBORw0KGgo=");
+    assert_eq!(undeclared.mime_or_sniffed().as_deref(), Some("image/png"));
+}

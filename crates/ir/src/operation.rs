@@ -1,0 +1,113 @@
+//! What can be asked of a back-end, and the words in which needs and abilities are compared. The
+//! vocabularies are open: a word that is not known here is kept and compared letter by letter.
+
+use serde::{Deserialize, Serialize};
+
+/// The six operations. The operation selects the shape of the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    ChatCompletions,
+    Embeddings,
+    ImageGeneration,
+    SpeechToText,
+    TextToSpeech,
+    RealtimeVoice,
+}
+
+impl Operation {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat_completions",
+            Self::Embeddings => "embeddings",
+            Self::ImageGeneration => "image_generation",
+            Self::SpeechToText => "speech_to_text",
+            Self::TextToSpeech => "text_to_speech",
+            Self::RealtimeVoice => "realtime_voice",
+        }
+    }
+}
+
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal $(| $alias:literal)*),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(from = "String", into = "String")]
+        pub enum $name {
+            $($variant,)*
+            /// A word this vocabulary does not know.
+            Other(String),
+        }
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)*
+                    Self::Other(text) => text,
+                }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                match text.as_str() {
+                    $($text $(| $alias)* => Self::$variant,)*
+                    _ => Self::Other(text),
+                }
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(word: $name) -> Self {
+                match word {
+                    $name::Other(text) => text,
+                    known => Self::from(known.as_str()),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// An ability that a request may need and a back-end may have.
+    Feature {
+        Stream = "supports_stream",
+        Tools = "supports_tools",
+        JsonSchema = "supports_json_schema",
+        SystemRole = "supports_system_role",
+        Batch = "supports_batch",
+        Dimensions = "supports_dimensions",
+        ImageInput = "supports_image_input",
+        DocumentInput = "supports_document_input",
+        VideoInput = "supports_video_input",
+        AudioInput = "supports_audio_input" | "supports_audio_in",
+        AudioOutput = "supports_audio_output" | "supports_audio_out",
+        Mask = "supports_mask",
+        Seed = "supports_seed",
+        Timestamps = "supports_timestamps",
+        Language = "supports_language",
+        Diarization = "supports_diarization",
+        Voices = "supports_voices",
+        Formats = "supports_formats",
+        Ssml = "supports_ssml",
+        BidiStream = "supports_bidi_stream",
+        Reasoning = "supports_reasoning",
+        Prefill = "supports_prefill",
+    }
+}
+
+vocabulary! {
+    /// How bytes travel to a back-end.
+    Transport {
+        Http = "http",
+        Websocket = "websocket" | "ws",
+        Grpc = "grpc",
+        InProcess = "in_process",
+    }
+}
