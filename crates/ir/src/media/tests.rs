@@ -19,7 +19,7 @@ proptest! {
     fn base64_keeps_bytes(bytes: Vec<u8>) {
         let text = Base64::from_bytes(&bytes);
         prop_assert!(text.is_canonical());
-        prop_assert_eq!(text.decode().unwrap().as_slice(), bytes.as_slice());
+        prop_assert_eq!(&text.decode().unwrap(), &bytes);
         let unpadded = Base64::from_text(text.as_str().trim_end_matches('='));
         prop_assert_eq!(unpadded.decode().unwrap(), bytes);
     }

@@ -8,8 +8,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-use ir::Request;
-use ir::request::{Message, Part, Role};
+use ir::{ChatRequest, Generation, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
 pub use input::check_input;
@@ -25,25 +24,25 @@ pub struct LowerOptions {
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
-    let system = Message {
-        role: Role::System,
-        parts: vec![Part::Text {
-            text: system::message(module),
-        }],
+    let system = Message::text(Role::System, system::message(module));
+    let format = || ResponseFormat::JsonSchema {
+        name: Some(module.manifest.name.clone()),
+        description: None,
+        schema: output_schema(module),
+        strict: None,
     };
-    Request {
-        request_id: options.request_id.clone(),
-        model: None,
+    let chat = ChatRequest {
         messages: vec![system, user_message(module, input)],
-        // An answer that comes in pieces can be watched, timed out and failed over; one in a single
-        // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
-        stream: true,
-        output_schema: module
-            .manifest
-            .runtime
-            .structured_output
-            .then(|| output_schema(module)),
-    }
+        generation: Generation {
+            // An answer that comes in pieces can be watched, timed out and failed over; one in a single
+            // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
+            stream: Some(true),
+            ..Generation::default()
+        },
+        response_format: module.manifest.runtime.structured_output.then(format),
+        ..ChatRequest::default()
+    };
+    Request::chat(options.request_id.clone(), chat)
 }
 
 /// The rendered prompt, and the input behind it when the template does not show it.
@@ -52,19 +51,14 @@ fn user_message(module: &Module, input: &Map<String, Value>) -> Message {
     let mut parts: Vec<Part> = Vec::new();
     for piece in prompt.pieces {
         match piece {
-            Piece::Text(text) => parts.push(Part::Text { text }),
+            Piece::Text(text) => parts.push(Part::text(text)),
             // Media parts go here, in input order.
             Piece::Media => {}
         }
     }
     if !prompt.shows_input && !input.is_empty() {
         let json = serde_json::to_string_pretty(input).unwrap_or_default();
-        parts.push(Part::Text {
-            text: format!("\n\nInput:\n{json}\n"),
-        });
+        parts.push(Part::text(format!("\n\nInput:\n{json}\n")));
     }
-    Message {
-        role: Role::User,
-        parts,
-    }
+    Message::new(Role::User, parts)
 }

@@ -1,4 +1,4 @@
-use ir::request::{Part, Role};
+use ir::{Part, Role};
 use serde_json::{Value, json};
 
 use super::{LowerOptions, check_input, lower, output_schema};
@@ -23,8 +23,8 @@ fn texts(module: &Module, input: &Value) -> Vec<(Role, String)> {
         request_id: String::from("r"),
     };
     let request = lower(module, input.as_object().unwrap(), &options);
-    let messages = request.messages.into_iter().map(|message| {
-        let parts = message.parts.into_iter().map(|Part::Text { text }| text);
+    let messages = request.as_chat().unwrap().messages.iter().map(|message| {
+        let parts = message.parts.iter().filter_map(Part::as_text);
         (message.role, parts.collect())
     });
     messages.collect()

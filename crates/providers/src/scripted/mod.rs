@@ -14,8 +14,7 @@ use engine::port::{Backend, Events, Upstream};
 use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
-use ir::request::Part;
-use ir::{Error, ErrorKind, Event, Request, Usage};
+use ir::{Error, ErrorKind, Event, Part, Request, Usage};
 
 pub use script::{Exchange, Script, ScriptError};
 
@@ -149,9 +148,8 @@ fn pieces(mut text: &str, bytes: Option<usize>) -> impl Iterator<Item = &str> {
 
 fn text_of(request: &Request) -> String {
     let mut text = String::new();
-    for message in &request.messages {
-        for part in &message.parts {
-            let Part::Text { text: part } = part;
+    for message in request.as_chat().into_iter().flat_map(|chat| &chat.messages) {
+        for part in message.parts.iter().filter_map(Part::as_text) {
             text.push_str(part);
             text.push('\n');
         }

@@ -3,8 +3,7 @@ use std::sync::Arc;
 use engine::port::Upstream;
 use futures::StreamExt;
 use ir::event::Delta;
-use ir::request::{Message, Part, Role};
-use ir::{ErrorKind, Event, Request};
+use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role};
 
 use super::{Script, Scripted};
 
@@ -13,18 +12,9 @@ fn scripted(yaml: &str) -> Scripted {
 }
 
 fn ask(upstream: &Scripted, text: &str) -> Vec<Event> {
-    let text = String::from(text);
-    let message = Message {
-        role: Role::User,
-        parts: vec![Part::Text { text }],
-    };
-    let request = Request {
-        request_id: String::from("r"),
-        model: None,
-        messages: vec![message],
-        stream: true,
-        output_schema: None,
-    };
+    let mut chat = ChatRequest::default();
+    chat.messages.push(Message::text(Role::User, text));
+    let request = Request::chat("r", chat);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(upstream.open(Arc::new(request)).collect())
 }
