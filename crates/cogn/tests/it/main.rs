@@ -1,6 +1,8 @@
 //! The binary from outside: arguments in; stdout, stderr and exit code out.
 
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod explain;

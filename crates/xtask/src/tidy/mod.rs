@@ -4,5 +4,6 @@
 mod files;
 mod layers;
 mod licences;
+mod links;
 mod snapshots;
 mod tree;
