@@ -117,6 +117,9 @@ fn links_are_found_where_they_stand() {
     let text = "See [one](a.md#b) and `[not](x)`.\n```\n[nor](y)\n```\n![pic](p.png \"title\")\n## The `--json` way\n";
     assert_eq!(links(text), ["a.md#b", "p.png"]);
     assert_eq!(anchors(text).collect::<Vec<_>>(), ["the---json-way"]);
-    assert_eq!(resolve("docs/guide/a.md", "../../README.md").as_deref(), Some("README.md"));
+    assert_eq!(
+        resolve("docs/guide/a.md", "../../README.md").as_deref(),
+        Some("README.md")
+    );
     assert_eq!(resolve("README.md", "../x"), None);
 }
