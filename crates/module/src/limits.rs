@@ -23,3 +23,11 @@ pub const EXPLAIN_CHARS_MAX: usize = 280;
 pub const EXPLAIN_CHARS_TAKEN: usize = 200;
 /// Most chunks of a stream that are remembered, to tell whether a resumed stream repeats them truly.
 pub const RESENT_CHUNKS_MAX: usize = 65_536;
+/// Longest key of a document that is read as a stream.
+pub const KEY_BYTES_MAX: usize = 64 * 1024;
+/// Longest number of a document that is read as a stream.
+pub const NUMBER_BYTES_MAX: usize = 4 * 1024;
+/// Most text that is held back while it is unsure whether a document has begun.
+pub const LEAD_BYTES_MAX: usize = 4 * 1024;
+/// A snapshot of all data waits until this share of the last one has come anew.
+pub const SNAPSHOT_SHARE: usize = 8;

@@ -43,8 +43,7 @@ pub fn parse(field: &str) -> Option<Vec<Step>> {
     let mut rest = field.strip_prefix(ROOT)?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
-        // The root is a level of its own.
-        if steps.len() + 1 >= limits::NESTING_MAX {
+        if steps.len() >= limits::NESTING_MAX {
             return None;
         }
         let (step, after) = if let Some(after) = rest.strip_prefix('.') {

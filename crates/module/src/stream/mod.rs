@@ -8,11 +8,16 @@ mod chunk;
 mod digest;
 pub mod field;
 mod fold;
+mod growth;
+pub mod json;
+mod projection;
 mod recording;
+mod same;
 mod violation;
 
 pub use assemble::{Assembled, Assembler};
 pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
+pub use projection::{Projector, ProjectorOptions};
 pub use recording::assemble_ndjson;
 pub use violation::Violation;

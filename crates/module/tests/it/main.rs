@@ -5,5 +5,11 @@ mod documents;
 mod envelope_structure;
 mod load;
 mod migrate;
+#[cfg(test)]
 mod stream_assemble;
+#[cfg(test)]
 mod stream_chunk;
+#[cfg(test)]
+mod stream_json;
+#[cfg(test)]
+mod stream_projection;

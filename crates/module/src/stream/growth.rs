@@ -1,0 +1,239 @@
+//! Data as it grows: the containers that are still open, innermost last, and the string that is still
+//! being written. Knows which parts of itself the reader of the stream has been told of, so that it can
+//! say at any time what stands on the other side.
+
+use serde_json::{Map, Value};
+
+use super::field;
+
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    frames: Vec<Frame>,
+    /// The string at hand, as far as it has come.
+    text: String,
+    in_text: bool,
+    /// The path of the value at hand.
+    path: String,
+    /// The whole, once it is closed.
+    whole: Option<Map<String, Value>>,
+}
+
+#[derive(Debug)]
+struct Frame {
+    container: Container,
+    /// The container exists on the other side even while it is empty.
+    announced: bool,
+    /// Length of the path that leads to the container.
+    path_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Container {
+    Object { map: Map<String, Value>, key: String },
+    Array(Vec<Value>),
+}
+
+/// Which parts count when the data is looked at before its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View {
+    /// Everything that has come.
+    All,
+    /// What was announced, with so many bytes of the string at hand.
+    Announced { text: Option<usize> },
+}
+
+impl Growth {
+    /// The beginning of the data itself.
+    pub(super) fn begin(&mut self) {
+        self.frames.clear();
+        self.text.clear();
+        self.in_text = false;
+        self.whole = None;
+        self.path.clear();
+        self.path.push_str(field::ROOT);
+        self.frames.push(Frame {
+            container: Container::Object {
+                map: Map::new(),
+                key: String::new(),
+            },
+            announced: true,
+            path_bytes: self.path.len(),
+        });
+    }
+
+    /// Whether the data has begun and is not closed yet.
+    pub(super) fn is_open(&self) -> bool {
+        !self.frames.is_empty()
+    }
+
+    pub(super) fn in_text(&self) -> bool {
+        self.in_text
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The path of the value at hand.
+    pub(super) fn field(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn key(&mut self, name: &str) {
+        if let Some(Frame {
+            container: Container::Object { key, .. },
+            ..
+        }) = self.frames.last_mut()
+        {
+            key.clear();
+            key.push_str(name);
+        }
+    }
+
+    /// Turns to the next value. True if its key stood before and it takes that value's place.
+    pub(super) fn locate(&mut self) -> bool {
+        let Some(frame) = self.frames.last() else {
+            return false;
+        };
+        self.path.truncate(frame.path_bytes);
+        match &frame.container {
+            Container::Object { map, key } => {
+                field::push_key(&mut self.path, key);
+                map.contains_key(key)
+            }
+            Container::Array(items) => {
+                field::push_index(&mut self.path, items.len());
+                false
+            }
+        }
+    }
+
+    /// Opens a container at the value at hand.
+    pub(super) fn open(&mut self, empty: Value, announced: bool) {
+        let container = match empty {
+            Value::Array(items) => Container::Array(items),
+            _ => Container::Object {
+                map: Map::new(),
+                key: String::new(),
+            },
+        };
+        self.frames.push(Frame {
+            container,
+            announced,
+            path_bytes: self.path.len(),
+        });
+    }
+
+    /// Closes the innermost container. Gives it back if it is empty and nobody was told of it; the
+    /// value at hand is the container then.
+    pub(super) fn close(&mut self) -> Option<Value> {
+        let frame = self.frames.pop()?;
+        self.path.truncate(frame.path_bytes);
+        let value = frame.container.into_value();
+        let empty = !frame.announced && is_empty(&value);
+        let told = empty.then(|| value.clone());
+        if self.frames.is_empty() {
+            self.whole = Some(into_map(value));
+        } else {
+            self.put(value);
+        }
+        told
+    }
+
+    /// A scalar, or any other finished value, at the value at hand.
+    pub(super) fn put(&mut self, value: Value) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.container.put(value);
+        }
+    }
+
+    pub(super) fn append(&mut self, text: &str) {
+        self.in_text = true;
+        self.text.push_str(text);
+    }
+
+    pub(super) fn end_text(&mut self) {
+        self.in_text = false;
+        let text = std::mem::take(&mut self.text);
+        self.put(Value::String(text));
+    }
+
+    /// Other data takes the place of what grew, and is closed.
+    pub(super) fn replace(&mut self, whole: Map<String, Value>) {
+        *self = Self {
+            whole: Some(whole),
+            ..Self::default()
+        };
+    }
+
+    /// The whole data, if it is closed.
+    pub(super) fn whole(&self) -> Option<&Map<String, Value>> {
+        self.whole.as_ref()
+    }
+
+    /// The data as it would stand if it ended here.
+    pub(super) fn view(&self, view: View) -> Map<String, Value> {
+        if let Some(whole) = &self.whole {
+            return whole.clone();
+        }
+        let text = match view {
+            View::All => self.in_text.then_some(self.text.len()),
+            View::Announced { text } => text,
+        };
+        let text = text.and_then(|bytes| self.text.get(..bytes));
+        let mut value = text.map(Value::from);
+        for frame in self.frames.iter().rev() {
+            let mut container = frame.container.copy();
+            if let Some(inner) = value {
+                container.put(inner);
+            }
+            let outer = container.into_value();
+            let counts = matches!(view, View::All) || frame.announced || !is_empty(&outer);
+            value = counts.then_some(outer);
+        }
+        value.map(into_map).unwrap_or_default()
+    }
+}
+
+impl Container {
+    fn put(&mut self, value: Value) {
+        match self {
+            Self::Object { map, key } => {
+                map.insert(key.clone(), value);
+            }
+            Self::Array(items) => items.push(value),
+        }
+    }
+
+    fn copy(&self) -> Self {
+        match self {
+            Self::Object { map, key } => Self::Object {
+                map: map.clone(),
+                key: key.clone(),
+            },
+            Self::Array(items) => Self::Array(items.clone()),
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Object { map, .. } => Value::Object(map),
+            Self::Array(items) => Value::Array(items),
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

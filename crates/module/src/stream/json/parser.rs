@@ -1,0 +1,408 @@
+//! The strict push parser. Between pieces it keeps only what a piece cut in two: a key, a number, an
+//! escape, a code point. It builds no values; its memory is bounded by the nesting and by the longest
+//! key. After an error it takes nothing more.
+
+use super::JsonEvent;
+use super::error::{Fault, JsonError, JsonErrorKind};
+use super::number;
+use super::text::{CutPoint, Escape, plain_run};
+use crate::limits;
+
+#[derive(Debug)]
+pub struct JsonParser {
+    state: State,
+    stack: Vec<Container>,
+    /// Bytes of all pieces before the one at hand.
+    offset: u64,
+    /// Whether the string at hand is a key.
+    in_key: bool,
+    /// A key that was cut, or that has escapes.
+    key: String,
+    /// A number that was cut.
+    token: Vec<u8>,
+    /// The word at hand, and how many of its letters have come.
+    word: (Word, usize),
+    escape: Escape,
+    cut: CutPoint,
+    error: Option<JsonError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    True,
+    False,
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A value must come.
+    Value,
+    /// A value, or the end of an empty array.
+    FirstElement,
+    /// A key, or the end of an empty object.
+    FirstKey,
+    NextKey,
+    Colon,
+    /// A comma, or the end of the container.
+    AfterValue,
+    Text,
+    Escape,
+    Number,
+    Word,
+    Done,
+}
+
+impl Default for JsonParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl JsonParser {
+    pub fn new() -> Self {
+        Self {
+            state: State::Value,
+            stack: Vec::new(),
+            offset: 0,
+            in_key: false,
+            key: String::new(),
+            token: Vec::new(),
+            word: (Word::Null, 0),
+            escape: Escape::default(),
+            cut: CutPoint::default(),
+            error: None,
+        }
+    }
+
+    /// Takes the next piece and hands on what it completes.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.advance(bytes, at, sink) {
+                Ok(next) => at = next,
+                Err((at, kind)) => return Err(self.fail(at, kind)),
+            }
+        }
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Says that no more pieces come: completes a number at the very end, or finds the document cut.
+    pub fn finish(&mut self, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.state == State::Number && self.stack.is_empty() {
+            let token = std::mem::take(&mut self.token);
+            let number = number::read(&token).map_err(|kind| self.fail(0, kind))?;
+            sink(JsonEvent::Number(number));
+            self.state = State::Done;
+        }
+        if self.state != State::Done {
+            return Err(self.fail(0, JsonErrorKind::UnexpectedEnd));
+        }
+        Ok(())
+    }
+
+    /// Whether the document is complete; only white space may follow.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    fn fail(&mut self, at: usize, kind: JsonErrorKind) -> JsonError {
+        let offset = self.offset + at as u64;
+        *self.error.insert(JsonError { kind, offset })
+    }
+
+    /// Consumes at least one byte from `at`, and as many as belong together.
+    fn advance(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        match self.state {
+            State::Text => self.text(bytes, at, sink),
+            State::Escape => self.escape(bytes, at, sink),
+            State::Number => self.number(bytes, at, sink),
+            State::Word => self.word(bytes, at, sink),
+            _ => {
+                let blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+                let mut next = at;
+                while bytes.get(next).is_some_and(blank) {
+                    next += 1;
+                }
+                match bytes.get(next) {
+                    Some(byte) => self.structure(*byte, bytes, next, sink),
+                    None => Ok(next),
+                }
+            }
+        }
+    }
+
+    fn structure(
+        &mut self,
+        byte: u8,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        match (self.state, byte) {
+            (State::FirstKey | State::NextKey, b'"') => {
+                self.in_key = true;
+                self.state = State::Text;
+                return self.text(bytes, at + 1, sink);
+            }
+            (State::Colon, b':') => self.state = State::Value,
+            (State::AfterValue, b',') => {
+                self.state = match self.stack.last() {
+                    Some(Container::Object) => State::NextKey,
+                    _ => State::Value,
+                };
+            }
+            (State::AfterValue | State::FirstKey, b'}') if self.stack.last() == Some(&Container::Object) => {
+                self.leave();
+                sink(JsonEvent::ObjectEnd);
+            }
+            (State::AfterValue | State::FirstElement, b']')
+                if self.stack.last() == Some(&Container::Array) =>
+            {
+                self.leave();
+                sink(JsonEvent::ArrayEnd);
+            }
+            (State::Value | State::FirstElement, _) => return self.value(byte, bytes, at, sink),
+            (State::Done, _) => return Err((at, JsonErrorKind::TrailingText)),
+            _ => return Err((at, JsonErrorKind::UnexpectedByte)),
+        }
+        Ok(at + 1)
+    }
+
+    fn value(
+        &mut self,
+        byte: u8,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        match byte {
+            b'"' => {
+                self.in_key = false;
+                self.state = State::Text;
+                return self.text(bytes, at + 1, sink);
+            }
+            b'{' => {
+                self.enter(Container::Object, State::FirstKey, at)?;
+                sink(JsonEvent::ObjectStart);
+            }
+            b'[' => {
+                self.enter(Container::Array, State::FirstElement, at)?;
+                sink(JsonEvent::ArrayStart);
+            }
+            b'-' | b'0'..=b'9' => {
+                self.state = State::Number;
+                return self.number(bytes, at, sink);
+            }
+            b't' | b'f' | b'n' => {
+                let word = match byte {
+                    b't' => Word::True,
+                    b'f' => Word::False,
+                    _ => Word::Null,
+                };
+                self.word = (word, 0);
+                self.state = State::Word;
+                return self.word(bytes, at, sink);
+            }
+            _ => return Err((at, JsonErrorKind::UnexpectedByte)),
+        }
+        Ok(at + 1)
+    }
+
+    fn enter(&mut self, container: Container, state: State, at: usize) -> Result<(), Fault> {
+        if self.stack.len() >= limits::NESTING_MAX {
+            return Err((at, JsonErrorKind::TooDeep));
+        }
+        self.stack.push(container);
+        self.state = state;
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.stack.pop();
+        self.value_ended();
+    }
+
+    fn value_ended(&mut self) {
+        self.state = if self.stack.is_empty() {
+            State::Done
+        } else {
+            State::AfterValue
+        };
+    }
+
+    fn text(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        while !self.cut.is_empty() {
+            let Some(byte) = bytes.get(at) else { return Ok(at) };
+            if let Some(point) = self.cut.push(*byte).map_err(|kind| (at, kind))? {
+                self.character(point, at, sink)?;
+            }
+            at += 1;
+        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        let (run, after) = rest.split_at(plain_run(rest));
+        let text = match std::str::from_utf8(run) {
+            Ok(text) => text,
+            // A code point may go on in the next piece, if it is this piece that ends.
+            Err(error) if after.is_empty() && error.error_len().is_none() => {
+                let (whole, cut) = run.split_at(error.valid_up_to());
+                self.cut.keep(cut);
+                std::str::from_utf8(whole).map_err(|_| (at, JsonErrorKind::BadUtf8))?
+            }
+            Err(error) => return Err((at + error.valid_up_to(), JsonErrorKind::BadUtf8)),
+        };
+        let end = at + run.len();
+        if self.in_key
+            && self.key.is_empty()
+            && after.first() == Some(&b'"')
+            && text.len() <= limits::KEY_BYTES_MAX
+        {
+            self.state = State::Colon;
+            sink(JsonEvent::Key(text));
+            return Ok(end + 1);
+        }
+        self.run(text, at, sink)?;
+        match after.first() {
+            None => Ok(end),
+            Some(b'"') => {
+                self.close_text(sink);
+                Ok(end + 1)
+            }
+            Some(b'\\') => {
+                self.state = State::Escape;
+                self.escape = Escape::default();
+                self.escape(bytes, end + 1, sink)
+            }
+            Some(_) => Err((end, JsonErrorKind::ControlCharacter)),
+        }
+    }
+
+    /// Hands on a piece of text, or adds it to the key at hand.
+    fn run(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), Fault> {
+        if !self.in_key {
+            if !text.is_empty() {
+                sink(JsonEvent::TextDelta(text));
+            }
+        } else if self.key.len() + text.len() > limits::KEY_BYTES_MAX {
+            return Err((at, JsonErrorKind::TooLong));
+        } else {
+            self.key.push_str(text);
+        }
+        Ok(())
+    }
+
+    fn character(
+        &mut self,
+        point: char,
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<(), Fault> {
+        self.run(point.encode_utf8(&mut [0; 4]), at, sink)
+    }
+
+    fn close_text(&mut self, sink: &mut impl FnMut(JsonEvent<'_>)) {
+        if self.in_key {
+            self.state = State::Colon;
+            sink(JsonEvent::Key(&self.key));
+            self.key.clear();
+        } else {
+            self.value_ended();
+            sink(JsonEvent::TextEnd);
+        }
+    }
+
+    fn escape(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        let rest = bytes.get(at..).unwrap_or_default();
+        for (at, byte) in (at..).zip(rest) {
+            if let Some(point) = self.escape.push(*byte).map_err(|kind| (at, kind))? {
+                self.state = State::Text;
+                self.character(point, at, sink)?;
+                return Ok(at + 1);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn number(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let length = rest.iter().position(|byte| !number::is_part(*byte));
+        let part = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
+        if self.token.len() + part.len() > limits::NUMBER_BYTES_MAX {
+            return Err((at, JsonErrorKind::TooLong));
+        }
+        let number = if length.is_some() && self.token.is_empty() {
+            number::read(part)
+        } else {
+            self.token.extend_from_slice(part);
+            if length.is_none() {
+                return Ok(bytes.len());
+            }
+            let number = number::read(&self.token);
+            self.token.clear();
+            number
+        };
+        let number = number.map_err(|kind| (at, kind))?;
+        self.value_ended();
+        sink(JsonEvent::Number(number));
+        Ok(at + part.len())
+    }
+
+    fn word(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, Fault> {
+        let (word, come) = self.word;
+        let (letters, event): (&[u8], _) = match word {
+            Word::True => (b"true", JsonEvent::Bool(true)),
+            Word::False => (b"false", JsonEvent::Bool(false)),
+            Word::Null => (b"null", JsonEvent::Null),
+        };
+        let rest = bytes.get(at..).unwrap_or_default();
+        let left = letters.get(come..).unwrap_or_default();
+        let same = left.iter().zip(rest).take_while(|(a, b)| a == b).count();
+        if same == left.len() {
+            self.value_ended();
+            sink(event);
+        } else if same == rest.len() {
+            self.word = (word, come + same);
+        } else {
+            return Err((at + same, JsonErrorKind::UnexpectedByte));
+        }
+        Ok(at + same)
+    }
+}

@@ -1,0 +1,138 @@
+//! Finds the document in what a model says: after a byte order mark, prose or the opening of a fence,
+//! and before whatever follows. A brace in prose (`{like this}`) is tried and given up. Nothing is
+//! handed on before a document has surely begun, which is when its first key is followed by a value;
+//! from then on there is no way back.
+
+use memchr::memchr;
+
+use super::{JsonError, JsonErrorKind, JsonEvent, JsonParser};
+use crate::limits;
+
+#[derive(Debug, Default)]
+pub struct ReplyReader {
+    stage: Stage,
+    parser: JsonParser,
+    /// The text since the brace that is being tried.
+    held: Vec<u8>,
+    lead: Lead,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Looking for a brace, or trying one.
+    #[default]
+    Before,
+    Inside,
+    After,
+    Broken(JsonError),
+}
+
+/// What was read of an object that may turn out not to be one.
+#[derive(Debug, Default)]
+struct Lead {
+    key: Option<String>,
+    sure: bool,
+}
+
+/// What came of trying a brace.
+enum Trial {
+    Open,
+    Sure,
+    GivenUp,
+}
+
+impl ReplyReader {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next piece of the reply.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) {
+        match self.stage {
+            Stage::After | Stage::Broken(_) => {}
+            Stage::Inside => {
+                let result = self.parser.push(bytes, sink);
+                self.settle(result);
+            }
+            Stage::Before if self.held.is_empty() => self.search(bytes, sink),
+            Stage::Before => {
+                let trial = self.attempt(bytes, sink);
+                let mut held = std::mem::take(&mut self.held);
+                match trial {
+                    Trial::Sure => {}
+                    Trial::Open if held.len() + bytes.len() <= limits::LEAD_BYTES_MAX => {
+                        held.extend_from_slice(bytes);
+                        self.held = held;
+                    }
+                    Trial::Open | Trial::GivenUp => {
+                        held.extend_from_slice(bytes);
+                        self.search(held.get(1..).unwrap_or_default(), sink);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the document is complete.
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::After
+    }
+
+    /// What broke the document after it had surely begun.
+    pub fn error(&self) -> Option<JsonError> {
+        match self.stage {
+            Stage::Broken(error) => Some(error),
+            Stage::Before | Stage::Inside | Stage::After => None,
+        }
+    }
+
+    fn search(&mut self, mut text: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) {
+        while let Some(at) = memchr(b'{', text) {
+            text = text.get(at..).unwrap_or_default();
+            self.parser = JsonParser::new();
+            self.lead = Lead::default();
+            match self.attempt(text, sink) {
+                Trial::Sure => return,
+                Trial::Open if text.len() <= limits::LEAD_BYTES_MAX => {
+                    self.held = text.to_vec();
+                    return;
+                }
+                Trial::Open | Trial::GivenUp => text = text.get(1..).unwrap_or_default(),
+            }
+        }
+    }
+
+    fn attempt(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Trial {
+        let lead = &mut self.lead;
+        let result = self.parser.push(bytes, &mut |event| match (&lead.key, event) {
+            (_, event) if lead.sure => sink(event),
+            (None, JsonEvent::Key(key)) => lead.key = Some(String::from(key)),
+            // The brace itself, or the end of an empty object.
+            (None, _) => {}
+            (Some(key), event) => {
+                sink(JsonEvent::ObjectStart);
+                sink(JsonEvent::Key(key));
+                sink(event);
+                lead.sure = true;
+            }
+        });
+        if lead.sure {
+            self.settle(result);
+            Trial::Sure
+        } else if result.is_err() || self.parser.is_done() {
+            // An empty object says nothing; a fuller one may follow it.
+            Trial::GivenUp
+        } else {
+            Trial::Open
+        }
+    }
+
+    fn settle(&mut self, result: Result<(), JsonError>) {
+        self.stage = match result {
+            Ok(()) if self.parser.is_done() => Stage::After,
+            Ok(()) => Stage::Inside,
+            Err(error) if error.kind == JsonErrorKind::TrailingText => Stage::After,
+            Err(error) => Stage::Broken(error),
+        };
+    }
+}
