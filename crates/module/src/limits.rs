@@ -15,6 +15,22 @@ pub const YAML_NODES_MAX: usize = 100_000;
 pub const DIAGNOSTICS_MAX: usize = 200;
 /// Largest reply of a model that is parsed as a whole.
 pub const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How many bytes a search for objects in a reply may look at, per byte of the reply ...
+pub const REPLY_SCAN_FACTOR: usize = 8;
+/// ... and on top of that, so that short replies are never refused for it.
+pub const REPLY_SCAN_BASE: usize = 64 * 1024;
+/// Most objects of one reply that are considered; the latest are kept.
+pub const REPLY_OBJECTS_MAX: usize = 64;
+/// Longest unquoted key by which an object that is almost JSON is recognised.
+pub const REPLY_KEY_BYTES_MAX: usize = 64;
+/// Most schema errors listed in one error; the rest is only mentioned.
+pub const ERRORS_LISTED_MAX: usize = 20;
+/// Longest `custom` value of an extensible enum, in code points.
+pub const CUSTOM_CHARS_MAX: usize = 32;
+/// Deepest level of data in which items with a confidence are looked for.
+pub const AGGREGATION_DEPTH_MAX: usize = 6;
+/// Most references followed one after another inside a schema.
+pub const REFERENCE_HOPS_MAX: usize = 16;
 /// Hard cap of insights, whatever a module says.
 pub const INSIGHTS_MAX: u64 = 20;
 /// Longest `meta.explain`, in code points.

@@ -28,11 +28,50 @@ impl ErrorBody {
         }
     }
 
+    /// The error object of a failure envelope. What it leaves out comes from the registry, so that
+    /// `recoverable` and `suggestion` are always there for a code that is registered.
+    pub fn from_map(map: Map<String, Value>) -> Self {
+        let mut error = Self {
+            code: String::new(),
+            message: String::new(),
+            recoverable: false,
+            suggestion: None,
+            details: None,
+            more: Map::new(),
+        };
+        let mut recoverable = None;
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                ("code", Value::String(code)) => error.code = code,
+                ("message", Value::String(message)) => error.message = message,
+                ("recoverable", Value::Bool(given)) => recoverable = Some(given),
+                ("suggestion", Value::String(suggestion)) => error.suggestion = Some(suggestion),
+                ("details", Value::Object(details)) => error.details = Some(details),
+                (_, value) => {
+                    error.more.insert(key, value);
+                }
+            }
+        }
+        let registered = Code::find(&error.code);
+        error.recoverable = recoverable
+            .unwrap_or_else(|| registered.is_some_and(|code| code.recoverable() == Recoverable::Yes));
+        if error.suggestion.is_none() {
+            error.suggestion = registered.map(|code| String::from(code.suggestion()));
+        }
+        error
+    }
+
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details
             .get_or_insert_default()
             .insert(String::from(key), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
         self
     }
 

@@ -63,6 +63,22 @@ impl Meta {
         }
     }
 
+    /// A meta whose structure has been checked.
+    pub(super) fn from_map(mut map: Map<String, Value>) -> Self {
+        let confidence = map.shift_remove("confidence").and_then(|value| value.as_f64());
+        let risk = map.shift_remove("risk");
+        let explain = match map.shift_remove("explain") {
+            Some(Value::String(explain)) => explain,
+            _ => String::new(),
+        };
+        Self {
+            confidence: confidence.unwrap_or_default(),
+            risk: risk.unwrap_or_else(|| Value::from(Risk::High.as_str())),
+            explain,
+            more: map,
+        }
+    }
+
     /// The level to act on: a custom risk object counts as high.
     pub fn risk_level(&self) -> Risk {
         self.risk.as_str().and_then(Risk::find).unwrap_or(Risk::High)

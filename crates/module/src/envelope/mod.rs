@@ -1,14 +1,36 @@
 //! The envelope: the only form in which an answer leaves this system. `ok` with `meta` and `data`, or
 //! not `ok` with `meta` and `error`. Keys that begin with `_` are annotations of the transport; they
 //! stand beside the envelope and are not part of the contract.
+//!
+//! [`check_reply`] is the machine that makes one out of whatever a model wrote: find the object (`reply`),
+//! take it apart or wrap it (`wrap`), repair its meta and nothing else (`repair`), hold it against the
+//! module's schema, limits and tier, and answer with an envelope that is valid in every case.
 
+mod check;
+mod confidence;
 mod error;
+mod facts;
+mod failure;
+mod gate;
+mod input;
 mod meta;
+mod overflow;
+mod render;
+mod repair;
+mod repairs;
+mod reply;
+mod risk;
+mod salvage;
 mod structure;
+mod violations;
+mod wrap;
 
 use serde_json::{Map, Value};
 
+pub use check::{Outcome, Reading, check_object, check_reply};
 pub use error::ErrorBody;
+pub use facts::{CheckOptions, Facts};
+pub use input::check_input;
 pub use meta::{Meta, Risk};
 pub use structure::{Profile, Violation, check_structure};
 
@@ -49,25 +71,5 @@ impl Envelope {
             Body::Success { .. } => None,
             Body::Failure { error, .. } => Some(error),
         }
-    }
-
-    /// The envelope as JSON, keys in the order of the documents.
-    pub fn into_value(self) -> Value {
-        let mut map = Map::new();
-        map.insert(String::from("ok"), Value::Bool(self.is_ok()));
-        map.insert(String::from("meta"), Value::Object(self.meta.into_map()));
-        match self.body {
-            Body::Success { data } => {
-                map.insert(String::from("data"), Value::Object(data));
-            }
-            Body::Failure { error, partial_data } => {
-                map.insert(String::from("error"), Value::Object(error.into_map()));
-                if let Some(partial) = partial_data {
-                    map.insert(String::from("partial_data"), Value::Object(partial));
-                }
-            }
-        }
-        map.extend(self.annotations);
-        Value::Object(map)
     }
 }

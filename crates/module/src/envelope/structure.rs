@@ -3,6 +3,8 @@
 //! checks are written by hand, so that they cost nothing beside parsing; a test holds them against a
 //! schema of the same meaning.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::meta::Risk;
@@ -36,7 +38,7 @@ pub struct Violation {
     /// JSON pointer of the value that is wrong, or of the object that lacks a key.
     pub pointer: String,
     /// The JSON Schema keyword that states the same rule.
-    pub keyword: &'static str,
+    pub keyword: Cow<'static, str>,
     pub message: String,
     pub code: Code,
 }
@@ -45,7 +47,7 @@ impl Violation {
     pub(super) fn new(pointer: impl Into<String>, keyword: &'static str, message: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
-            keyword,
+            keyword: Cow::Borrowed(keyword),
             message: message.into(),
             code: Code::E3001,
         }
@@ -175,18 +177,15 @@ fn check_meta(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
             found.push(Violation::wrong_type(pointer, "a string", other));
         }
     }
-    match meta.get("latency_ms") {
-        None => {}
-        Some(Value::Number(number)) => {
-            if number.as_f64().is_some_and(|number| number < 0.0) {
-                found.push(Violation::new(
-                    "/meta/latency_ms",
-                    "minimum",
-                    "must not be negative",
-                ));
+    if let Some(latency) = meta.get("latency_ms") {
+        match latency.as_f64() {
+            None => found.push(Violation::wrong_type("/meta/latency_ms", "a number", latency)),
+            Some(number) if number < 0.0 => {
+                let message = "must not be negative";
+                found.push(Violation::new("/meta/latency_ms", "minimum", message));
             }
+            Some(_) => {}
         }
-        Some(other) => found.push(Violation::wrong_type("/meta/latency_ms", "a number", other)),
     }
 }
 

@@ -6,6 +6,9 @@ use std::sync::OnceLock;
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
 
+use super::variant::Variants;
+use crate::manifest::{EnumStrategy, Strictness};
+
 /// The parts of a contract that values are checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
@@ -52,6 +55,7 @@ impl std::error::Error for SchemaError {}
 pub struct Contract {
     document: Value,
     slots: [Slot; 5],
+    variants: Variants,
 }
 
 #[derive(Debug, Default)]
@@ -67,11 +71,22 @@ impl Contract {
         let mut contract = Self {
             document,
             slots: Default::default(),
+            variants: Variants::default(),
         };
         for (section, pointer) in pointers {
             contract.slots[section as usize].pointer = Some(pointer);
         }
         contract
+    }
+
+    /// The contract as answers are held to it under a module's strictness and enum strategy.
+    pub fn for_answers(&self, strictness: Strictness, strategy: EnumStrategy) -> &Self {
+        self.variants.get(self, strictness, strategy)
+    }
+
+    /// How many insights the data schema itself allows.
+    pub fn insights_max(&self) -> Option<u64> {
+        self.variants.insights_max(self)
     }
 
     pub fn document(&self) -> &Value {

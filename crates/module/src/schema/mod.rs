@@ -3,5 +3,6 @@
 //! document is refused before compilation.
 
 mod contract;
+mod variant;
 
 pub use contract::{Contract, SchemaError, Section};

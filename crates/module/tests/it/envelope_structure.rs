@@ -187,7 +187,7 @@ fn every_violation_is_reported_at_once() {
     let found = check_structure(&value, Profile::Cognitive);
     let mut seen: Vec<_> = found
         .iter()
-        .map(|violation| (violation.pointer.as_str(), violation.keyword))
+        .map(|violation| (violation.pointer.as_str(), violation.keyword.as_ref()))
         .collect();
     seen.sort_unstable();
     let expected = [

@@ -1,8 +1,15 @@
 //! The one integration binary of this crate: features, seen from outside.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[cfg(test)]
 mod documents;
+mod envelope_contract;
+mod envelope_reply;
+mod envelope_rules;
+mod envelope_sample;
 mod envelope_structure;
+mod envelope_wrap;
 mod load;
 mod migrate;
 #[cfg(test)]

@@ -1,0 +1,396 @@
+//! The machine: any bytes in, a valid envelope out. It never panics, never changes data, and says in the
+//! envelope itself what it repaired or why it refused.
+
+use serde_json::{Map, Value};
+
+use super::confidence::{check_aggregation, check_confidence_fields};
+use super::error::ErrorBody;
+use super::facts::CheckOptions;
+use super::failure::{judge_failure, replace_custom_risk, with_partial};
+use super::gate::{Verdict, check_gate};
+use super::meta::{Meta, Risk};
+use super::overflow::check_overflow;
+use super::repair::{Basis, repair_meta};
+use super::repairs::Repairs;
+use super::reply::{self, Reason, Unreadable, looks_like_envelope};
+use super::risk::{aggregate, escalate};
+use super::structure::{Violation, kind};
+use super::violations::{answer_error, check_section, error_of};
+use super::wrap::{Parts, take_apart, wraps};
+use super::{Body, Envelope};
+use crate::code::Code;
+use crate::limits;
+use crate::manifest::EnumStrategy;
+use crate::module::Module;
+use crate::schema::{Contract, Section};
+
+/// What came of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Valid in every case.
+    pub envelope: Envelope,
+    pub reading: Reading,
+}
+
+/// How the answer stood in the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The reply was one object and nothing else.
+    Whole,
+    /// The object stood in a fence, in prose, or among others.
+    Embedded,
+    /// There was no object to be had.
+    Unreadable,
+}
+
+/// Makes an envelope of a model's reply.
+pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Outcome {
+    match reply::read(reply) {
+        Ok(objects) => {
+            let reading = if objects.alone {
+                Reading::Whole
+            } else {
+                Reading::Embedded
+            };
+            let object = choose(module, objects.list);
+            Outcome {
+                envelope: check_object(module, object, options),
+                reading,
+            }
+        }
+        Err(unreadable) => Outcome {
+            envelope: seal(refuse_unreadable(module, unreadable), options, Repairs::default()),
+            reading: Reading::Unreadable,
+        },
+    }
+}
+
+/// The same for an object that has been read already.
+pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
+    let mut repairs = Repairs::default();
+    let envelope = match take_apart(object, wraps(module), &mut repairs) {
+        Ok(parts) if parts.ok => judge_success(module, parts, &mut repairs),
+        Ok(parts) => judge_failure(module, parts, &mut repairs),
+        Err(refused) => {
+            let suggestion = "answer with {ok, meta, data} as the prompt must demand, or set \
+                              compat.runtime_auto_wrap in module.yaml to have bare objects wrapped";
+            let error = answer_error(&[refused.violation]).suggest(suggestion);
+            refuse(module, error, Some(refused.data), Map::new())
+        }
+    };
+    seal(envelope, options, repairs)
+}
+
+/// Of several objects the last that fits the module, else the last.
+fn choose(module: &Module, mut list: Vec<Map<String, Value>>) -> Map<String, Value> {
+    if list.len() > 1
+        && let Some(index) = list.iter_mut().rposition(|object| fits(module, object))
+    {
+        return list.swap_remove(index);
+    }
+    list.pop().unwrap_or_default()
+}
+
+fn fits(module: &Module, object: &mut Map<String, Value>) -> bool {
+    let contract = contract(module);
+    let Ok(validator) = contract.validator(Section::Data) else {
+        return false;
+    };
+    let is_good = |data: &Value| {
+        data.get("rationale").is_some() && validator.is_none_or(|validator| validator.is_valid(data))
+    };
+    if looks_like_envelope(object) {
+        return match object.get("ok") {
+            Some(Value::Bool(false)) => object.get("error").is_some_and(Value::is_object),
+            _ => object.get("data").is_some_and(is_good),
+        };
+    }
+    let value = Value::Object(std::mem::take(object));
+    let good = is_good(&value);
+    if let Value::Object(map) = value {
+        *object = map;
+    }
+    good
+}
+
+fn contract(module: &Module) -> &Contract {
+    let manifest = &module.manifest;
+    module
+        .contract
+        .for_answers(manifest.strictness, manifest.enums.strategy)
+}
+
+/// Writes what the runtime knows, last, so that no check mistakes it for the model's words.
+fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: Repairs) -> Envelope {
+    options.facts.write(&mut envelope.meta.more);
+    if let Some(repairs) = repairs.into_value() {
+        envelope.meta.more.insert(String::from("repairs"), repairs);
+    }
+    envelope
+}
+
+/// A failure of the answer, with its data as partial data where the module allows that.
+fn refuse(
+    module: &Module,
+    error: ErrorBody,
+    data: Option<Map<String, Value>>,
+    annotations: Map<String, Value>,
+) -> Envelope {
+    let partial = data.filter(|_| module.manifest.failure.partial_allowed);
+    with_partial(Envelope::failure(error), partial, annotations)
+}
+
+fn judge_success(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelope {
+    let annotations = parts.annotations;
+    let mut found = parts.violations;
+    let closed = [("error", &parts.error), ("partial_data", &parts.partial_data)];
+    for (key, _) in closed.into_iter().filter(|(_, part)| part.is_some()) {
+        let message = format!("a success must not carry `{key}`");
+        found.push(Violation::new(format!("/{key}"), "additionalProperties", message));
+    }
+    let mut data = match parts.data {
+        Some(Value::Object(data)) => data,
+        other => {
+            found.push(match other {
+                Some(other) => {
+                    let message = format!("must be an object, not {}", kind(&other));
+                    Violation::new("/data", "type", message)
+                }
+                None => Violation::new("", "required", "`data` is missing from a success"),
+            });
+            return refuse(module, answer_error(&found), None, annotations);
+        }
+    };
+    require_confidence(module, parts.meta.as_ref(), &data, &mut found);
+    let aggregated = aggregate(module.manifest.risk_rule, &data);
+    let basis = Basis {
+        tier: module.manifest.tier,
+        confidence: promoted_confidence(parts.wrapped, &data),
+        risk: aggregated.unwrap_or(Risk::Medium),
+        explain: data.get("rationale").and_then(Value::as_str),
+        explain_chars: limits::EXPLAIN_CHARS_TAKEN,
+    };
+    let mut meta = repair_meta(parts.meta, basis, repairs, &mut found);
+    let checked = check_parts(module, &mut meta, &mut data, &mut found);
+    if let Some(error) = checked
+        .err()
+        .or_else(|| (!found.is_empty()).then(|| Box::new(answer_error(&found))))
+    {
+        return refuse(module, *error, Some(data), annotations);
+    }
+    replace_custom_risk(&mut meta, repairs);
+    escalate(&mut meta, aggregated, repairs);
+    if let Err(error) = check_rules(module, &mut meta, &mut data) {
+        return refuse(module, *error, Some(data), annotations);
+    }
+    finish(module, meta, data, annotations)
+}
+
+/// Tier gates and warnings: the last word on an answer that is good in itself.
+fn finish(
+    module: &Module,
+    meta: Map<String, Value>,
+    data: Map<String, Value>,
+    mut annotations: Map<String, Value>,
+) -> Envelope {
+    let mut warnings: Vec<Value> = check_aggregation(&meta, &data).into_iter().collect();
+    let meta = Meta::from_map(meta);
+    match check_gate(&module.manifest, &meta) {
+        Verdict::Pass => {}
+        Verdict::Warn(warning) => warnings.push(warning),
+        Verdict::Refuse(error) => return refuse(module, *error, Some(data), annotations),
+    }
+    if !warnings.is_empty() {
+        annotations.insert(String::from("_warnings"), Value::Array(warnings));
+    }
+    Envelope {
+        meta,
+        body: Body::Success { data },
+        annotations,
+    }
+}
+
+/// Older answers carry their confidence inside the data. It is copied, not moved: data stays as it is.
+fn promoted_confidence(wrapped: bool, data: &Map<String, Value>) -> Value {
+    data.get("confidence")
+        .filter(|value| wrapped && value.is_number())
+        .cloned()
+        .unwrap_or_else(|| Value::from(0.5))
+}
+
+/// v1 `require_confidence`: a default does not count as an answer.
+fn require_confidence(
+    module: &Module,
+    meta: Option<&Value>,
+    data: &Map<String, Value>,
+    found: &mut Vec<Violation>,
+) {
+    let given = meta
+        .and_then(|meta| meta.get("confidence"))
+        .or_else(|| data.get("confidence"));
+    if module.manifest.constraints.require_confidence && !given.is_some_and(Value::is_number) {
+        let message = "`confidence` is missing, and the module's constraints require it";
+        found.push(Violation::new("/data", "required", message));
+    }
+}
+
+fn check_parts(
+    module: &Module,
+    meta: &mut Map<String, Value>,
+    data: &mut Map<String, Value>,
+    found: &mut Vec<Violation>,
+) -> Result<(), Box<ErrorBody>> {
+    let contract = contract(module);
+    let has_rationale = check_rationale(data, found);
+    check_overflow(module, data, found);
+    let before = found.len();
+    check_map(contract, Section::Data, data, found)?;
+    let mut from_schema = found.split_off(before);
+    // The schema says again, with a worse code, what has just been said.
+    from_schema.retain(|violation| {
+        let about_rationale = violation.pointer == "/data/rationale"
+            || (violation.pointer == "/data" && violation.message == "`rationale` is missing");
+        let about_count = violation.pointer == "/data/extensions/insights" && violation.keyword == "maxItems";
+        !(about_count || (about_rationale && !has_rationale))
+    });
+    found.append(&mut from_schema);
+    check_confidence_fields(meta, found);
+    let before = found.len();
+    check_map(contract, Section::Meta, meta, found)?;
+    let refused_by_schema = found.len() > before;
+    if meta.get("risk").is_some_and(Value::is_object) && !refused_by_schema {
+        check_custom_risk(module, meta, found);
+    }
+    Ok(())
+}
+
+fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) -> bool {
+    let (pointer, message) = match data.get("rationale") {
+        Some(Value::String(rationale)) if !rationale.trim().is_empty() => return true,
+        Some(Value::String(_)) => ("/data/rationale", String::from("is empty")),
+        Some(other) => (
+            "/data/rationale",
+            format!("must be a string, not {}", kind(other)),
+        ),
+        None => ("/data", String::from("`rationale` is missing")),
+    };
+    let mut violation = Violation::new(pointer, "required", message);
+    violation.code = Code::E3003;
+    found.push(violation);
+    false
+}
+
+/// A risk of the module's own making needs a schema that offers it and a strategy that allows it.
+fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+    let schema = module.contract.schema(Section::Meta);
+    let speaks_of_risk = schema
+        .and_then(|schema| schema.get("properties"))
+        .is_some_and(|properties| properties.get("risk").is_some());
+    let offered = speaks_of_risk && module.manifest.enums.strategy == EnumStrategy::Extensible;
+    let text = |key: &str| {
+        meta.get("risk")
+            .and_then(|risk| risk.get(key))
+            .and_then(Value::as_str)
+    };
+    if !offered || text("custom").is_none() || text("reason").is_none() {
+        let message = "must be one of none, low, medium, high";
+        found.push(Violation::new("/meta/risk", "enum", message));
+    }
+}
+
+/// Validates a map where the validator wants a value, without copying it.
+fn check_map(
+    contract: &Contract,
+    section: Section,
+    map: &mut Map<String, Value>,
+    found: &mut Vec<Violation>,
+) -> Result<(), Box<ErrorBody>> {
+    let value = Value::Object(std::mem::take(map));
+    let checked = check_section(contract, section, &value, found);
+    if let Value::Object(back) = value {
+        *map = back;
+    }
+    checked
+}
+
+/// The module's rules across meta and data.
+fn check_rules(
+    module: &Module,
+    meta: &mut Map<String, Value>,
+    data: &mut Map<String, Value>,
+) -> Result<(), Box<ErrorBody>> {
+    let contract = contract(module);
+    if contract.pointer(Section::Envelope).is_none() {
+        return Ok(());
+    }
+    let mut whole = Map::new();
+    whole.insert(String::from("ok"), Value::Bool(true));
+    whole.insert(String::from("meta"), Value::Object(std::mem::take(meta)));
+    whole.insert(String::from("data"), Value::Object(std::mem::take(data)));
+    let mut found = Vec::new();
+    let checked = check_map(contract, Section::Envelope, &mut whole, &mut found);
+    for (key, part) in whole {
+        match (key.as_str(), part) {
+            ("meta", Value::Object(back)) => *meta = back,
+            ("data", Value::Object(back)) => *data = back,
+            _ => {}
+        }
+    }
+    checked?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let error = error_of(Code::E3006, found.first(), &found, "the envelope");
+    Err(Box::new(error.detail("reason", "envelope_rule")))
+}
+
+fn refuse_unreadable(module: &Module, unreadable: Unreadable) -> Envelope {
+    let (name, message) = match unreadable.reason {
+        Reason::Empty => ("empty", String::from("the reply is empty")),
+        Reason::TooLarge => {
+            let message = format!("the reply is larger than {} bytes", limits::REPLY_BYTES_MAX);
+            ("too_large", message)
+        }
+        Reason::InvalidUtf8 => ("invalid_utf8", String::from("the reply is not UTF-8 text")),
+        Reason::NoJson => ("no_json", String::from("the reply holds no JSON object")),
+        Reason::Malformed => ("malformed", String::from("the reply's JSON is malformed")),
+        Reason::Truncated => ("truncated", String::from("the reply ends before its JSON does")),
+        Reason::Nesting => {
+            let message = format!("the reply is nested deeper than {} levels", limits::NESTING_MAX);
+            ("nesting", message)
+        }
+        Reason::NotAnObject(kind) => ("not_an_object", format!("the reply is {kind}, not an object")),
+    };
+    let code = match unreadable.reason {
+        Reason::NotAnObject(_) => Code::E3001,
+        _ => Code::E1000,
+    };
+    let mut error = ErrorBody::new(code, message)
+        .detail("stage", "output")
+        .detail("reason", name);
+    if let Some(offset) = unreadable.offset {
+        error = error.detail("offset", offset);
+    }
+    if unreadable.reason == Reason::Truncated {
+        error = error
+            .suggest("raise the back-end's output limit or ask for less, then run again")
+            .detail("truncated", true);
+    }
+    let salvaged = unreadable.salvaged.and_then(salvaged_data);
+    refuse(module, error, salvaged, Map::new())
+}
+
+/// The data in what was salvaged: that of an envelope, or the bare object itself.
+fn salvaged_data(mut object: Map<String, Value>) -> Option<Map<String, Value>> {
+    let is_envelope = object.contains_key("ok") || object.get("meta").is_some_and(Value::is_object);
+    if !is_envelope {
+        return Some(object);
+    }
+    match object
+        .shift_remove("data")
+        .or_else(|| object.shift_remove("partial_data"))
+    {
+        Some(Value::Object(data)) => Some(data),
+        _ => None,
+    }
+}

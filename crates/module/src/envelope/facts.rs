@@ -1,0 +1,41 @@
+//! What the runtime knows about an answer and the model cannot: which model it was, how long it took,
+//! which media went in. The model's own claims about these have been removed before they are written.
+
+use serde_json::{Map, Value};
+
+/// Facts for meta; what is `None` is not written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// `provider/model`.
+    pub model: Option<String>,
+    pub processing_time_ms: Option<u64>,
+    pub latency_ms: Option<u64>,
+    pub trace_id: Option<String>,
+    pub media_processed: Option<Value>,
+    pub media_validation: Option<Value>,
+}
+
+/// What a check of a reply is told besides the reply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CheckOptions {
+    pub facts: Facts,
+}
+
+impl Facts {
+    pub(super) fn write(&self, meta: &mut Map<String, Value>) {
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                meta.insert(String::from(key), value);
+            }
+        };
+        put("model", self.model.as_deref().map(Value::from));
+        // Two generations of the format name the same duration differently; readers of both find theirs.
+        let processing = self.processing_time_ms.or(self.latency_ms);
+        let latency = self.latency_ms.or(self.processing_time_ms);
+        put("processing_time_ms", processing.map(Value::from));
+        put("latency_ms", latency.map(Value::from));
+        put("trace_id", self.trace_id.as_deref().map(Value::from));
+        put("media_processed", self.media_processed.clone());
+        put("media_validation", self.media_validation.clone());
+    }
+}

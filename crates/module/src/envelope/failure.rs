@@ -1,0 +1,171 @@
+//! A model that says it failed. Its error passes if it has a code and a message and fits the module's
+//! error schema; otherwise the answer fails as a broken answer, with the model's error in the details.
+//! Registered, legacy and module-specific codes stay as they are; any other word moves to
+//! `details.module_code`, and E2004 says in its place that the module could not do its work.
+
+use serde_json::{Map, Value};
+
+use super::error::ErrorBody;
+use super::meta::{Meta, Risk};
+use super::repair::{Basis, repair_meta};
+use super::repairs::{Action, Repairs};
+use super::structure::{Violation, check_error, kind};
+use super::violations::{answer_error, check_section};
+use super::wrap::Parts;
+use super::{Body, Envelope};
+use crate::code::{Code, is_module_specific};
+use crate::limits;
+use crate::module::Module;
+use crate::schema::Section;
+
+pub(super) fn judge_failure(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelope {
+    let mut found = parts.violations;
+    let mut partial = partial_data(module, parts.partial_data, repairs, &mut found);
+    if let Some(data) = parts.data {
+        let message = "a failure must not carry data; unfinished work goes into partial_data";
+        found.push(Violation::new("/data", "additionalProperties", message));
+        if let (None, Value::Object(data)) = (&partial, data) {
+            partial = module.manifest.failure.partial_allowed.then_some(data);
+        }
+    }
+    let mut error = parts.error;
+    if let (true, Some(Value::String(text))) = (parts.wrapped, &mut error) {
+        // Older answers often give nothing but a sentence.
+        let body = ErrorBody::new(Code::E2004, std::mem::take(text));
+        error = Some(Value::Object(body.into_map()));
+    }
+    let checked = check_error_part(module, error.as_ref(), &mut found);
+    let message = error
+        .as_ref()
+        .and_then(|error| error.get("message"))
+        .and_then(Value::as_str);
+    let basis = Basis {
+        tier: module.manifest.tier,
+        confidence: Value::from(0.0),
+        risk: Risk::High,
+        explain: message,
+        explain_chars: limits::EXPLAIN_CHARS_MAX,
+    };
+    let mut meta = repair_meta(parts.meta, basis, repairs, &mut found);
+    replace_custom_risk(&mut meta, repairs);
+    let failed = match checked {
+        Err(broken) => Some(*broken),
+        Ok(()) if !found.is_empty() => Some(answer_error(&found)),
+        Ok(()) => None,
+    };
+    let envelope = match (failed, error) {
+        (Some(failed), error) => Envelope::failure(match error {
+            Some(original) => failed.detail("module_error", original),
+            None => failed,
+        }),
+        (None, error) => {
+            let map = match error {
+                Some(Value::Object(map)) => map,
+                _ => Map::new(),
+            };
+            let mut envelope = Envelope::failure(settle_code(module, ErrorBody::from_map(map)));
+            envelope.meta = Meta::from_map(meta);
+            envelope
+        }
+    };
+    with_partial(envelope, partial, parts.annotations)
+}
+
+pub(super) fn with_partial(
+    mut envelope: Envelope,
+    partial: Option<Map<String, Value>>,
+    annotations: Map<String, Value>,
+) -> Envelope {
+    if let Body::Failure { partial_data, .. } = &mut envelope.body {
+        *partial_data = partial.filter(|partial| !partial.is_empty());
+    }
+    envelope.annotations = annotations;
+    envelope
+}
+
+/// The envelope's risk is one of four words; a risk of a module's own making is acted on as high and kept
+/// beside it.
+pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs) {
+    if let Some(risk @ Value::Object(_)) = meta.get_mut("risk") {
+        let custom = std::mem::replace(risk, Value::from(Risk::High.as_str()));
+        let after = Value::from(Risk::High.as_str());
+        repairs.record("/meta/risk", Action::Replaced, Some(custom.clone()), Some(after));
+        meta.insert(String::from("risk_custom"), custom);
+    }
+}
+
+fn partial_data(
+    module: &Module,
+    given: Option<Value>,
+    repairs: &mut Repairs,
+    found: &mut Vec<Violation>,
+) -> Option<Map<String, Value>> {
+    match given? {
+        Value::Object(partial) if module.manifest.failure.partial_allowed => Some(partial),
+        Value::Object(_) => {
+            // The module promises all or nothing, so the record must not carry it either.
+            repairs.record("/partial_data", Action::Removed, None, None);
+            None
+        }
+        other => {
+            let message = format!("must be an object, not {}", kind(&other));
+            found.push(Violation::new("/partial_data", "type", message));
+            None
+        }
+    }
+}
+
+fn check_error_part(
+    module: &Module,
+    error: Option<&Value>,
+    found: &mut Vec<Violation>,
+) -> Result<(), Box<ErrorBody>> {
+    match error {
+        Some(value @ Value::Object(map)) => {
+            check_error(map, found);
+            if module.manifest.failure.must_return_error_schema {
+                let manifest = &module.manifest;
+                let contract = module
+                    .contract
+                    .for_answers(manifest.strictness, manifest.enums.strategy);
+                let before = found.len();
+                check_section(contract, Section::Error, value, found)?;
+                // Whatever keyword a module's error breaks, it is the shape of the answer that is wrong.
+                for violation in found.iter_mut().skip(before) {
+                    violation.code = Code::E3001;
+                }
+            }
+        }
+        Some(other) => {
+            let message = format!("must be an object, not {}", kind(other));
+            found.push(Violation::new("/error", "type", message));
+        }
+        None => found.push(Violation::new(
+            "",
+            "required",
+            "`error` is missing from a failure",
+        )),
+    }
+    Ok(())
+}
+
+fn settle_code(module: &Module, mut error: ErrorBody) -> ErrorBody {
+    let known = Code::find(&error.code).is_some_and(|code| !code.is_warning())
+        || is_module_specific(&error.code)
+        || module.manifest.error_codes.contains_key(&error.code);
+    if !known {
+        if let Some(odd) = error.more.shift_remove("details") {
+            error = error.detail("value", odd);
+        }
+        let original = std::mem::replace(&mut error.code, String::from(Code::E2004.as_str()));
+        error = error.detail("module_code", original);
+    }
+    if error.suggestion.is_none() {
+        let suggestion = match module.manifest.error_codes.get(&error.code) {
+            Some(meaning) => format!("{}: {meaning}; change the input accordingly", error.code),
+            None => String::from("see error.message; change the input accordingly, then run again"),
+        };
+        error.suggestion = Some(suggestion);
+    }
+    error
+}

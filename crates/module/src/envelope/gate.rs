@@ -1,0 +1,60 @@
+//! What a tier demands of an answer that is otherwise good. Exec answers are acted on without a person,
+//! so they must be sure and harmless; a decision that is hardly sure is flagged; exploration is free.
+//! Gates apply only to modules that declare their tier.
+
+use serde_json::{Value, json};
+
+use super::error::ErrorBody;
+use super::meta::{Meta, Risk};
+use crate::code::Code;
+use crate::manifest::{Manifest, Tier};
+
+/// What a gate says about an answer.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Pass,
+    Warn(Value),
+    Refuse(Box<ErrorBody>),
+}
+
+pub(super) fn check_gate(manifest: &Manifest, meta: &Meta) -> Verdict {
+    if !manifest.tier_declared {
+        return Verdict::Pass;
+    }
+    let threshold = manifest.tier.confidence_min();
+    let unsure = threshold.filter(|threshold| meta.confidence < *threshold);
+    match (manifest.tier, unsure) {
+        (Tier::Exec, Some(threshold)) => Verdict::Refuse(Box::new(unsure_error(meta.confidence, threshold))),
+        (Tier::Exec, None) if meta.risk_level() > Risk::Low => Verdict::Refuse(Box::new(risky_error(meta))),
+        (Tier::Decision, Some(threshold)) => Verdict::Warn(json!({
+            "code": Code::W2001.as_str(),
+            "message": format!("meta.confidence {} is below {threshold}: let a person look at this decision", meta.confidence),
+            "threshold": threshold,
+            "actual": meta.confidence,
+        })),
+        _ => Verdict::Pass,
+    }
+}
+
+fn unsure_error(actual: f64, threshold: f64) -> ErrorBody {
+    let message = format!("meta.confidence {actual} is below {threshold}, which tier exec demands");
+    ErrorBody::new(Code::E3001, message)
+        .suggest(format!(
+            "do not act on partial_data; raise meta.confidence to at least {threshold} by giving more context \
+             or using a stronger back-end, or let a person decide"
+        ))
+        .detail("reason", "low_confidence")
+        .detail("related_code", Code::E2001.as_str())
+        .detail("threshold", threshold)
+        .detail("actual", actual)
+}
+
+fn risky_error(meta: &Meta) -> ErrorBody {
+    let risk = meta.risk_level();
+    let message = format!("meta.risk is {risk}, and tier exec takes only none or low");
+    ErrorBody::new(Code::E3006, message)
+        .suggest("do not act on partial_data; send the case to a person, or move the module to tier decision")
+        .detail("reason", "risk_too_high")
+        .detail("allowed", json!(["none", "low"]))
+        .detail("actual", risk.as_str())
+}

@@ -1,0 +1,70 @@
+//! The record of what was changed on the way from a reply to its envelope. Each entry of `meta.repairs`
+//! is `{pointer, action, before?, after?}`: where in the envelope, what was done, what stood there and
+//! what stands there now. Nothing is changed without an entry.
+
+use serde_json::{Map, Value};
+
+/// What was done to a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Was absent or null and got a conservative default.
+    Filled,
+    /// Lost white space around it, or upper case.
+    Normalised,
+    /// Was too long.
+    Truncated,
+    /// Was a number outside its range.
+    Clamped,
+    /// The data says more risk than the model did.
+    Escalated,
+    /// Was taken out: only the runtime writes it, or it was null where nothing may stand.
+    Removed,
+    /// Was replaced by what the published envelope can express.
+    Replaced,
+    /// An older answer, or a bare object, was put into an envelope.
+    Wrapped,
+}
+
+impl Action {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Filled => "filled",
+            Self::Normalised => "normalised",
+            Self::Truncated => "truncated",
+            Self::Clamped => "clamped",
+            Self::Escalated => "escalated",
+            Self::Removed => "removed",
+            Self::Replaced => "replaced",
+            Self::Wrapped => "wrapped",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Repairs(Vec<Value>);
+
+impl Repairs {
+    pub(super) fn record(
+        &mut self,
+        pointer: impl Into<String>,
+        action: Action,
+        before: Option<Value>,
+        after: Option<Value>,
+    ) {
+        let mut entry = Map::new();
+        entry.insert(String::from("pointer"), Value::String(pointer.into()));
+        entry.insert(String::from("action"), Value::from(action.as_str()));
+        if let Some(before) = before {
+            entry.insert(String::from("before"), before);
+        }
+        if let Some(after) = after {
+            entry.insert(String::from("after"), after);
+        }
+        self.0.push(Value::Object(entry));
+    }
+
+    /// The list for `meta.repairs`; `None` when nothing was changed.
+    pub(super) fn into_value(self) -> Option<Value> {
+        (!self.0.is_empty()).then_some(Value::Array(self.0))
+    }
+}

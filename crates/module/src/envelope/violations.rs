@@ -1,0 +1,147 @@
+//! Schema errors as violations, and a list of violations as the one error an envelope carries: its code,
+//! a message that names the first field, a suggestion that says what to change, and the whole list.
+
+use std::borrow::Cow;
+
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::{Value, json};
+
+use super::error::ErrorBody;
+use super::structure::Violation;
+use crate::code::Code;
+use crate::limits;
+use crate::schema::{Contract, SchemaError, Section};
+
+/// Adds everything that `value` breaks in a section of the contract. Good values cost one pass.
+pub(super) fn check_section(
+    contract: &Contract,
+    section: Section,
+    value: &Value,
+    found: &mut Vec<Violation>,
+) -> Result<(), Box<ErrorBody>> {
+    let validator = contract
+        .validator(section)
+        .map_err(|error| Box::new(broken_contract(section, error)))?;
+    let Some(validator) = validator else { return Ok(()) };
+    if !validator.is_valid(value) {
+        let root = match section {
+            Section::Input | Section::Envelope => String::new(),
+            Section::Data | Section::Meta | Section::Error => format!("/{}", section.as_str()),
+        };
+        collect(validator, value, &root, found);
+    }
+    Ok(())
+}
+
+fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<Violation>) {
+    // One more than is listed, so that the list can say that it is not complete.
+    for error in validator.iter_errors(value).take(limits::ERRORS_LISTED_MAX + 1) {
+        let pointer = format!("{root}{}", error.instance_path());
+        let keyword = String::from(error.kind().keyword());
+        let is_enum = breaks_enum(&error);
+        found.push(Violation {
+            message: describe(&error, is_enum),
+            pointer,
+            keyword: Cow::Owned(keyword),
+            code: if is_enum { Code::E3005 } else { Code::E3001 },
+        });
+    }
+}
+
+/// Whether a value fails at an enum: one that is listed, or one that may be extended.
+fn breaks_enum(error: &ValidationError<'_>) -> bool {
+    match error.kind() {
+        ValidationErrorKind::Enum { .. } => true,
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            let offers_enum = context
+                .iter()
+                .flatten()
+                .any(|inner| matches!(inner.kind(), ValidationErrorKind::Enum { .. }));
+            let is_custom = error.instance().get("custom").is_some();
+            (offers_enum && !error.instance().is_object()) || is_custom
+        }
+        _ => false,
+    }
+}
+
+/// The validator's words without the value, which may be long or private.
+fn describe(error: &ValidationError<'_>, is_enum: bool) -> String {
+    match error.kind() {
+        ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. } if is_enum => {
+            if error.instance().is_object() {
+                let max = limits::CUSTOM_CHARS_MAX;
+                format!(
+                    "a custom value is not allowed here, or is not {{custom, reason}} with at most {max} characters"
+                )
+            } else {
+                String::from("is none of the values that the schema lists")
+            }
+        }
+        ValidationErrorKind::Required { property } => {
+            format!("`{}` is missing", property.as_str().unwrap_or_default())
+        }
+        _ => error.masked().to_string(),
+    }
+}
+
+pub(super) fn broken_contract(section: Section, error: &SchemaError) -> ErrorBody {
+    let message = format!(
+        "the module's {} schema cannot be compiled: {error}",
+        section.as_str()
+    );
+    ErrorBody::new(Code::E4000, message)
+        .suggest(format!(
+            "correct the schema at `#{}`; `cogn validate` shows the place",
+            error.pointer
+        ))
+        .detail("reason", "broken_schema")
+        .detail("pointer", error.pointer.as_str())
+}
+
+/// One error for a list of violations of an answer; the list is not empty. A missing rationale and too
+/// many insights have codes that say more than that something is wrong; a wrong enum value has one only
+/// when nothing else is wrong.
+pub(super) fn answer_error(found: &[Violation]) -> ErrorBody {
+    let any = |code: Code| found.iter().find(|violation| violation.code == code);
+    let first = any(Code::E3003)
+        .or_else(|| any(Code::E3004))
+        .or_else(|| any(Code::E3001))
+        .or_else(|| found.first());
+    let code = first.map_or(Code::E3001, |violation| violation.code);
+    error_of(code, first, found, "the answer")
+}
+
+/// One error with the given code for a list of violations of `whole`.
+pub(super) fn error_of(code: Code, first: Option<&Violation>, found: &[Violation], whole: &str) -> ErrorBody {
+    let (place, what) = first.map_or_else(
+        || (String::from(whole), String::from(code.summary())),
+        |first| match first.pointer.as_str() {
+            "" => (String::from(whole), first.message.clone()),
+            pointer => (format!("`{pointer}`"), first.message.clone()),
+        },
+    );
+    let others = match found.len().saturating_sub(1) {
+        0 => String::new(),
+        1 => String::from(" (and 1 more problem)"),
+        n if n >= limits::ERRORS_LISTED_MAX => String::from(" (and many more problems)"),
+        n => format!(" (and {n} more problems)"),
+    };
+    let errors: Vec<Value> = found
+        .iter()
+        .take(limits::ERRORS_LISTED_MAX)
+        .map(|violation| {
+            json!({
+                "pointer": violation.pointer,
+                "message": violation.message,
+                "keyword": violation.keyword,
+            })
+        })
+        .collect();
+    let error = ErrorBody::new(code, format!("{place}: {what}{others}"))
+        .suggest(format!("correct {place} ({what}); {}", code.suggestion()))
+        .detail("errors", errors);
+    if found.len() > limits::ERRORS_LISTED_MAX {
+        return error.detail("errors_complete", false);
+    }
+    error
+}

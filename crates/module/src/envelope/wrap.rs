@@ -1,0 +1,170 @@
+//! An object becomes the parts of an envelope. Objects that already are one are taken apart as they
+//! stand; answers of older formats (`{ok, data}` without meta, or the bare data) are wrapped, where the
+//! module allows that. Data moves through here untouched.
+
+use serde_json::{Map, Value};
+
+use super::repairs::{Action, Repairs};
+use super::structure::{Violation, check_closed, kind};
+use crate::module::Module;
+
+/// An answer in pieces, before any of them is judged.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) ok: bool,
+    /// An older answer, whose data may carry what belongs into meta.
+    pub(super) wrapped: bool,
+    pub(super) meta: Option<Value>,
+    pub(super) data: Option<Value>,
+    pub(super) error: Option<Value>,
+    pub(super) partial_data: Option<Value>,
+    pub(super) annotations: Map<String, Value>,
+    /// What is wrong at the top level.
+    pub(super) violations: Vec<Violation>,
+}
+
+/// Whether answers without `meta`, or without any envelope, are wrapped for this module. Formats from
+/// before the split of meta and data know nothing else.
+pub(super) fn wraps(module: &Module) -> bool {
+    let compat = &module.manifest.compat;
+    compat.accepts_v21_payload || compat.runtime_auto_wrap || !module.format.separates_meta()
+}
+
+/// An object that is no envelope and may not be made into one.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) violation: Violation,
+    /// What of it looks most like data.
+    pub(super) data: Map<String, Value>,
+}
+
+pub(super) fn take_apart(
+    object: Map<String, Value>,
+    wraps: bool,
+    repairs: &mut Repairs,
+) -> Result<Parts, Box<Refused>> {
+    let has = |key: &str| object.get(key).is_some_and(|value| !value.is_null());
+    let has_parts = has("meta") || has("data") || has("error");
+    match object.get("ok") {
+        Some(Value::Bool(ok)) => {
+            let ok = *ok;
+            if has_parts || !wraps || !ok {
+                let lacks_meta = !has("meta");
+                let mut parts = split(object, ok, repairs);
+                if lacks_meta && wraps {
+                    parts.wrapped = true;
+                    repairs.record("", Action::Wrapped, None, None);
+                }
+                return Ok(parts);
+            }
+            let mut data = object;
+            data.shift_remove("ok");
+            Ok(wrap_bare(data, repairs))
+        }
+        None if wraps && has("error") => Ok(wrap_failure(object, repairs)),
+        None if wraps && has("data") && object.keys().all(|key| is_envelope_key(key)) => {
+            let mut parts = split(object, true, repairs);
+            parts.wrapped = true;
+            repairs.record("", Action::Wrapped, None, None);
+            Ok(parts)
+        }
+        // A business field that happens to be called `ok`.
+        Some(_) if wraps && !has_parts => Ok(wrap_bare(object, repairs)),
+        None if wraps => Ok(wrap_bare(object, repairs)),
+        other => {
+            let violation = match other {
+                Some(other) => Violation::new(
+                    "/ok",
+                    "type",
+                    format!("must be true or false, not {}", kind(other)),
+                ),
+                None => Violation::new("", "required", "`ok` is missing: this is not an envelope"),
+            };
+            Err(refuse(object, violation))
+        }
+    }
+}
+
+fn is_envelope_key(key: &str) -> bool {
+    matches!(key, "ok" | "meta" | "data" | "error" | "partial_data" | "version") || key.starts_with('_')
+}
+
+fn split(object: Map<String, Value>, ok: bool, repairs: &mut Repairs) -> Parts {
+    let mut parts = Parts {
+        ok,
+        ..Parts::default()
+    };
+    let known = ["ok", "version", "meta", "data", "error", "partial_data"];
+    check_closed(&object, &known, &mut parts.violations);
+    for (key, value) in object {
+        match key.as_str() {
+            "ok" | "version" => {}
+            "meta" => parts.meta = Some(value),
+            // Null where nothing may stand says the same as nothing.
+            "data" if !ok && value.is_null() => repairs.record("/data", Action::Removed, Some(value), None),
+            "error" if ok && value.is_null() => repairs.record("/error", Action::Removed, Some(value), None),
+            "partial_data" if value.is_null() => {
+                repairs.record("/partial_data", Action::Removed, Some(value), None);
+            }
+            "data" => parts.data = Some(value),
+            "error" => parts.error = Some(value),
+            "partial_data" => parts.partial_data = Some(value),
+            // The runtime alone speaks about usage and warnings.
+            "_usage" | "_warnings" => {
+                repairs.record(format!("/{key}"), Action::Removed, Some(value), None);
+            }
+            _ if key.starts_with('_') => {
+                parts.annotations.insert(key, value);
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+fn wrap_bare(data: Map<String, Value>, repairs: &mut Repairs) -> Parts {
+    repairs.record("", Action::Wrapped, None, None);
+    Parts {
+        ok: true,
+        wrapped: true,
+        data: Some(Value::Object(data)),
+        ..Parts::default()
+    }
+}
+
+/// A bare object with an error. What else it holds is the part of the work that was done.
+fn wrap_failure(object: Map<String, Value>, repairs: &mut Repairs) -> Parts {
+    repairs.record("", Action::Wrapped, None, None);
+    let mut parts = Parts {
+        wrapped: true,
+        ..Parts::default()
+    };
+    let mut rest = Map::new();
+    for (key, value) in object {
+        match key.as_str() {
+            "error" => parts.error = Some(value),
+            "meta" if value.is_object() => parts.meta = Some(value),
+            "partial_data" if value.is_object() => parts.partial_data = Some(value),
+            _ => {
+                rest.insert(key, value);
+            }
+        }
+    }
+    if parts.partial_data.is_none() && !rest.is_empty() {
+        parts.partial_data = Some(Value::Object(rest));
+    }
+    parts
+}
+
+/// Not an envelope, and not to be made into one: the object is kept as what may be salvaged.
+fn refuse(mut object: Map<String, Value>, violation: Violation) -> Box<Refused> {
+    let data = match object.swap_remove("data") {
+        Some(Value::Object(data)) => data,
+        Some(other) => {
+            object.insert(String::from("data"), other);
+            object
+        }
+        None => object,
+    };
+    Box::new(Refused { violation, data })
+}
