@@ -46,6 +46,8 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// List the modules that can be found, and which of them hide others.
     List(command::list::List),
+    /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
+    Migrate(command::migrate::Migrate),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -2,6 +2,7 @@
 //! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
 
 mod cli;
+mod clock;
 mod command;
 mod exit;
 mod markdown;

@@ -5,6 +5,7 @@ pub(crate) mod explain;
 pub(crate) mod internal_docs;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod migrate;
 
 use anyhow::Result;
 
@@ -17,6 +18,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     let search = Search::from_environment(&cli.global.modules);
     match cli.command {
         Command::List(list) => list.run(&search, output),
+        Command::Migrate(migrate) => migrate.run(&search, output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),
         Command::Man(man) => man.run(output),

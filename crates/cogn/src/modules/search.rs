@@ -40,6 +40,11 @@ impl Search {
         Self { roots }
     }
 
+    /// The folders themselves, in order.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
     /// The folder that `name` means: a path if it looks like one or is one, else the first hit.
     pub(crate) fn find(&self, name: &str) -> Result<Found> {
         let literal = Path::new(name);

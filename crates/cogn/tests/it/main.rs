@@ -7,4 +7,6 @@ mod examples;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod migrate;
+#[cfg(test)]
 mod reference;

@@ -1,0 +1,134 @@
+//! The new folder: what the plan changes is written anew, everything else is copied as it is (assets,
+//! hidden files, links as links, modes, times). Nothing is hard-linked: an editor that writes in place
+//! would otherwise change the backup too.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use module::files::Entry;
+
+use super::{Replacement, Step, Watch};
+
+pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: Watch<'_>) -> io::Result<()> {
+    let mut copy = Copy { work, watch };
+    copy.folder(work.path, target, "")?;
+    copy.additions(target)?;
+    fs::set_permissions(target, fs::metadata(work.path)?.permissions())?;
+    sync_folder(target)
+}
+
+struct Copy<'a, 'w> {
+    work: &'a Replacement<'a>,
+    watch: Watch<'w>,
+}
+
+impl Copy<'_, '_> {
+    /// Copies a folder; returns how many entries it has now.
+    fn folder(&mut self, source: &Path, target: &Path, prefix: &str) -> io::Result<usize> {
+        (self.watch)(Step::Write)?;
+        fs::create_dir(target)?;
+        let mut entries: Vec<_> = fs::read_dir(source)?.collect::<io::Result<_>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let found = entries.len();
+        let mut kept = 0;
+        for entry in entries {
+            let name = entry.file_name();
+            let path = match name.to_str() {
+                Some(name) if prefix.is_empty() => String::from(name),
+                Some(name) => format!("{prefix}/{name}"),
+                // The plan knows no such name, so it is only copied.
+                None => format!("{prefix}/\0"),
+            };
+            kept += self.entry(&entry, &target.join(&name), &path)?;
+        }
+        if prefix.is_empty() {
+            return Ok(1);
+        }
+        if found > 0 && kept == 0 {
+            fs::remove_dir(target)?;
+            return Ok(0);
+        }
+        fs::set_permissions(target, fs::metadata(source)?.permissions())?;
+        sync_folder(target)?;
+        Ok(1)
+    }
+
+    /// Copies one entry; returns how many came of it.
+    fn entry(&mut self, entry: &fs::DirEntry, target: &Path, path: &str) -> io::Result<usize> {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            return self.folder(&entry.path(), target, path);
+        }
+        if !kind.is_file() && !kind.is_symlink() {
+            let message = format!("{} is neither file, folder nor link", entry.path().display());
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
+        (self.watch)(Step::Write)?;
+        let (before, after) = (self.work.before.get(path), self.work.after.get(path));
+        match after {
+            None if before.is_some() => return Ok(0),
+            Some(Entry::Read(bytes)) if before != after => {
+                write(target, bytes)?;
+                let permissions = fs::metadata(entry.path())?.permissions();
+                fs::set_permissions(target, permissions)?;
+            }
+            _ if kind.is_symlink() => link(&fs::read_link(entry.path())?, target)?,
+            _ => {
+                fs::copy(entry.path(), target)?;
+                let modified = entry.metadata()?.modified();
+                // Times and read-only files are niceties: a file that cannot be opened again is whole.
+                if let (Ok(file), Ok(modified)) = (OpenOptions::new().write(true).open(target), modified) {
+                    file.set_modified(modified).ok();
+                    file.sync_all()?;
+                }
+            }
+        }
+        Ok(1)
+    }
+
+    /// Files that the plan adds.
+    fn additions(&mut self, root: &Path) -> io::Result<()> {
+        for (path, entry) in self.work.after.iter() {
+            let Entry::Read(bytes) = entry else { continue };
+            if self.work.before.contains(path) {
+                continue;
+            }
+            (self.watch)(Step::Write)?;
+            let target = root.join(path);
+            let folder = target.parent().unwrap_or(root);
+            fs::create_dir_all(folder)?;
+            write(&target, bytes)?;
+            sync_folder(folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that must not exist yet, on disk when this returns.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(unix)]
+fn link(leads_to: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(leads_to, path)
+}
+
+#[cfg(windows)]
+fn link(leads_to: &Path, path: &Path) -> io::Result<()> {
+    std::os::windows::fs::symlink_file(leads_to, path)
+}
+
+/// Makes the names in a folder durable, where the system has a way to.
+#[cfg(unix)]
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(not(unix))]
+pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Every moment at which a migration could be killed, and what is found afterwards.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use module::migrate::plan;
+use module::{FileMap, Format};
+
+use super::{Backup, Exchange, Places, Replacement, Step, carry_out, exchange, heal, read_folder, replace};
+
+const STAMP: &str = "20260102T030405Z";
+
+struct Bench {
+    _root: tempfile::TempDir,
+    path: PathBuf,
+    before: FileMap,
+    after: FileMap,
+}
+
+/// A v1 module with all that a folder can hold.
+fn bench() -> Bench {
+    // Memory, where there is a file system for it: what is tested is the order of steps, not the disk.
+    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let root = root.expect("a folder");
+    let path = fs::canonicalize(root.path()).expect("it is real").join("planner");
+    let write = |file: &str, text: &str| {
+        let file = path.join(file);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+        fs::write(file, text).expect("a file");
+    };
+    write(
+        "MODULE.md",
+        "---\nname: planner\nversion: 1.0.0\nresponsibility: plan\n---\nPlan it.\n",
+    );
+    write(
+        "schema.json",
+        "{\"input\": {\"type\": \"object\"}, \"output\": {\"type\": \"object\"}}\n",
+    );
+    write("examples/input.json", "{}\n");
+    write("examples/output.json", "{\"rationale\": \"none\"}\n");
+    write("assets/picture.png", "not really");
+    write(".hidden", "kept");
+    fs::create_dir(path.join("empty")).expect("a folder");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        symlink("assets/picture.png", path.join("cover.png")).expect("a link");
+        symlink("nowhere", path.join("dangling")).expect("a link");
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path.join("assets/picture.png"), mode).expect("a mode");
+    }
+    let before = read_folder(&path).expect("it reads");
+    let after = plan(&before, Format::V2_2).expect("it can be migrated").files;
+    Bench {
+        _root: root,
+        path,
+        before,
+        after,
+    }
+}
+
+impl Bench {
+    fn work(&self, backup: Backup) -> Replacement<'_> {
+        Replacement {
+            path: &self.path,
+            before: &self.before,
+            after: &self.after,
+            backup,
+            stamp: STAMP,
+        }
+    }
+
+    fn parent(&self) -> &Path {
+        self.path.parent().expect("a parent")
+    }
+
+    fn beside(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.parent())
+            .expect("it lists")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("a name")
+            })
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn no_exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Runs until the step of this number, and dies there. Returns the steps taken.
+fn run_until(bench: &Bench, backup: Backup, exchange: Exchange, fatal: usize) -> (bool, Vec<Step>) {
+    let work = bench.work(backup);
+    let places = Places::of(&work).expect("names");
+    let mut steps = Vec::new();
+    let done = carry_out(&work, &places, exchange, &mut |step| {
+        steps.push(step);
+        if steps.len() > fatal {
+            return Err(io::Error::other("killed"));
+        }
+        Ok(())
+    });
+    (done.is_ok(), steps)
+}
+
+#[test]
+fn a_crash_leaves_the_old_module_or_the_new_one() {
+    for backup in [Backup::Keep, Backup::Discard] {
+        for exchange in [exchange as Exchange, no_exchange] {
+            let mut fatal = 0;
+            loop {
+                let bench = bench();
+                let (finished, steps) = run_until(&bench, backup, exchange, fatal);
+                let last = steps.last().copied();
+                // Only without an exchange is there a moment in which nothing stands there.
+                if last != Some(Step::Enter) {
+                    let found = read_folder(&bench.path).expect("a module");
+                    assert!(found == bench.before || found == bench.after, "after {steps:?}");
+                }
+                heal(bench.parent(), "planner").expect("it heals");
+                let found = read_folder(&bench.path).expect("a module");
+                assert!(
+                    found == bench.before || found == bench.after,
+                    "healed after {steps:?}"
+                );
+                let hidden: Vec<_> = bench
+                    .beside()
+                    .into_iter()
+                    .filter(|name| name.starts_with('.'))
+                    .collect();
+                assert!(hidden.is_empty(), "{hidden:?} after {steps:?}");
+                // A backup never vanishes while the new module stands, if one was asked for.
+                let kept = bench
+                    .beside()
+                    .iter()
+                    .any(|name| name.starts_with("planner_backup_"));
+                assert!(
+                    kept || backup == Backup::Discard || found == bench.before,
+                    "after {steps:?}"
+                );
+                if finished {
+                    assert_eq!(found, bench.after);
+                    break;
+                }
+                fatal += 1;
+                assert!(fatal < 100, "it never finishes");
+            }
+            assert!(fatal > 12, "every file is a step");
+        }
+    }
+}
+
+#[test]
+fn a_failure_leaves_no_trace() {
+    let bench = bench();
+    let mut wrong = bench.after.clone();
+    // A plan that does not fit the folder, as if someone had written to it in between.
+    wrong.insert(
+        "assets/picture.png",
+        module::files::Entry::Listed { size_bytes: 1 },
+    );
+    let work = Replacement {
+        after: &wrong,
+        ..bench.work(Backup::Keep)
+    };
+    let error = replace(&work).expect_err("it must not go on");
+    assert!(error.to_string().contains("changed while"), "{error:#}");
+    assert_eq!(bench.beside(), ["planner"]);
+    assert_eq!(read_folder(&bench.path).expect("a module"), bench.before);
+}
+
+#[test]
+fn the_backup_is_the_old_folder_and_nothing_is_lost() {
+    let bench = bench();
+    let backup = replace(&bench.work(Backup::Keep))
+        .expect("it works")
+        .expect("a backup");
+    assert_eq!(bench.beside(), ["planner", "planner_backup_20260102T030405Z"]);
+    assert_eq!(read_folder(&backup).expect("a module"), bench.before);
+    assert_eq!(read_folder(&bench.path).expect("a module"), bench.after);
+    assert_eq!(
+        fs::read_to_string(bench.path.join(".hidden")).expect("it is there"),
+        "kept"
+    );
+    assert!(bench.path.join("empty").is_dir());
+    assert!(!bench.path.join("examples").is_dir(), "all of it moved");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let link = fs::read_link(bench.path.join("cover.png")).expect("a link");
+        assert_eq!(link, Path::new("assets/picture.png"));
+        assert!(fs::read_link(bench.path.join("dangling")).is_ok());
+        let new = fs::metadata(bench.path.join("assets/picture.png")).expect("it is there");
+        let old = fs::metadata(backup.join("assets/picture.png")).expect("it is there");
+        assert_eq!(new.permissions().mode() & 0o777, 0o755);
+        assert_eq!(new.modified().ok(), old.modified().ok());
+        assert_ne!(new.ino(), old.ino(), "writing to one must not change the other");
+    }
+}
+
+#[test]
+fn two_backups_in_one_second_are_two() {
+    let bench = bench();
+    fs::create_dir(bench.parent().join("planner_backup_20260102T030405Z")).expect("a folder");
+    let backup = replace(&bench.work(Backup::Keep))
+        .expect("it works")
+        .expect("a backup");
+    assert!(backup.ends_with("planner_backup_20260102T030405Z-2"));
+}
+
+#[test]
+fn two_migrations_do_not_meet() {
+    let bench = bench();
+    let _held = super::lock(bench.parent()).expect("a lock");
+    let error = replace(&bench.work(Backup::Keep)).expect_err("the other one is at work");
+    assert!(error.to_string().contains("another migration"), "{error:#}");
+    assert_eq!(bench.beside(), ["planner"]);
+}
