@@ -7,6 +7,7 @@ pub mod error;
 pub mod limits;
 pub mod modules;
 pub mod port;
+pub mod route;
 pub mod settings;
 pub mod tenant;
 

@@ -171,7 +171,7 @@ impl Error {
             ErrorKind::InvalidRequest => "E1001",
             ErrorKind::ContextWindow if before => "E1005",
             ErrorKind::ContextWindow => "E4003",
-            ErrorKind::ContentPolicy => "E4004",
+            ErrorKind::ContentPolicy => "E2004",
             ErrorKind::Timeout if streaming => "E2011",
             ErrorKind::Timeout => "E2002",
             ErrorKind::Network | ErrorKind::Cancelled if streaming => "E2010",

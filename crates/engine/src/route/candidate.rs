@@ -1,0 +1,58 @@
+//! A back-end as the router sees it: what it can do, and how it is doing.
+
+use std::collections::BTreeSet;
+
+use ir::operation::{Feature, Operation, Transport};
+
+/// What does not change between two requests. An ability belongs to an instance, not to its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub name: String,
+    pub kind: String,
+    /// The only model it answers with; `None` answers with any.
+    pub model: Option<String>,
+    pub operations: BTreeSet<Operation>,
+    pub features: BTreeSet<Feature>,
+    pub transports: BTreeSet<Transport>,
+    /// Share of the work among equals; 0 takes no new work.
+    pub weight: u32,
+    /// Higher is tried first; equals form a pool.
+    pub priority: i32,
+    pub region: Option<String>,
+    /// Price of a million tokens in and out together, where it is known.
+    pub price_usd: Option<f64>,
+    /// Most calls at once.
+    pub inflight_max: Option<u32>,
+    /// Why it cannot be called at all, such as a missing secret.
+    pub unavailable: Option<String>,
+}
+
+impl Candidate {
+    /// One that can do `operation` over HTTP, with usual weight and no ties.
+    pub fn new(name: impl Into<String>, kind: impl Into<String>, operation: Operation) -> Self {
+        Self {
+            name: name.into(),
+            kind: kind.into(),
+            model: None,
+            operations: BTreeSet::from([operation]),
+            features: BTreeSet::new(),
+            transports: BTreeSet::from([Transport::Http]),
+            weight: 100,
+            priority: 0,
+            region: None,
+            price_usd: None,
+            inflight_max: None,
+            unavailable: None,
+        }
+    }
+}
+
+/// How an instance is doing right now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Signals {
+    pub inflight: u32,
+    /// Time to the first token, smoothed; `None` before the first answer.
+    pub latency_ms: Option<f64>,
+    /// The circuit is open: the last calls failed.
+    pub tripped: bool,
+}

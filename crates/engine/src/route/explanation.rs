@@ -1,0 +1,72 @@
+//! Why a plan is what it is, made only when somebody asks: on failure, for `--explain`, in a trace.
+
+use serde::Serialize;
+
+use super::candidate::{Candidate, Signals};
+use super::filter::{Rejection, reject};
+use super::order::{best, place};
+use super::plan::{Facts, Host};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    pub policy: &'static str,
+    pub seed: u64,
+    pub turn: u64,
+    /// In the order in which they are to be tried.
+    pub selected: Vec<Selected>,
+    pub rejected: Vec<(String, Rejection)>,
+}
+
+/// One back-end that is in the plan, with the numbers that put it there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Selected {
+    pub name: String,
+    pub priority: i32,
+    /// Smaller is better; what it measures depends on the policy.
+    pub score: f64,
+    pub lacks: Vec<String>,
+    pub preferred: bool,
+    pub inflight: u32,
+    pub latency_ms: Option<f64>,
+}
+
+impl Explanation {
+    pub fn of(candidates: &[Candidate], signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Self {
+        let healthy = Signals::default();
+        let mut rejected = Vec::new();
+        let mut places = Vec::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            let signals = signals.get(index).unwrap_or(&healthy);
+            match reject(candidate, signals, facts, host) {
+                Some(rejection) => rejected.push((candidate.name.clone(), rejection)),
+                None => places.push(place(index, candidate, signals, &facts.policy, facts)),
+            }
+        }
+        let selected = best(places, candidates, &facts.policy, facts)
+            .into_iter()
+            .map(|place| {
+                let candidate = &candidates[place.index];
+                let signals = signals.get(place.index).unwrap_or(&healthy);
+                let needed = facts.needs.required_features.iter();
+                Selected {
+                    name: candidate.name.clone(),
+                    priority: candidate.priority,
+                    score: place.score,
+                    lacks: needed
+                        .filter(|feature| !candidate.features.contains(feature))
+                        .map(ToString::to_string)
+                        .collect(),
+                    preferred: place.preference < facts.needs.preferred_backends.len(),
+                    inflight: signals.inflight,
+                    latency_ms: signals.latency_ms,
+                }
+            });
+        Self {
+            policy: facts.policy.name(),
+            seed: facts.seed,
+            turn: facts.turn,
+            selected: selected.collect(),
+            rejected,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Who is eligible at all. Every refusal has one reason, the first that applies, cheapest first.
+
+use std::fmt;
+
+use ir::operation::{Feature, Operation, Transport};
+
+use super::candidate::{Candidate, Signals};
+use super::plan::{Facts, Host};
+
+/// Why a candidate was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    Unavailable(String),
+    Drained,
+    Operation(Operation),
+    Feature(Feature),
+    Transport(Transport),
+    NotAllowed,
+    Denied,
+    NotTheOneAskedFor,
+    OtherModel(String),
+    Tripped,
+    Busy(u32),
+    AlreadyTried,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(reason) => write!(f, "unavailable: {reason}"),
+            Self::Drained => f.write_str("takes no new work (weight 0)"),
+            Self::Operation(operation) => write!(f, "cannot do {}", operation.as_str()),
+            Self::Feature(feature) => write!(f, "lacks {feature}"),
+            Self::Transport(transport) => write!(f, "cannot be reached over {transport}"),
+            Self::NotAllowed => f.write_str("not on the allow-list"),
+            Self::Denied => f.write_str("on the deny-list"),
+            Self::NotTheOneAskedFor => f.write_str("another back-end was asked for by name"),
+            Self::OtherModel(model) => write!(f, "answers only with {model}"),
+            Self::Tripped => f.write_str("its last calls failed (circuit open)"),
+            Self::Busy(limit) => write!(f, "{limit} calls are already under way"),
+            Self::AlreadyTried => f.write_str("already tried for this request"),
+        }
+    }
+}
+
+pub(super) fn reject(
+    candidate: &Candidate,
+    signals: &Signals,
+    facts: &Facts<'_>,
+    host: &Host,
+) -> Option<Rejection> {
+    fixed(candidate, facts)
+        .or_else(|| listed(candidate, facts, host))
+        .or_else(|| momentary(candidate, signals, facts))
+}
+
+/// What no time will change.
+fn fixed(candidate: &Candidate, facts: &Facts<'_>) -> Option<Rejection> {
+    if let Some(reason) = &candidate.unavailable {
+        return Some(Rejection::Unavailable(reason.clone()));
+    }
+    let needs = facts.needs;
+    let operation = needs
+        .required_ops
+        .iter()
+        .find(|operation| !candidate.operations.contains(operation));
+    if let Some(operation) = operation {
+        return Some(Rejection::Operation(*operation));
+    }
+    let lacking =
+        |feature: &&Feature| !candidate.features.contains(feature) && !facts.may_lack.contains(feature);
+    if let Some(feature) = needs.required_features.iter().find(lacking) {
+        return Some(Rejection::Feature(feature.clone()));
+    }
+    let unreachable = needs
+        .required_transports
+        .iter()
+        .find(|way| !candidate.transports.contains(way));
+    if let Some(transport) = unreachable {
+        return Some(Rejection::Transport(transport.clone()));
+    }
+    // A back-end without a model of its own answers with any.
+    match (&candidate.model, facts.model) {
+        (Some(own), Some(asked)) if own != asked => Some(Rejection::OtherModel(own.clone())),
+        _ => None,
+    }
+}
+
+/// The host's lists are final; the request's can only narrow them.
+fn listed(candidate: &Candidate, facts: &Facts<'_>, host: &Host) -> Option<Rejection> {
+    let name = &candidate.name;
+    let hints = facts.hints;
+    let allowed = |list: &Option<Vec<String>>| list.as_ref().is_none_or(|list| list.contains(name));
+    let denied = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| list.contains(name));
+    if denied(&host.denylist) || denied(&hints.backend_denylist) {
+        return Some(Rejection::Denied);
+    }
+    if !allowed(&host.allowlist) || !allowed(&hints.backend_allowlist) {
+        return Some(Rejection::NotAllowed);
+    }
+    match &hints.backend {
+        Some(wanted) if wanted != name => Some(Rejection::NotTheOneAskedFor),
+        _ => None,
+    }
+}
+
+/// What may be different in a moment.
+fn momentary(candidate: &Candidate, signals: &Signals, facts: &Facts<'_>) -> Option<Rejection> {
+    if candidate.weight == 0 {
+        return Some(Rejection::Drained);
+    }
+    if facts.tried.contains(&candidate.name) {
+        return Some(Rejection::AlreadyTried);
+    }
+    if signals.tripped {
+        return Some(Rejection::Tripped);
+    }
+    candidate
+        .inflight_max
+        .filter(|limit| signals.inflight >= *limit)
+        .map(Rejection::Busy)
+}

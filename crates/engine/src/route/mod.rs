@@ -1,0 +1,20 @@
+//! Which back-end gets a request, and why. Pure: a snapshot of the candidates, the request's needs and a
+//! seed go in; an order of back-ends and a reason for every one left out come back. The same inputs give the
+//! same plan, so that any decision can be replayed.
+
+mod candidate;
+mod explanation;
+mod filter;
+mod order;
+mod plan;
+mod policy;
+mod score;
+
+pub use candidate::{Candidate, Signals};
+pub use explanation::Explanation;
+pub use filter::Rejection;
+pub use plan::{Facts, Host, Plan, plan};
+pub use policy::{HashKey, Policy, PolicyError};
+
+#[cfg(test)]
+mod tests;

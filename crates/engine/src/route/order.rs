@@ -1,0 +1,151 @@
+//! The order in which eligible back-ends are tried: preferred ones, then higher priority, then what the
+//! policy says. Only as many as a run may ever try are sorted out of the crowd.
+
+use std::cmp::Ordering;
+
+use super::candidate::{Candidate, Signals};
+use super::plan::Facts;
+use super::policy::Policy;
+use super::score::{dice, mix, policy_score};
+use crate::limits;
+
+/// One eligible candidate with what decides its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    /// Features it lacks that the request can do without.
+    pub(super) lacks: usize,
+    /// Position among the preferred, or behind them all.
+    pub(super) preference: usize,
+    pub(super) far: bool,
+    pub(super) priority: i32,
+    pub(super) score: f64,
+    /// Breaks ties, so that equals share the work.
+    pub(super) tie: f64,
+}
+
+impl Place {
+    fn compare(&self, other: &Self) -> Ordering {
+        self.lacks
+            .cmp(&other.lacks)
+            .then(self.preference.cmp(&other.preference))
+            .then(other.priority.cmp(&self.priority))
+            .then(self.far.cmp(&other.far))
+            .then(self.score.total_cmp(&other.score))
+            .then(self.tie.total_cmp(&other.tie))
+            .then(self.index.cmp(&other.index))
+    }
+
+    /// Whether two stand in the same pool, where only the policy tells them apart.
+    fn same_pool(&self, other: &Self) -> bool {
+        (self.lacks, self.preference, self.priority, self.far)
+            == (other.lacks, other.preference, other.priority, other.far)
+    }
+}
+
+pub(super) fn place(
+    index: usize,
+    candidate: &Candidate,
+    signals: &Signals,
+    policy: &Policy,
+    facts: &Facts<'_>,
+) -> Place {
+    let needs = facts.needs;
+    let preferred = &needs.preferred_backends;
+    let position = preferred.iter().position(|name| *name == candidate.name);
+    let lacks = needs
+        .required_features
+        .iter()
+        .filter(|feature| !candidate.features.contains(feature))
+        .count();
+    let far = facts
+        .region
+        .is_some_and(|wanted| candidate.region.as_deref() != Some(wanted));
+    Place {
+        index,
+        lacks,
+        preference: position.unwrap_or(preferred.len()),
+        far,
+        priority: candidate.priority,
+        score: policy_score(policy, candidate, signals, facts),
+        tie: dice(facts.seed, &candidate.name),
+    }
+}
+
+/// The best places in order, at most [`limits::ATTEMPTS_MAX`] of them.
+pub(super) fn best(
+    mut places: Vec<Place>,
+    candidates: &[Candidate],
+    policy: &Policy,
+    facts: &Facts<'_>,
+) -> Vec<Place> {
+    rotate(&mut places, candidates, policy, facts);
+    let count = limits::ATTEMPTS_MAX as usize;
+    if places.len() > count {
+        places.select_nth_unstable_by(count - 1, Place::compare);
+        places.truncate(count);
+    }
+    places.sort_by(Place::compare);
+    places
+}
+
+/// The two policies that take turns need to see their whole pool: who begins follows from the turn, the
+/// others follow in the order of the list.
+fn rotate(places: &mut [Place], candidates: &[Candidate], policy: &Policy, facts: &Facts<'_>) {
+    let weighted = match policy {
+        Policy::RoundRobin => false,
+        Policy::WeightedRoundRobin => true,
+        _ => return,
+    };
+    let Some(first) = places
+        .iter()
+        .copied()
+        .min_by(|a, b| Place { score: 0.0, ..*a }.compare(&Place { score: 0.0, ..*b }))
+    else {
+        return;
+    };
+    let in_pool: Vec<usize> = (0..places.len())
+        .filter(|at| places[*at].same_pool(&first))
+        .collect();
+    let share = |at: usize| {
+        if weighted {
+            u64::from(candidates[places[at].index].weight)
+        } else {
+            1
+        }
+    };
+    let total: u64 = in_pool.iter().map(|at| share(*at)).sum();
+    let mut slot = spread(facts.turn, total);
+    let start = in_pool.iter().position(|at| {
+        let width = share(*at);
+        let here = slot < width;
+        slot = slot.wrapping_sub(width);
+        here
+    });
+    let start = start.unwrap_or(0);
+    for (step, at) in in_pool.iter().cycle().skip(start).take(in_pool.len()).enumerate() {
+        places[*at].score = step as f64;
+    }
+}
+
+/// Turn to slot: within every `total` turns each slot is met once, and neighbours in time are far apart, so
+/// that a heavy back-end is not called many times in a row.
+fn spread(turn: u64, total: u64) -> u64 {
+    if total == 0 {
+        return 0;
+    }
+    let mut step = ((total as f64 * 0.618).round() as u64).max(1);
+    while gcd(step, total) != 1 {
+        step += 1;
+    }
+    ((u128::from(turn) * u128::from(step)) % u128::from(total)) as u64
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// A key for things that are to stay together.
+pub(super) fn affinity(text: &str) -> u64 {
+    mix(super::score::hash(text.as_bytes()))
+}

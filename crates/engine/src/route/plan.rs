@@ -1,0 +1,197 @@
+//! The plan for one request.
+
+use ir::envelope::{Requirements, RoutingHints};
+use ir::error::{Error, ErrorKind, Phase, Search};
+use ir::operation::Feature;
+use ir::{Request, adaptation::Degradation};
+
+use super::candidate::{Candidate, Signals};
+use super::explanation::Explanation;
+use super::filter::{Rejection, reject};
+use super::order::{affinity, best, place};
+use super::policy::{HashKey, Policy};
+
+/// What the person who runs this allows. A request may choose within it, never beyond.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub policy: Option<Policy>,
+    pub allowlist: Option<Vec<String>>,
+    pub denylist: Option<Vec<String>>,
+}
+
+/// What decides about one request. Borrowed from it, except for the dice.
+#[derive(Clone, Debug)]
+pub struct Facts<'r> {
+    pub needs: &'r Requirements,
+    pub hints: &'r RoutingHints,
+    pub model: Option<&'r str>,
+    pub region: Option<&'r str>,
+    /// Needed features that the request can do without, at a price.
+    pub may_lack: Vec<&'r Feature>,
+    /// Back-ends that already failed this request.
+    pub tried: &'r [String],
+    pub policy: Policy,
+    /// Decides among equals; kept, so that the plan can be made again.
+    pub seed: u64,
+    /// Counts requests, for policies that take turns.
+    pub turn: u64,
+    /// What stays together under `consistent_hash`.
+    pub affinity: u64,
+}
+
+impl<'r> Facts<'r> {
+    /// `needs` is [`Request::needs`], which the caller keeps.
+    pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Self {
+        let may_lack = needs.required_features.iter().filter(|feature| {
+            is_degradable(feature) && request.degradation_for(feature) != Degradation::Strict
+        });
+        let policy = choose_policy(request, host);
+        let affinity = match &policy {
+            Policy::ConsistentHash(key) => affinity_key(*key, request),
+            _ => 0,
+        };
+        Self {
+            needs,
+            hints: &request.routing,
+            model: request.model().filter(|model| !model.is_empty()),
+            region: request
+                .routing
+                .region_hint
+                .as_ref()
+                .and_then(|hint| hint.as_str()),
+            may_lack: may_lack.collect(),
+            tried: &[],
+            policy,
+            seed: 0,
+            turn: 0,
+            affinity,
+        }
+    }
+}
+
+/// Back-ends in the order in which they are to be tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Indices into the candidates; never empty.
+    pub order: Vec<usize>,
+    pub policy: Policy,
+    pub seed: u64,
+}
+
+/// Plans, or says who was asked and why nobody fits.
+pub fn plan(
+    candidates: &[Candidate],
+    signals: &[Signals],
+    facts: &Facts<'_>,
+    host: &Host,
+) -> Result<Plan, Error> {
+    let healthy = Signals::default();
+    let signals_of = |index: usize| signals.get(index).unwrap_or(&healthy);
+    let mut places = Vec::with_capacity(candidates.len());
+    for (index, candidate) in candidates.iter().enumerate() {
+        let signals = signals_of(index);
+        if reject(candidate, signals, facts, host).is_none() {
+            places.push(place(index, candidate, signals, &facts.policy, facts));
+        }
+    }
+    if places.is_empty() {
+        return Err(nobody(&Explanation::of(candidates, signals, facts, host), facts));
+    }
+    let order = best(places, candidates, &facts.policy, facts);
+    Ok(Plan {
+        order: order.iter().map(|place| place.index).collect(),
+        policy: facts.policy.clone(),
+        seed: facts.seed,
+    })
+}
+
+/// The kind says whether anybody could ever do this: a missing ability is the caller's to mend, a busy or
+/// broken back-end is not.
+fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
+    let rejections = || explanation.rejected.iter().map(|(_, rejection)| rejection);
+    let incapable = |rejection: &Rejection| {
+        matches!(
+            rejection,
+            Rejection::Feature(_) | Rejection::Operation(_) | Rejection::Transport(_)
+        )
+    };
+    let (kind, message) = if explanation.rejected.is_empty() {
+        (ErrorKind::NotEnabled, String::from("no back-end is configured"))
+    } else if rejections().all(incapable) {
+        (
+            ErrorKind::Unsupported,
+            String::from("no back-end can do what this request needs"),
+        )
+    } else {
+        (
+            ErrorKind::NoCandidate,
+            String::from("no back-end is eligible for this request"),
+        )
+    };
+    let mut error = Error::new(kind, Phase::BeforeSend, message);
+    error.operation = facts.needs.required_ops.iter().next().copied();
+    error.search = Some(Box::new(Search {
+        required: Some(facts.needs.clone()),
+        candidates_checked: explanation
+            .rejected
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect(),
+        rejected_reasons: explanation
+            .rejected
+            .iter()
+            .map(|(name, why)| (name.clone(), why.to_string()))
+            .collect(),
+    }));
+    error
+}
+
+/// The request's policy where it names one that the host lets it choose, else the host's, else the usual one.
+fn choose_policy(request: &Request, host: &Host) -> Policy {
+    let asked = request
+        .policy
+        .as_ref()
+        .and_then(|spec| Policy::try_from(spec).ok());
+    let asked = asked.filter(|policy| !policy.fans_out() || host.policy.as_ref() == Some(policy));
+    asked
+        .or_else(|| host.policy.clone())
+        .unwrap_or_else(|| Policy::default_for(request.operation()))
+}
+
+/// Features whose lack can be made good, in worse quality and said so.
+fn is_degradable(feature: &Feature) -> bool {
+    matches!(
+        feature,
+        Feature::Stream
+            | Feature::JsonSchema
+            | Feature::SystemRole
+            | Feature::Seed
+            | Feature::Batch
+            | Feature::Timestamps
+            | Feature::Diarization
+            | Feature::Language
+            | Feature::Voices
+            | Feature::Ssml
+            | Feature::Mask
+            | Feature::Reasoning
+    )
+}
+
+fn affinity_key(key: HashKey, request: &Request) -> u64 {
+    let text = |key: &str| {
+        request
+            .extra
+            .get(key)
+            .and_then(|value| value.as_str())
+            .map(String::from)
+    };
+    let text = match key {
+        HashKey::Session => text("session_id"),
+        HashKey::Task => request.task_id.clone(),
+        HashKey::Prefix => request
+            .as_chat()
+            .and_then(|chat| chat.messages.first())
+            .map(|first| first.joined_text()),
+    };
+    affinity(text.as_deref().unwrap_or(&request.request_id))
+}

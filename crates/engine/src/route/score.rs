@@ -1,0 +1,51 @@
+//! Numbers by which eligible back-ends are compared. All are "smaller is better", so that one sort serves
+//! every policy.
+
+use super::candidate::{Candidate, Signals};
+use super::plan::Facts;
+use super::policy::Policy;
+
+/// A number in (0, 1) that depends on the seed and the candidate alone.
+pub(super) fn dice(seed: u64, name: &str) -> f64 {
+    // 53 bits fill a double's mantissa; the half step keeps 0 out.
+    ((mix(seed ^ hash(name.as_bytes())) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// How far back a candidate stands under a policy that compares candidates one by one.
+pub(super) fn policy_score(
+    policy: &Policy,
+    candidate: &Candidate,
+    signals: &Signals,
+    facts: &Facts<'_>,
+) -> f64 {
+    let weight = f64::from(candidate.weight);
+    match policy {
+        // The smallest of exponentially distributed numbers falls on each in proportion to its weight, and
+        // the rest of the order is a fair draw without replacement.
+        Policy::WeightedRandom => -dice(facts.seed, &candidate.name).ln() / weight,
+        Policy::ConsistentHash(_) => -dice(facts.affinity, &candidate.name).ln() / weight,
+        Policy::LeastInflight => f64::from(signals.inflight) / weight,
+        Policy::EwmaLatency | Policy::Hedged { .. } | Policy::Mirror { .. } => {
+            // Unknown counts as fast, so that a new back-end is tried; the calls already under way stand
+            // in the way of the next one.
+            signals.latency_ms.unwrap_or(0.0).max(0.01) * f64::from(signals.inflight + 1) / weight
+        }
+        Policy::Cost => candidate.price_usd.unwrap_or(f64::INFINITY),
+        Policy::Priority | Policy::RoundRobin | Policy::WeightedRoundRobin => 0.0,
+    }
+}
+
+/// FNV-1a, which is short, and the same on every machine for ever.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The finaliser of splitmix64: every bit of the result depends on every bit given.
+pub(super) fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

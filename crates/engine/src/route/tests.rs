@@ -1,0 +1,349 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use ir::envelope::{PolicySpec, Request, Requirements};
+use ir::operation::{Feature, Operation};
+use ir::{ChatRequest, ErrorKind, Message, adaptation::Degradation};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{
+    Candidate, Explanation, Facts, HashKey, Host, Plan, Policy, PolicyError, Rejection, Signals, plan,
+};
+
+fn chat(name: &str) -> Candidate {
+    Candidate::new(name, "openai", Operation::ChatCompletions)
+}
+
+fn request(model: Option<&str>) -> Request {
+    let chat = ChatRequest {
+        model: model.map(String::from),
+        messages: vec![Message::text(ir::Role::User, "hello")],
+        ..ChatRequest::default()
+    };
+    Request::chat("req-1", chat)
+}
+
+/// Plans with a policy, a seed and a turn; names in order.
+struct Case {
+    candidates: Vec<Candidate>,
+    signals: Vec<Signals>,
+    request: Request,
+    host: Host,
+    seed: u64,
+    turn: u64,
+}
+
+impl Case {
+    fn new(candidates: Vec<Candidate>, policy: Policy) -> Self {
+        let host = Host {
+            policy: Some(policy),
+            ..Host::default()
+        };
+        Self {
+            candidates,
+            signals: Vec::new(),
+            request: request(None),
+            host,
+            seed: 7,
+            turn: 0,
+        }
+    }
+
+    fn with<T>(&self, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let needs: Requirements = self.request.needs();
+        let facts = Facts {
+            seed: self.seed,
+            turn: self.turn,
+            ..Facts::of(&self.request, &needs, &self.host)
+        };
+        use_facts(&facts)
+    }
+
+    fn plan(&self) -> Result<Plan, ir::Error> {
+        self.with(|facts| plan(&self.candidates, &self.signals, facts, &self.host))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let plan = self.plan().expect("somebody is eligible");
+        plan.order
+            .iter()
+            .map(|index| self.candidates[*index].name.as_str())
+            .collect()
+    }
+
+    fn rejections(&self) -> BTreeMap<String, Rejection> {
+        self.with(|facts| Explanation::of(&self.candidates, &self.signals, facts, &self.host))
+            .rejected
+            .into_iter()
+            .collect()
+    }
+}
+
+#[test]
+fn an_unbound_back_end_stays_eligible_beside_bound_ones() {
+    let mut bound = chat("bound");
+    bound.model = Some(String::from("small"));
+    let mut case = Case::new(vec![bound, chat("any")], Policy::Priority);
+    case.request = request(Some("large"));
+    assert_eq!(case.names(), ["any"]);
+    assert_eq!(
+        case.rejections()["bound"],
+        Rejection::OtherModel(String::from("small"))
+    );
+    case.request = request(Some("small"));
+    assert_eq!(case.names().len(), 2);
+}
+
+#[test]
+fn weight_zero_takes_no_new_work() {
+    let mut drained = chat("drained");
+    drained.weight = 0;
+    for policy in [
+        Policy::WeightedRandom,
+        Policy::WeightedRoundRobin,
+        Policy::EwmaLatency,
+        Policy::RoundRobin,
+    ] {
+        let case = Case::new(vec![drained.clone(), chat("other")], policy);
+        assert_eq!(case.names(), ["other"]);
+        assert_eq!(case.rejections()["drained"], Rejection::Drained);
+    }
+}
+
+#[test]
+fn a_request_narrows_what_the_host_allows_and_never_widens_it() {
+    let mut case = Case::new(vec![chat("a"), chat("b"), chat("c")], Policy::Priority);
+    case.host.allowlist = Some(vec![String::from("a"), String::from("b")]);
+    case.request.routing.backend_allowlist = Some(vec![String::from("b"), String::from("c")]);
+    assert_eq!(case.names(), ["b"]);
+    case.request.routing.backend_allowlist = None;
+    case.request.routing.backend = Some(String::from("c"));
+    let error = case.plan().expect_err("c is not allowed by the host");
+    assert_eq!(error.kind, ErrorKind::NoCandidate);
+    let search = error.search.expect("the search is told");
+    assert_eq!(search.candidates_checked, ["a", "b", "c"]);
+    assert_eq!(search.rejected_reasons["c"], "not on the allow-list");
+}
+
+#[test]
+fn a_request_cannot_start_more_calls_than_the_host_does() {
+    let mut case = Case::new(vec![chat("a"), chat("b")], Policy::LeastInflight);
+    case.request.policy = Some(PolicySpec::Name(String::from("hedged")));
+    assert_eq!(case.plan().expect("it plans").policy, Policy::LeastInflight);
+    case.request.policy = Some(PolicySpec::Name(String::from("round_robin")));
+    assert_eq!(case.plan().expect("it plans").policy, Policy::RoundRobin);
+}
+
+#[test]
+fn priority_makes_pools_and_preference_comes_before_it() {
+    let mut low = chat("low");
+    low.priority = -1;
+    let mut high = chat("high");
+    high.priority = 10;
+    let mut case = Case::new(vec![low, chat("middle"), high], Policy::RoundRobin);
+    assert_eq!(case.names(), ["high", "middle", "low"]);
+    case.request.requirements.preferred_backends = vec![String::from("low")];
+    assert_eq!(case.names(), ["low", "high", "middle"]);
+}
+
+#[test]
+fn a_missing_ability_is_told_apart_from_a_missing_back_end() {
+    let mut case = Case::new(vec![chat("blind")], Policy::Priority);
+    case.request.requirements.required_features = BTreeSet::from([Feature::ImageInput]);
+    let error = case.plan().expect_err("nobody sees pictures");
+    assert_eq!(
+        (error.kind, error.cognitive_code()),
+        (ErrorKind::Unsupported, "E4011")
+    );
+    case.signals = vec![Signals {
+        tripped: true,
+        ..Signals::default()
+    }];
+    case.request.requirements.required_features.clear();
+    assert_eq!(
+        case.plan().expect_err("it is broken").kind,
+        ErrorKind::NoCandidate
+    );
+    case.candidates.clear();
+    assert_eq!(
+        case.plan().expect_err("nobody is there").kind,
+        ErrorKind::NotEnabled
+    );
+}
+
+#[test]
+fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
+    let mut able = chat("able");
+    able.features = BTreeSet::from([Feature::JsonSchema]);
+    able.priority = -5;
+    let mut case = Case::new(vec![chat("plain"), able], Policy::Priority);
+    case.request.requirements.required_features = BTreeSet::from([Feature::JsonSchema]);
+    case.request.degradation = Some(Degradation::Warn);
+    assert_eq!(case.names(), ["able", "plain"]);
+    case.request.degradation = Some(Degradation::Strict);
+    assert_eq!(case.names(), ["able"]);
+}
+
+#[test]
+fn weighted_turns_are_exact_and_spread() {
+    let weights = [("a", 5), ("b", 3), ("c", 2)];
+    let candidates = weights.map(|(name, weight)| {
+        let mut candidate = chat(name);
+        candidate.weight = weight;
+        candidate
+    });
+    let mut case = Case::new(candidates.to_vec(), Policy::WeightedRoundRobin);
+    let mut firsts = Vec::new();
+    for turn in 0..20 {
+        case.turn = turn;
+        firsts.push(String::from(case.names()[0]));
+    }
+    for (name, weight) in weights {
+        assert_eq!(
+            firsts.iter().filter(|first| *first == name).count(),
+            2 * weight as usize,
+            "{firsts:?}"
+        );
+    }
+    let longest = firsts.chunk_by(|a, b| a == b).map(<[String]>::len).max();
+    assert!(longest <= Some(2), "{firsts:?}");
+}
+
+#[test]
+fn a_weighted_draw_follows_the_weights() {
+    let mut heavy = chat("heavy");
+    heavy.weight = 300;
+    let mut case = Case::new(vec![heavy, chat("light")], Policy::WeightedRandom);
+    let mut hits = 0;
+    for seed in 0..4_000 {
+        case.seed = seed;
+        hits += u32::from(case.names()[0] == "heavy");
+    }
+    assert!(
+        (2_850..3_150).contains(&hits),
+        "{hits} of 4000, expected about 3000"
+    );
+}
+
+#[test]
+fn taking_a_back_end_away_moves_only_its_own_keys() {
+    let names = ["a", "b", "c", "d", "e"];
+    let mut case = Case::new(names.map(chat).to_vec(), Policy::ConsistentHash(HashKey::Task));
+    let mut fewer = Case::new(
+        names[..4].iter().map(|name| chat(name)).collect(),
+        Policy::ConsistentHash(HashKey::Task),
+    );
+    let mut met = BTreeSet::new();
+    for task in 0..300 {
+        let key = Some(format!("task-{task}"));
+        case.request.task_id.clone_from(&key);
+        fewer.request.task_id = key;
+        let home = String::from(case.names()[0]);
+        if home != "e" {
+            assert_eq!(fewer.names()[0], home);
+        }
+        met.insert(home);
+    }
+    assert_eq!(met.len(), names.len());
+}
+
+#[test]
+fn latency_and_load_decide_under_ewma() {
+    let mut case = Case::new(vec![chat("slow"), chat("fast")], Policy::EwmaLatency);
+    let latency = |latency_ms, inflight| Signals {
+        latency_ms: Some(latency_ms),
+        inflight,
+        tripped: false,
+    };
+    case.signals = vec![latency(400.0, 0), latency(100.0, 0)];
+    assert_eq!(case.names(), ["fast", "slow"]);
+    case.signals = vec![latency(400.0, 0), latency(100.0, 9)];
+    assert_eq!(case.names(), ["slow", "fast"]);
+}
+
+#[test]
+fn policies_with_arguments_are_read_and_nonsense_is_refused() {
+    let read = |value| Policy::try_from(&serde_json::from_value::<PolicySpec>(value).expect("a policy"));
+    assert_eq!(read(json!("cost")), Ok(Policy::Cost));
+    assert_eq!(
+        read(json!({"name": "hedged", "k": 3, "delay_ms": 20})),
+        Ok(Policy::Hedged { k: 3, delay_ms: 20 })
+    );
+    assert_eq!(
+        read(json!({"name": "consistent_hash", "key": "prefix"})),
+        Ok(Policy::ConsistentHash(HashKey::Prefix))
+    );
+    assert!(matches!(read(json!("fastest")), Err(PolicyError::Unknown { .. })));
+    assert!(matches!(read(json!("mirror")), Err(PolicyError::Missing { .. })));
+    assert!(matches!(
+        read(json!({"name": "hedged", "k": 1})),
+        Err(PolicyError::Invalid { .. })
+    ));
+}
+
+fn any_candidate() -> impl Strategy<Value = Candidate> {
+    (
+        0u32..40,
+        0u32..3,
+        -1i32..2,
+        any::<bool>(),
+        proptest::option::of(0usize..3),
+    )
+        .prop_map(|(number, weight, priority, able, model)| {
+            let mut candidate = chat(&format!("b{number}"));
+            candidate.weight = weight;
+            candidate.priority = priority;
+            candidate.model = model.map(|model| format!("m{model}"));
+            if able {
+                candidate.features.insert(Feature::Tools);
+            }
+            candidate
+        })
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    prop_oneof![
+        Just(Policy::RoundRobin),
+        Just(Policy::WeightedRoundRobin),
+        Just(Policy::WeightedRandom),
+        Just(Policy::LeastInflight),
+        Just(Policy::EwmaLatency),
+        Just(Policy::ConsistentHash(HashKey::Session)),
+        Just(Policy::Priority),
+        Just(Policy::Cost),
+        Just(Policy::Hedged { k: 2, delay_ms: 50 }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_candidate_is_planned_or_has_a_reason(
+        mut candidates in proptest::collection::vec(any_candidate(), 1..20),
+        policy in any_policy(),
+        seed: u64,
+        turn: u64,
+    ) {
+        candidates.dedup_by(|a, b| a.name == b.name);
+        candidates.sort_by(|a, b| a.name.cmp(&b.name));
+        candidates.dedup_by(|a, b| a.name == b.name);
+        let mut case = Case::new(candidates, policy);
+        case.request = request(Some("m1"));
+        case.request.requirements.required_features = BTreeSet::from([Feature::Tools]);
+        case.seed = seed;
+        case.turn = turn;
+        let rejected = case.rejections();
+        match case.plan() {
+            Ok(plan) => {
+                prop_assert_eq!(&plan, &case.plan().expect("the same again"));
+                for index in &plan.order {
+                    prop_assert!(!rejected.contains_key(&case.candidates[*index].name));
+                }
+                let eligible = case.candidates.len() - rejected.len();
+                prop_assert_eq!(plan.order.len(), eligible.min(crate::limits::ATTEMPTS_MAX as usize));
+                let unique: BTreeSet<_> = plan.order.iter().collect();
+                prop_assert_eq!(unique.len(), plan.order.len());
+            }
+            Err(_) => prop_assert_eq!(rejected.len(), case.candidates.len()),
+        }
+    }
+}
