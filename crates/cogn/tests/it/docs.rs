@@ -44,6 +44,28 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
+/// JSON and YAML on the pages is JSON and YAML.
+#[test]
+fn data_on_the_pages_can_be_parsed() {
+    let mut blocks = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page can be read");
+        for part in text.split("\n```").skip(1).step_by(2) {
+            let (language, block) = part.split_once('\n').unwrap_or_default();
+            let error = match language {
+                "json" => serde_json::from_str::<serde_json::Value>(block)
+                    .err()
+                    .map(|e| e.to_string()),
+                "yaml" => module::document::parse_yaml(block).err().map(|e| e.to_string()),
+                _ => continue,
+            };
+            blocks += 1;
+            assert_eq!(error, None, "{}:\n{block}", page.display());
+        }
+    }
+    assert!(blocks > 0, "the pages show no data");
+}
+
 /// A working folder of its own with the examples in it, so that a page may show commands that write.
 struct Session {
     folder: tempfile::TempDir,
