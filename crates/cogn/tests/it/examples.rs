@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use module::diagnostic::Rule;
+use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
 use module::files::Entry;
 use module::schema::Section;
 use module::stream::assemble_ndjson;
-use module::{FileMap, Format, Module, Severity, Strict, check};
+use module::{Code, FileMap, Format, Module, Severity, Strict, check};
 use providers::scripted::Script;
 use serde_json::Value;
 
@@ -204,11 +205,34 @@ fn each_has_a_script_that_answers_for_it() {
     assert_eq!(scripts, examples().len(), "a script without a module");
 }
 
-/// A reply is named after what becomes of it: `ok-...` or the code of its refusal.
+/// A reply is named after what becomes of it: `ok-...` or the code of its refusal. What comes out is an
+/// envelope in either case.
 #[test]
 fn replies_are_named_after_their_outcome() {
     for example in examples() {
+        let module = example.module();
         let replies = example.replies();
+        for (name, bytes) in &replies {
+            if name.ends_with(".ndjson") {
+                continue;
+            }
+            let envelope = check_reply(&module, bytes, &CheckOptions::default()).envelope;
+            let written = envelope.error().map_or("ok", |error| &error.code);
+            let outcome = Code::find(written).map_or_else(|| String::from(written), |code| code.to_string());
+            assert_eq!(
+                name.split('-').next(),
+                Some(outcome.as_str()),
+                "{}/{name}: {envelope:#?}",
+                example.name
+            );
+            let value = envelope.into_value();
+            assert_eq!(
+                check_structure(&value, Profile::Cognitive),
+                vec![],
+                "{}/{name}",
+                example.name
+            );
+        }
         assert!(
             replies.iter().any(|(name, _)| name.starts_with("ok-")),
             "{}",
@@ -249,4 +273,29 @@ fn recorded_streams_fold_into_the_answer() {
         }
     }
     assert!(streams >= 2, "no example shows a stream");
+}
+
+/// A golden test that shows a whole answer shows one that its module accepts.
+#[test]
+fn golden_answers_keep_the_contract() {
+    let mut answers = 0;
+    for example in examples() {
+        let module = example.module();
+        for test in &module.tests {
+            let expected = example.json(&test.expected);
+            if expected.get("_validate").is_some() {
+                continue;
+            }
+            answers += 1;
+            let answer = expected.get("$example").unwrap_or(&expected).to_string();
+            let envelope = check_reply(&module, answer.as_bytes(), &CheckOptions::default()).envelope;
+            assert!(
+                envelope.is_ok(),
+                "{}/{}: {envelope:#?}",
+                example.name,
+                test.expected
+            );
+        }
+    }
+    assert!(answers >= 10, "too few golden tests show an answer");
 }

@@ -1,7 +1,7 @@
 //! The specification v2.5: fenced blocks, in the order in which they stand.
 
 use module::document::parse_yaml;
-use module::envelope::{Profile, check_structure};
+use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
 use module::manifest::{EnumStrategy, ResponseMode, Strictness, Tier};
 use module::schema::{Contract, Section};
 use module::stream::check_chunk;
@@ -136,6 +136,7 @@ const BLOCKS: &[(&str, Kind)] = &[
 
 const MANIFEST: usize = 1;
 const SCHEMA: usize = 2;
+const ANSWER: usize = 3;
 const PROMPT: usize = 40;
 
 struct Block {
@@ -374,14 +375,40 @@ fn the_parts_of_the_image_analyser_make_a_module() {
     let module = load(&files).module.expect("it loads");
     assert_eq!(module.name(), "image-analyzer");
     assert!(module.prompt.contains("$MEDIA_INPUTS"));
-    let answer = json_value(blocks()[3].text);
-    let data = module.contract.validator(Section::Data).expect("it compiles");
-    assert!(data.expect("it is there").is_valid(&answer["data"]));
-    assert!(
-        !data
-            .expect("it is there")
-            .is_valid(&json!({"rationale": "no analysis"}))
-    );
+    let shown = json_value(block(ANSWER));
+    let envelope = check_reply(&module, block(ANSWER).as_bytes(), &CheckOptions::default()).envelope;
+    assert_eq!(envelope.data(), shown["data"].as_object(), "{envelope:#?}");
+    let wrong = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "x"}, "data": {"rationale": "x"}}"#;
+    let envelope = check_reply(&module, wrong.as_bytes(), &CheckOptions::default()).envelope;
+    assert_eq!(envelope.error().map(|error| error.code.as_str()), Some("E3001"));
+}
+
+/// The three fragments about confidence pass unchanged and without a warning through a module that takes
+/// any data.
+#[test]
+fn optional_confidence_fields_pass_unchanged() {
+    let files: FileMap = [
+        ("module.yaml", "name: open\nversion: 1.0.0\nresponsibility: take anything\ntier: decision\nmeta: {risk_rule: explicit}\n"),
+        ("prompt.md", "$INPUT"),
+        ("schema.json", r#"{"input": {}, "data": {"type": "object", "required": ["rationale"]}}"#),
+    ]
+    .into_iter()
+    .collect();
+    let module = load(&files).module.expect("it loads");
+    for (index, field) in [
+        (45, "generation_quality"),
+        (46, "confidence_aggregation"),
+        (47, "temporal_confidence"),
+    ] {
+        let mut shown = json_value(block(index));
+        merge(&mut shown, &json!({"ok": true, "data": {"rationale": "x"}}));
+        let reply = shown.to_string();
+        let value = check_reply(&module, reply.as_bytes(), &CheckOptions::default())
+            .envelope
+            .into_value();
+        assert!(!shown["meta"][field].is_null());
+        assert_eq!(value, shown, "block {index}");
+    }
 }
 
 /// The rules that restore a block change nothing but what they name.
