@@ -48,6 +48,10 @@ pub(crate) enum Command {
     List(command::list::List),
     /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
     Migrate(command::migrate::Migrate),
+    /// Run a module on an input and print the envelope.
+    Run(command::run::Run),
+    /// Serve the modules over HTTP.
+    Serve(command::serve::Serve),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -10,6 +10,8 @@ mod modules;
 mod near;
 mod output;
 mod pages;
+mod readable;
+mod wiring;
 
 use std::process::ExitCode;
 

@@ -3,15 +3,19 @@
 //! talks to the ports. This crate must not know HTTP, SQL or any vendor; it calls them through
 //! [`port`].
 
+pub mod engine;
 pub mod error;
 pub mod limits;
 pub mod modules;
 pub mod port;
 pub mod route;
+pub mod run;
 pub mod settings;
 pub mod tenant;
 
+pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::modules::Modules;
+pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;
 pub use crate::tenant::Tenant;

@@ -4,6 +4,8 @@
 pub const BATCH_EVENTS_MAX: usize = 64;
 /// Most events of a live run that are held for its readers; slower ones read the journal.
 pub const RING_EVENTS_MAX: usize = 256;
+/// Most bytes of them.
+pub const RING_BYTES_MAX: usize = 1024 * 1024;
 /// Most entries that are read from the journal at once.
 pub const PAGE_ENTRIES_MAX: usize = 256;
 /// Most attempts of one run, whatever the plan says.

@@ -6,8 +6,8 @@ pub struct Settings {
     pub resume_grace_ms: u64,
     /// How long a back-end may be silent before the attempt counts as lost.
     pub upstream_idle_ms: u64,
-    /// Buffered text is sent when the model pauses for this long.
-    pub flush_idle_ms: u64,
+    /// Longest time that text is held back to be sent together with what follows.
+    pub flush_ms: u64,
     /// What a client is told to wait before it resumes, and how often it may try.
     pub retry_after_ms: u64,
     pub max_retries: u32,
@@ -18,7 +18,7 @@ impl Default for Settings {
         Self {
             resume_grace_ms: 60_000,
             upstream_idle_ms: 60_000,
-            flush_idle_ms: 50,
+            flush_ms: 50,
             retry_after_ms: 1_000,
             max_retries: 3,
         }

@@ -6,6 +6,8 @@ pub(crate) mod internal_docs;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod run;
+pub(crate) mod serve;
 
 use anyhow::Result;
 
@@ -19,6 +21,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     match cli.command {
         Command::List(list) => list.run(&search, output),
         Command::Migrate(migrate) => migrate.run(&search, output),
+        Command::Run(run) => run.run(&search, output),
+        Command::Serve(serve) => serve.run(&search, output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),
         Command::Man(man) => man.run(output),

@@ -11,7 +11,7 @@ mod tests;
 use ir::{ChatRequest, Generation, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
-pub use input::check_input;
+pub use input::admit_input;
 pub use output::output_schema;
 
 use crate::module::Module;

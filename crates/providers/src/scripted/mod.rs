@@ -2,7 +2,6 @@
 //! recordings back. It can fail in every way a real one does: refuse, dawdle, and die at any byte.
 
 mod script;
-mod status;
 #[cfg(test)]
 mod tests;
 
@@ -86,7 +85,7 @@ fn claim(used: &AtomicU64, times: Option<u64>) -> bool {
 fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     if let Some(code) = exchange.status {
         let mut error = Error::new(
-            status::kind(code),
+            ErrorKind::from_status(code),
             Phase::BeforeFirstByte,
             format!("{} answered with status {code}", backend.name),
         );

@@ -1,0 +1,85 @@
+//! Answers for people: an envelope at a glance, and fields as they grow.
+
+use std::io::{self, Write};
+
+use owo_colors::OwoColorize;
+use serde_json::Value;
+
+use crate::output::Output;
+
+/// The verdict first, then what it is about.
+pub(crate) fn print_envelope(output: &Output, envelope: &Value) -> io::Result<()> {
+    print_verdict(output, envelope)?;
+    print_data(
+        output,
+        envelope.get("data").or_else(|| envelope.get("partial_data")),
+    )
+}
+
+/// Whether the contract holds, in a line or two.
+pub(crate) fn print_verdict(output: &Output, envelope: &Value) -> io::Result<()> {
+    let text = |pointer: &str| {
+        envelope
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let number = envelope
+        .pointer("/meta/confidence")
+        .map(Value::to_string)
+        .unwrap_or_default();
+    let about = format!("confidence {number}, risk {}", text("/meta/risk"));
+    let ok = envelope.get("ok") == Some(&Value::Bool(true));
+    if ok {
+        output.line(format!(
+            "{} {} ({about})",
+            "ok".green().bold(),
+            text("/meta/explain")
+        ))?;
+        return Ok(());
+    }
+    let verdict = format!("{} {}", text("/error/code"), text("/error/message"));
+    output.line(format!("{} {verdict} ({about})", "failed".red().bold()))?;
+    if !text("/error/suggestion").is_empty() {
+        output.line(format!("{} {}", "hint:".cyan().bold(), text("/error/suggestion")))?;
+    }
+    Ok(())
+}
+
+fn print_data(output: &Output, data: Option<&Value>) -> io::Result<()> {
+    let Some(data) = data else { return Ok(()) };
+    let pretty = serde_json::to_string_pretty(data).map_err(io::Error::other)?;
+    output.line(pretty)
+}
+
+/// Fields on the terminal while they are written. Text that grows is continued on its line.
+#[derive(Debug, Default)]
+pub(crate) struct LiveFields {
+    field: String,
+}
+
+impl LiveFields {
+    pub(crate) fn show(&mut self, output: &Output, chunk: &str) -> io::Result<()> {
+        let chunk: Value = serde_json::from_str(chunk).unwrap_or_default();
+        let chunk = &chunk["chunk"];
+        let field = chunk["field"].as_str().unwrap_or_default();
+        let mut stream = output.stdout();
+        if field != self.field {
+            let gap = if self.field.is_empty() { "" } else { "\n" };
+            write!(stream, "{gap}{} ", field.cyan())?;
+            self.field = String::from(field);
+        }
+        match chunk["delta"].as_str() {
+            Some(delta) => write!(stream, "{delta}"),
+            None => write!(stream, "{}", chunk["data"]),
+        }
+    }
+
+    pub(crate) fn end(&mut self, output: &Output) -> io::Result<()> {
+        if self.field.is_empty() {
+            return Ok(());
+        }
+        self.field.clear();
+        write!(output.stdout(), "\n\n")
+    }
+}

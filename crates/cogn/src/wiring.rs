@@ -1,0 +1,126 @@
+//! The composition root: the one place that knows every adapter and hands them to the engine. Nothing
+//! here decides anything about a run.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use engine::Modules;
+use engine::port::{Clock, Upstream};
+use module::{Module, load};
+use providers::Scripted;
+use providers::scripted::Script;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::modules::{Search, read_folder};
+use crate::output::{Output, hinted};
+
+/// A back-end as it is named on the command line: `scripted:FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BackendName {
+    Scripted(PathBuf),
+}
+
+impl FromStr for BackendName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("scripted", path)) if !path.is_empty() => Ok(Self::Scripted(PathBuf::from(path))),
+            _ => Err(format!("`{text}` names no back-end; write scripted:FILE.yaml")),
+        }
+    }
+}
+
+/// The back-ends in the order in which they are tried.
+pub(crate) fn upstreams(names: &[BackendName]) -> Result<Vec<Arc<dyn Upstream>>> {
+    if names.is_empty() {
+        return Err(hinted(
+            "no back-end to ask (E4001)",
+            "--backend scripted:FILE.yaml answers from a script",
+        ));
+    }
+    names.iter().map(upstream).collect()
+}
+
+fn upstream(name: &BackendName) -> Result<Arc<dyn Upstream>> {
+    let BackendName::Scripted(path) = name;
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let script = Script::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(Arc::new(Scripted::new(&stem, script)))
+}
+
+/// One module, whole enough to be run.
+pub(crate) fn load_module(path: &Path) -> Result<Module> {
+    let loaded = load(&read_folder(path)?);
+    let first = loaded
+        .report
+        .iter()
+        .find(|diagnostic| diagnostic.severity == module::Severity::Error);
+    match (loaded.module, first) {
+        (Some(module), None) => Ok(module),
+        (_, first) => {
+            let why = first.map_or_else(String::new, |diagnostic| format!(": {}", diagnostic.message));
+            Err(hinted(
+                format!("the module at {} cannot be run{why}", path.display()),
+                format!("`cogn validate {}` shows all that is wrong", path.display()),
+            ))
+        }
+    }
+}
+
+/// Every module that can be found and run. A broken one is named and left out: the others still serve.
+pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Modules> {
+    let mut modules = Vec::new();
+    for found in search.all()? {
+        if found.shadowed_by.is_some() {
+            continue;
+        }
+        match load_module(&found.path) {
+            Ok(module) => modules.push((String::from(module.name()), Arc::new(module))),
+            Err(error) => output.note(format!("left out: {error}")),
+        }
+    }
+    Ok(modules.into_iter().collect())
+}
+
+/// A runtime for a command that waits for one thing.
+pub(crate) fn small_runtime() -> Result<Runtime> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.context("cannot start the runtime")
+}
+
+/// A runtime for a server.
+pub(crate) fn server_runtime() -> Result<Runtime> {
+    let built = Builder::new_multi_thread().enable_all().build();
+    built.context("cannot start the runtime")
+}
+
+/// The machine's own clock, and dice seeded by the operating system.
+#[derive(Debug, Default)]
+pub(crate) struct SystemClock {
+    dice: RandomState,
+    more: RandomState,
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
+    fn now_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A keyed hash of a count under keys that the operating system chose: without the keys, the next
+    /// value cannot be told from those before it.
+    fn random(&self) -> u128 {
+        static THROWN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let count = THROWN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let high = u128::from(self.dice.hash_one(count));
+        high << 64 | u128::from(self.more.hash_one(count))
+    }
+}

@@ -1,0 +1,219 @@
+//! The engine: starts runs, lets anyone read them, and picks up what a killed server left behind. It
+//! owns every task it starts and waits for them when it stops.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ir::RunId;
+use module::Module;
+use module::lower::{LowerOptions, admit_input, lower};
+use module::manifest::Access;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::error::Error;
+use crate::modules::Modules;
+use crate::port::{Clock, Finish, Journal, NewRun, RunRow, Upstream};
+use crate::run::machine::{Machine, Plan};
+use crate::run::{
+    Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Warning, inherit,
+    interruption, render,
+};
+use crate::settings::Settings;
+use crate::tenant::Tenant;
+
+/// What an engine stands on.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// In the order in which they are tried.
+    pub upstreams: Vec<Arc<dyn Upstream>>,
+    pub journal: Arc<dyn Journal>,
+    pub clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    ports: Ports,
+    settings: Settings,
+    modules: Modules,
+    live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Engine {
+    pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
+        Self {
+            ports,
+            settings,
+            modules,
+            live: Arc::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    pub fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// Starts a run. An input that the module does not take starts nothing.
+    pub async fn start(&self, tenant: &Tenant, execute: Execute) -> Result<RunId, Error> {
+        admit_input(&execute.module, &execute.input).map_err(Error::Input)?;
+        let now_ms = self.ports.clock.now_ms();
+        let run = RunId::from_parts(now_ms, self.ports.clock.random());
+        let command = Command {
+            input: execute.input,
+            mode: execute.mode,
+            options: execute.options,
+        };
+        let new = NewRun {
+            id: run,
+            module: String::from(execute.module.name()),
+            command: serde_json::to_string(&command).unwrap_or_default(),
+            created_at_ms: now_ms,
+        };
+        self.ports.journal.create(tenant, &new).await?;
+        self.spawn(tenant, run, execute.module, &command, execute.warnings, None);
+        Ok(run)
+    }
+
+    /// Reads a run, from its start or from where a client was.
+    pub async fn subscribe(&self, tenant: &Tenant, run: RunId, from: From) -> Result<Subscription, Error> {
+        let live = self
+            .live()
+            .get(&run)
+            .filter(|live| live.tenant == *tenant)
+            .cloned();
+        if live.is_none() && self.find(tenant, run).await?.is_none() {
+            return Err(Error::UnknownRun(run));
+        }
+        let source = Source {
+            journal: self.ports.journal.clone(),
+            tenant: tenant.clone(),
+            run,
+            live,
+        };
+        Subscription::open(source, from).await
+    }
+
+    pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, Error> {
+        Ok(self.ports.journal.find(tenant, run).await?)
+    }
+
+    /// Picks up every run that was left unfinished: runs it again where that does no harm, and ends it
+    /// where it might. To be called once, before anyone is served.
+    pub async fn recover(&self) -> Result<(), Error> {
+        for (tenant, row) in self.ports.journal.unfinished().await? {
+            let inherited = inherit(&self.ports.journal, &tenant, row.id).await?;
+            let command = serde_json::from_str::<Command>(&row.command).ok();
+            let module = self.modules.get(&row.module).filter(|module| is_harmless(module));
+            match (module, command) {
+                (Some(module), Some(command)) if command.mode == Mode::Stream => {
+                    info!(run = %row.id, module = %row.module, "runs an unfinished run again");
+                    self.spawn(
+                        &tenant,
+                        row.id,
+                        module.clone(),
+                        &command,
+                        Vec::new(),
+                        Some(inherited),
+                    );
+                }
+                _ => {
+                    warn!(run = %row.id, module = %row.module, "ends an unfinished run");
+                    let offset = inherited.offset;
+                    let last = render(&interruption(row.id, inherited, &self.settings));
+                    let finish = Finish {
+                        code: Some(String::from(module::Code::E2010.as_str())),
+                        at_ms: self.ports.clock.now_ms(),
+                    };
+                    let journal = &self.ports.journal;
+                    journal.finish(&tenant, row.id, offset, &[last], &finish).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts nothing more and returns when no run is left.
+    pub async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Leaves running runs to the next server and returns when their tasks are gone.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.drain().await;
+    }
+
+    fn spawn(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        module: Arc<Module>,
+        command: &Command,
+        warnings: Vec<Warning>,
+        inherited: Option<Inherited>,
+    ) {
+        let options = LowerOptions {
+            request_id: run.to_string(),
+        };
+        let request = match &command.input {
+            Value::Object(input) => lower(&module, input, &options),
+            _ => lower(&module, &serde_json::Map::new(), &options),
+        };
+        let upstreams = self.ports.upstreams.clone();
+        let offset = inherited.as_ref().map_or(0, |inherited| inherited.offset);
+        let plan = Plan {
+            run,
+            module,
+            backends: upstreams
+                .iter()
+                .map(|upstream| upstream.backend().clone())
+                .collect(),
+            mode: command.mode,
+            on_disconnect: command.options.on_disconnect,
+            progress: command.options.progress,
+            chunk_type: command.options.chunk_type,
+            warnings,
+            settings: self.settings.clone(),
+            inherited,
+        };
+        let live = Live::new(tenant.clone(), offset);
+        self.live().insert(run, live.clone());
+        let task = Task {
+            run,
+            machine: Machine::new(plan),
+            request: Arc::new(request),
+            upstreams,
+            journal: self.ports.journal.clone(),
+            clock: self.ports.clock.clone(),
+            live,
+            offset,
+            stop: self.stop.clone(),
+        };
+        let running = self.live.clone();
+        self.tasks.spawn(async move {
+            task.drive().await;
+            lock(&running).remove(&run);
+        });
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        lock(&self.live)
+    }
+}
+
+/// No code panics while it holds the lock, so a poisoned map is still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether running the module twice is the same as running it once.
+fn is_harmless(module: &Module) -> bool {
+    module.manifest.policies.access("side_effects") == Access::Deny
+}

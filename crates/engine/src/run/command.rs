@@ -1,0 +1,91 @@
+//! What is asked of the engine, and the part of it that the journal keeps.
+
+use std::sync::Arc;
+
+use module::manifest::ChunkType;
+use module::{Code, Module};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Run this module on this input.
+#[derive(Clone, Debug)]
+pub struct Execute {
+    pub module: Arc<Module>,
+    pub input: Value,
+    pub mode: Mode,
+    pub options: Options,
+    /// What the caller should know from the start, such as a changed mode.
+    pub warnings: Vec<Warning>,
+}
+
+/// How the answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Only the end matters; nobody will come back for the middle.
+    Sync,
+    Stream,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// Go on for the grace period.
+    #[default]
+    Keep,
+    Cancel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {
+    pub on_disconnect: OnDisconnect,
+    pub progress: bool,
+    /// Overrides the module's own.
+    pub chunk_type: Option<ChunkType>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            on_disconnect: OnDisconnect::Keep,
+            progress: true,
+            chunk_type: None,
+        }
+    }
+}
+
+/// An entry of `_warnings`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warning {
+    pub code: Code,
+    pub message: String,
+    pub more: Map<String, Value>,
+}
+
+impl Warning {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            more: Map::new(),
+        }
+    }
+
+    pub fn to_value(&self) -> Value {
+        let mut value = json!({"code": self.code.as_str(), "message": self.message});
+        if let Value::Object(map) = &mut value {
+            map.extend(self.more.clone());
+        }
+        value
+    }
+}
+
+/// The command as it stands in the journal: enough to run it again, with the module found by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Command {
+    pub(crate) input: Value,
+    pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) options: Options,
+}

@@ -1,0 +1,74 @@
+//! What a starting server does with a run that another one left unfinished: the journal says what was
+//! sent, and the run goes on behind that, or ends there.
+
+use std::sync::Arc;
+
+use ir::RunId;
+use module::Code;
+use module::envelope::ErrorBody;
+use module::stream::{Assembler, Checkpoint, Chunk, Recovery};
+use serde_json::{Map, Value};
+
+use super::render::read;
+use super::verdict;
+use crate::limits;
+use crate::port::{Journal, JournalError};
+use crate::settings::Settings;
+use crate::tenant::Tenant;
+
+/// What clients have of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inherited {
+    /// Where the journal ends.
+    pub offset: u64,
+    pub last_seq: u64,
+    pub last_checkpoint: Option<Checkpoint>,
+    pub data: Map<String, Value>,
+}
+
+/// Folds the journal of a run.
+pub(crate) async fn inherit(
+    journal: &Arc<dyn Journal>,
+    tenant: &Tenant,
+    run: RunId,
+) -> Result<Inherited, JournalError> {
+    let mut assembler = Assembler::new();
+    let mut inherited = Inherited::default();
+    loop {
+        let after = inherited.offset;
+        let page = journal.read(tenant, run, after, limits::PAGE_ENTRIES_MAX).await?;
+        if page.is_empty() {
+            break;
+        }
+        for entry in page {
+            inherited.offset = entry.offset;
+            let Some(chunk) = read(&entry.event) else { continue };
+            if let Some(seq) = chunk.seq() {
+                inherited.last_seq = seq;
+                inherited.last_checkpoint = None;
+            }
+            if let Chunk::Delta {
+                checkpoint: Some(checkpoint),
+                ..
+            } = &chunk
+            {
+                inherited.last_checkpoint = Some(checkpoint.clone());
+            }
+            // What this server wrote itself breaks no rule; if it did, the data would tell.
+            drop(assembler.push(chunk));
+        }
+    }
+    inherited.data = assembler.data().clone();
+    Ok(inherited)
+}
+
+/// The last chunk of a run that must not be run again.
+pub(crate) fn interruption(run: RunId, inherited: Inherited, settings: &Settings) -> Chunk {
+    let body = ErrorBody::new(Code::E2010, "the server stopped before the run had ended");
+    let mut recovery = Recovery::after(inherited.last_seq, inherited.last_checkpoint);
+    recovery.retry_after_ms = settings.retry_after_ms;
+    recovery.max_retries = settings.max_retries;
+    let partial = (!inherited.data.is_empty()).then_some(inherited.data);
+    let envelope = verdict::failure(body, partial);
+    Chunk::ending(&run.to_string(), envelope, None, Some(&recovery))
+}

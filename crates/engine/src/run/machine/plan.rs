@@ -1,0 +1,65 @@
+//! What a machine is told before it starts.
+
+use std::sync::Arc;
+
+use ir::RunId;
+use module::Module;
+use module::manifest::ChunkType;
+use module::stream::{Projector, ProjectorOptions};
+use serde_json::{Map, Value};
+
+use crate::port::Backend;
+use crate::run::command::{Mode, OnDisconnect, Warning};
+use crate::run::handover::Inherited;
+use crate::settings::Settings;
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub run: RunId,
+    pub module: Arc<Module>,
+    /// In the order in which they are tried.
+    pub backends: Vec<Backend>,
+    pub mode: Mode,
+    pub on_disconnect: OnDisconnect,
+    pub progress: bool,
+    pub chunk_type: Option<ChunkType>,
+    pub warnings: Vec<Warning>,
+    pub settings: Settings,
+    /// What an earlier server has sent of this run.
+    pub inherited: Option<Inherited>,
+}
+
+impl Plan {
+    /// Goes on behind what clients already have.
+    pub(super) fn projector(&self) -> Projector {
+        let mut options = ProjectorOptions::from(&self.module.manifest.response);
+        options.chunk_type = self.chunk_type.unwrap_or(options.chunk_type);
+        match &self.inherited {
+            None => Projector::new(options),
+            Some(inherited) => Projector::after(options, inherited.last_seq),
+        }
+    }
+
+    pub(super) fn deadline_ms(&self) -> u64 {
+        self.module.manifest.response.max_duration_ms
+    }
+
+    /// `_warnings`, if there is anything to warn of.
+    pub(super) fn warnings(&self) -> Map<String, Value> {
+        let mut annotations = Map::new();
+        if !self.warnings.is_empty() {
+            let warnings = self.warnings.iter().map(Warning::to_value).collect();
+            annotations.insert(String::from("_warnings"), Value::Array(warnings));
+        }
+        annotations
+    }
+
+    /// `provider/model`, with the name the model gave itself if it gave one.
+    pub(super) fn label(&self, backend: usize, model: Option<&str>) -> String {
+        match (self.backends.get(backend), model) {
+            (Some(backend), Some(model)) => format!("{}/{model}", backend.kind),
+            (Some(backend), None) => backend.label(),
+            (None, _) => String::new(),
+        }
+    }
+}

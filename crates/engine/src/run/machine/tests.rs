@@ -1,0 +1,425 @@
+//! Runs under simulated time: whole days pass in a loop.
+
+use std::sync::Arc;
+
+use ir::error::Phase;
+use ir::event::FinishReason;
+use ir::{Error, ErrorKind, Event, RunId};
+use module::stream::{Assembled, Assembler, Chunk};
+use module::{FileMap, Module, load};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Input, Machine, Output, Plan};
+use crate::port::Backend;
+use crate::run::command::{Mode, OnDisconnect};
+use crate::settings::Settings;
+
+const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
+
+fn module() -> Arc<Module> {
+    let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nresponse:\n  mode: both\n  buffer_size: 0\n";
+    let schema = json!({"data": {"type": "object", "required": ["rationale"]}});
+    let files: FileMap = [
+        ("module.yaml", String::from(manifest)),
+        ("prompt.md", String::from("$INPUT")),
+        ("schema.json", schema.to_string()),
+    ]
+    .into_iter()
+    .collect();
+    Arc::new(load(&files).module.unwrap())
+}
+
+fn plan(backends: usize) -> Plan {
+    let backend = |number: usize| Backend {
+        name: format!("b{number}"),
+        kind: String::from("test"),
+        model: Some(format!("m{number}")),
+    };
+    Plan {
+        run: RunId::from_parts(1, 1),
+        module: module(),
+        backends: (0..backends).map(backend).collect(),
+        mode: Mode::Stream,
+        on_disconnect: OnDisconnect::Keep,
+        progress: true,
+        chunk_type: None,
+        warnings: Vec::new(),
+        settings: Settings::default(),
+        inherited: None,
+    }
+}
+
+/// A machine, the time, and everything that came out.
+struct Sim {
+    machine: Machine,
+    now_ms: u64,
+    open: Option<usize>,
+    opened: Vec<usize>,
+    chunks: Vec<Chunk>,
+    finishes: Vec<Option<String>>,
+}
+
+impl Sim {
+    fn new(plan: Plan) -> Self {
+        let mut sim = Self {
+            machine: Machine::new(plan),
+            now_ms: 0,
+            open: None,
+            opened: Vec::new(),
+            chunks: Vec::new(),
+            finishes: Vec::new(),
+        };
+        sim.step(Input::Start);
+        sim.step(Input::Joined);
+        sim
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut outputs = Vec::new();
+        self.machine.step(input, self.now_ms, &mut outputs);
+        for output in outputs {
+            assert!(self.finishes.is_empty(), "{output:?} came behind the end");
+            match output {
+                Output::Open { backend } => {
+                    assert_eq!(self.open, None, "two attempts are open");
+                    self.open = Some(backend);
+                    self.opened.push(backend);
+                }
+                Output::Close => self.open = None,
+                Output::Emit(chunk) => {
+                    assert!(!chunk.is_end());
+                    self.chunks.push(chunk);
+                }
+                Output::Finish { last, code } => {
+                    assert!(last.is_end());
+                    self.chunks.push(*last);
+                    self.finishes.push(code);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.step(Input::Event(Event::text(0, text)));
+    }
+
+    fn finish(&mut self, reason: FinishReason) {
+        self.step(Input::Event(Event::Finish { reason }));
+        self.step(Input::Ended);
+    }
+
+    fn fail(&mut self, kind: ErrorKind) {
+        let error = Error::new(kind, Phase::MidStream, "it broke");
+        self.step(Input::Event(Event::Error { error }));
+    }
+
+    /// Lets time pass, waking the machine whenever it asks for it.
+    fn pass(&mut self, ms: u64) {
+        let end = self.now_ms + ms;
+        while let Some(wake) = self.machine.next_wake_ms().filter(|wake| *wake <= end) {
+            assert!(wake >= self.now_ms, "the machine wants to be woken in the past");
+            self.now_ms = wake;
+            self.step(Input::Tick);
+        }
+        self.now_ms = end;
+    }
+
+    fn assemble(&self) -> Assembled {
+        let mut assembler = Assembler::new();
+        for chunk in &self.chunks {
+            let value = chunk.clone().into_value();
+            assembler.push(Chunk::from_value(value).unwrap()).unwrap();
+        }
+        let assembled = assembler.finish();
+        assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
+        assembled
+    }
+
+    fn code(&self) -> &str {
+        match self.finishes.as_slice() {
+            [Some(code)] => code,
+            other => panic!("not one failure: {other:?}"),
+        }
+    }
+}
+
+fn expected_data() -> Value {
+    serde_json::from_str::<Value>(REPLY).unwrap()["data"].clone()
+}
+
+#[test]
+fn a_reply_becomes_chunks_that_add_up_to_the_envelope() {
+    let mut sim = Sim::new(plan(1));
+    sim.text(REPLY);
+    sim.now_ms = 120;
+    sim.finish(FinishReason::Stop);
+    let assembled = sim.assemble();
+    assert_eq!(assembled.envelope["data"], expected_data());
+    assert_eq!(assembled.envelope["meta"]["model"], "test/m0");
+    assert_eq!(assembled.envelope["meta"]["processing_time_ms"], 120);
+    assert_eq!(sim.finishes, [None]);
+}
+
+#[test]
+fn a_back_end_cut_at_any_byte_is_replaced_without_a_trace_in_the_data() {
+    for cut in 0..REPLY.len() {
+        let Some(part) = REPLY.get(..cut) else { continue };
+        let mut sim = Sim::new(plan(2));
+        sim.text(part);
+        let sent = sim.chunks.iter().any(|chunk| chunk.seq().is_some());
+        sim.step(Input::Ended);
+        assert_eq!(sim.opened, [0, 1], "cut at {cut}");
+        sim.text(REPLY);
+        sim.finish(FinishReason::Stop);
+        let assembled = sim.assemble();
+        assert_eq!(assembled.envelope["data"], expected_data(), "cut at {cut}");
+        assert_eq!(assembled.envelope["meta"]["model"], "test/m1");
+        let taken_back = sim.chunks.iter().filter(|chunk| is_take_back(chunk)).count();
+        assert_eq!(taken_back, usize::from(sent), "cut at {cut}");
+    }
+}
+
+fn is_take_back(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Snapshot { field, data, .. } if field == "data" && *data == json!({}))
+}
+
+#[test]
+fn a_back_end_that_fails_before_it_spoke_leaves_no_trace() {
+    let mut sim = Sim::new(plan(2));
+    sim.fail(ErrorKind::Upstream);
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.opened, [0, 1]);
+    assert!(!sim.chunks.iter().any(is_take_back));
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn what_is_wrong_everywhere_is_not_tried_elsewhere() {
+    let mut sim = Sim::new(plan(2));
+    sim.fail(ErrorKind::InvalidRequest);
+    assert_eq!(sim.opened, [0]);
+    assert_eq!(sim.finishes.len(), 1);
+}
+
+#[test]
+fn when_nobody_is_left_the_error_says_how_far_it_came() {
+    let mut early = Sim::new(plan(2));
+    early.fail(ErrorKind::Network);
+    early.fail(ErrorKind::Network);
+    assert_eq!(early.code(), "E4001");
+
+    let mut limited = Sim::new(plan(1));
+    limited.fail(ErrorKind::RateLimited);
+    assert_eq!(limited.code(), "E4002");
+
+    let mut late = Sim::new(plan(1));
+    late.text(REPLY.get(..100).unwrap());
+    late.step(Input::Ended);
+    assert_eq!(late.code(), "E2010");
+    let envelope = late.assemble().envelope;
+    let rationale = envelope["partial_data"]["rationale"].as_str().unwrap();
+    assert!(
+        !rationale.is_empty()
+            && expected_data()["rationale"]
+                .as_str()
+                .unwrap()
+                .starts_with(rationale)
+    );
+    let last = late.chunks.iter().rev().find_map(Chunk::seq).unwrap();
+    assert_eq!(envelope["error"]["recovery"]["last_seq"], last);
+}
+
+#[test]
+fn a_silent_back_end_is_given_up() {
+    let mut sim = Sim::new(plan(2));
+    sim.pass(59_999);
+    assert_eq!(sim.opened, [0]);
+    sim.pass(1);
+    assert_eq!(sim.opened, [0, 1]);
+    sim.text(REPLY);
+    sim.step(Input::Event(Event::Finish {
+        reason: FinishReason::Stop,
+    }));
+    // The answer is whole, but the connection is never closed.
+    sim.pass(60_000);
+    assert_eq!(sim.finishes, [None]);
+    assert_eq!(sim.open, None);
+}
+
+#[test]
+fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
+    for (mode, code) in [(Mode::Stream, "E2011"), (Mode::Sync, "E2002")] {
+        let mut sim = Sim::new(Plan { mode, ..plan(1) });
+        sim.text(REPLY.get(..100).unwrap());
+        while sim.finishes.is_empty() {
+            assert!(sim.now_ms <= 300_000);
+            sim.text(" ");
+            sim.pass(1_000);
+        }
+        assert_eq!((sim.now_ms, sim.code()), (300_000, code));
+        assert_eq!(sim.open, None);
+        assert!(sim.assemble().envelope["partial_data"]["rationale"].is_string());
+    }
+}
+
+#[test]
+fn a_stream_outlives_its_readers_for_the_grace_period() {
+    let talk = |sim: &mut Sim, seconds: u64| {
+        for _ in 0..seconds {
+            sim.pass(1_000);
+            sim.text(" ");
+        }
+    };
+    let mut sim = Sim::new(plan(1));
+    talk(&mut sim, 10);
+    sim.step(Input::Left);
+    talk(&mut sim, 59);
+    sim.step(Input::Joined);
+    talk(&mut sim, 100);
+    assert!(sim.finishes.is_empty());
+    sim.step(Input::Left);
+    sim.pass(59_999);
+    assert!(sim.finishes.is_empty());
+    sim.pass(1);
+    assert_eq!(sim.code(), "E2010");
+    assert_eq!(sim.open, None, "the upstream is dropped");
+}
+
+#[test]
+fn whoever_does_not_want_to_come_back_stops_the_run_by_leaving() {
+    let sync = Plan {
+        mode: Mode::Sync,
+        ..plan(1)
+    };
+    let cancelling = Plan {
+        on_disconnect: OnDisconnect::Cancel,
+        ..plan(1)
+    };
+    for plan in [sync, cancelling] {
+        let mut sim = Sim::new(plan);
+        sim.pass(5);
+        sim.step(Input::Left);
+        assert_eq!(sim.code(), "E2010");
+        assert_eq!(sim.open, None);
+    }
+}
+
+#[test]
+fn buffered_text_waits_only_a_moment() {
+    let mut slow = plan(1);
+    let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n";
+    let files: FileMap = [
+        ("module.yaml", manifest),
+        ("prompt.md", "p"),
+        ("schema.json", "{}"),
+    ]
+    .into_iter()
+    .collect();
+    slow.module = Arc::new(load(&files).module.unwrap());
+    let mut sim = Sim::new(slow);
+    sim.text(r#"{"ok":true,"data":{"rationale":"half a sen"#);
+    assert!(!sim.chunks.iter().any(|chunk| chunk.seq().is_some()));
+    sim.pass(49);
+    assert!(!sim.chunks.iter().any(|chunk| chunk.seq().is_some()));
+    sim.pass(1);
+    assert!(matches!(sim.chunks.last(), Some(Chunk::Delta { delta, .. }) if delta == "half a sen"));
+}
+
+#[test]
+fn an_answer_that_breaks_the_contract_ends_in_an_error() {
+    let mut sim = Sim::new(plan(2));
+    sim.text("I would rather not.");
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.code(), "E1000");
+    assert_eq!(sim.opened, [0], "a bad answer is not a dead back-end");
+
+    let mut short = Sim::new(plan(1));
+    short.text(REPLY.get(..60).unwrap());
+    short.finish(FinishReason::Length);
+    assert_eq!(short.code(), "E2003");
+}
+
+#[test]
+fn a_synchronous_run_says_nothing_before_its_end() {
+    let mut sim = Sim::new(Plan {
+        mode: Mode::Sync,
+        ..plan(1)
+    });
+    sim.text(REPLY);
+    sim.pass(1_000);
+    assert!(sim.chunks.is_empty());
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.chunks.len(), 1);
+    let mut assembler = Assembler::new();
+    drop(assembler.push(sim.chunks[0].clone()));
+    assert_eq!(assembler.finish().envelope["data"], expected_data());
+}
+
+#[test]
+fn a_run_without_back_ends_ends() {
+    assert_eq!(Sim::new(plan(0)).code(), "E4001");
+}
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Text(usize),
+    Finish,
+    Ended,
+    Error,
+    Pass(u64),
+    Left,
+    Joined,
+    Cancel,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        8 => (1usize..40).prop_map(Happening::Text),
+        1 => Just(Happening::Finish),
+        1 => Just(Happening::Ended),
+        1 => Just(Happening::Error),
+        2 => (0u64..70_000).prop_map(Happening::Pass),
+        1 => Just(Happening::Left),
+        1 => Just(Happening::Joined),
+        1 => prop_oneof![9 => Just(Happening::Joined), 1 => Just(Happening::Cancel)],
+    ]
+}
+
+proptest! {
+    /// Whatever happens in whatever order: one attempt at a time, numbers without gaps, one end, and the
+    /// chunks fold without complaint.
+    #[test]
+    fn no_order_of_events_breaks_a_stream(happenings in prop::collection::vec(happening(), 0..60)) {
+        let mut sim = Sim::new(plan(3));
+        let mut at = 0;
+        for happening in happenings {
+            let before = sim.opened.len();
+            match happening {
+                Happening::Text(bytes) => {
+                    let end = REPLY.floor_char_boundary((at + bytes).min(REPLY.len()));
+                    sim.text(REPLY.get(at..end).unwrap_or_default());
+                    at = end;
+                }
+                Happening::Finish => sim.step(Input::Event(Event::Finish { reason: FinishReason::Stop })),
+                Happening::Ended => sim.step(Input::Ended),
+                Happening::Error => sim.fail(ErrorKind::Network),
+                Happening::Pass(ms) => sim.pass(ms),
+                Happening::Left => sim.step(Input::Left),
+                Happening::Joined => sim.step(Input::Joined),
+                Happening::Cancel => sim.step(Input::Cancel),
+            }
+            if sim.opened.len() > before {
+                at = 0;
+            }
+        }
+        sim.pass(400_000);
+        prop_assert_eq!(sim.finishes.len(), 1);
+        prop_assert_eq!(sim.open, None);
+        let assembled = sim.assemble();
+        prop_assert!(assembled.ended);
+        let seqs: Vec<u64> = sim.chunks.iter().filter_map(Chunk::seq).collect();
+        prop_assert!(seqs.iter().copied().eq(1..=seqs.len() as u64));
+    }
+}

@@ -1,0 +1,23 @@
+//! One run, from command to last event. `machine` decides, purely; `task` carries out what it decides;
+//! `live` holds what readers of a running run need; `subscription` is how anyone reads, first time or
+//! again.
+
+mod command;
+mod handover;
+mod live;
+pub mod machine;
+mod render;
+mod subscription;
+mod task;
+mod verdict;
+
+pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
+pub use render::envelope;
+pub use subscription::{From, Place, Subscription};
+
+pub(crate) use command::Command;
+pub(crate) use handover::{Inherited, inherit, interruption};
+pub(crate) use live::Live;
+pub(crate) use render::render;
+pub(crate) use subscription::Source;
+pub(crate) use task::Task;

@@ -1,0 +1,41 @@
+//! Chunks to the events that are journaled and sent, and the last event back to an envelope.
+
+use std::sync::Arc;
+
+use module::stream::{Assembler, Chunk};
+use serde_json::Value;
+
+use crate::port::{Kind, Rendered};
+
+/// Renders once; every framing sends these bytes.
+pub(crate) fn render(chunk: &Chunk) -> Rendered {
+    let kind = match chunk {
+        Chunk::Meta { .. } => Kind::Meta,
+        Chunk::Delta { .. } | Chunk::Snapshot { .. } => Kind::Chunk,
+        Chunk::Progress(_) => Kind::Progress,
+        Chunk::Final { .. } => Kind::Final,
+        Chunk::Error { .. } => Kind::Error,
+    };
+    // A chunk is maps with string keys and finite numbers all the way down: it always serialises.
+    let body = serde_json::to_string(chunk).unwrap_or_default();
+    Rendered {
+        kind,
+        seq: chunk.seq(),
+        body: Arc::from(body),
+    }
+}
+
+/// The envelope that a last event stands for: what a caller who did not stream gets.
+pub fn envelope(last: &Rendered) -> Value {
+    let mut assembler = Assembler::new();
+    if let Some(chunk) = read(last) {
+        // A last chunk on its own is enough for an envelope; that its beginning is missing is no news.
+        drop(assembler.push(chunk));
+    }
+    assembler.finish().envelope
+}
+
+pub(crate) fn read(event: &Rendered) -> Option<Chunk> {
+    let value = serde_json::from_str(&event.body).ok()?;
+    Chunk::from_value(value).ok()
+}

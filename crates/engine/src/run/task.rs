@@ -1,0 +1,211 @@
+//! The hands of a run: waits for whatever comes first, lets the machine decide, and carries it out.
+//! Events are journaled before anyone sees them. Everything that could be a decision is the machine's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use ir::{Event, Request, RunId};
+use module::Code;
+use module::envelope::{Envelope, ErrorBody};
+use module::stream::Chunk;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use super::live::Live;
+use super::machine::{Input, Machine, Output};
+use super::render::render;
+use crate::limits;
+use crate::port::{Clock, Entry, Events, Finish, Journal, JournalError, Rendered, Upstream};
+
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) run: RunId,
+    pub(crate) machine: Machine,
+    pub(crate) request: Arc<Request>,
+    /// In the order of the machine's plan.
+    pub(crate) upstreams: Vec<Arc<dyn Upstream>>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) live: Arc<Live>,
+    /// Where the journal ends.
+    pub(crate) offset: u64,
+    /// The server stops: leave the run as it is, for the next one.
+    pub(crate) stop: CancellationToken,
+}
+
+/// What a machine's outputs amount to until they are flushed.
+#[derive(Default)]
+struct Work {
+    upstream: Option<Events>,
+    events: Vec<Rendered>,
+    finish: Option<Option<String>>,
+}
+
+impl Task {
+    /// Runs to the end, or until the server stops.
+    pub(crate) async fn drive(mut self) {
+        let began = Instant::now();
+        let mut seats = self.live.watch_seats();
+        let mut work = Work::default();
+        self.step(Input::Start, began, &mut work);
+        loop {
+            if let Err(error) = self.flush(&mut work).await {
+                self.give_up(error).await;
+                break;
+            }
+            if self.machine.has_ended() {
+                break;
+            }
+            let Some(input) = self.wait(&mut work, &mut seats, began).await else {
+                break;
+            };
+            self.step(input, began, &mut work);
+            self.take_what_is_ready(&mut work, began);
+        }
+        self.live.close();
+    }
+
+    /// Whatever comes first; `None` when the server stops.
+    async fn wait(
+        &self,
+        work: &mut Work,
+        seats: &mut watch::Receiver<usize>,
+        began: Instant,
+    ) -> Option<Input> {
+        let wake = self
+            .machine
+            .next_wake_ms()
+            .map(|ms| began + Duration::from_millis(ms));
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            () = self.live.cancel.cancelled() => Some(Input::Cancel),
+            Ok(()) = seats.changed() => {
+                let here = *seats.borrow_and_update() > 0;
+                Some(if here { Input::Joined } else { Input::Left })
+            }
+            event = next_event(&mut work.upstream) => Some(event.map_or(Input::Ended, Input::Event)),
+            () = sleep_until(wake) => Some(Input::Tick),
+        }
+    }
+
+    /// Takes events that are there already, so that they share one write.
+    fn take_what_is_ready(&mut self, work: &mut Work, began: Instant) {
+        for _ in 0..limits::BATCH_EVENTS_MAX {
+            if self.machine.has_ended() {
+                return;
+            }
+            match next_event(&mut work.upstream).now_or_never() {
+                Some(event) => self.step(event.map_or(Input::Ended, Input::Event), began, work),
+                None => return,
+            }
+        }
+    }
+
+    fn step(&mut self, input: Input, began: Instant, work: &mut Work) {
+        let mut outputs = Vec::new();
+        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.machine.step(input, now_ms, &mut outputs);
+        for output in outputs {
+            match output {
+                Output::Open { backend } => work.upstream = self.open(backend),
+                Output::Close => work.upstream = None,
+                Output::Emit(chunk) => work.events.push(render(&chunk)),
+                Output::Finish { last, code } => {
+                    work.events.push(render(&last));
+                    work.finish = Some(code);
+                }
+            }
+        }
+    }
+
+    fn open(&self, backend: usize) -> Option<Events> {
+        let upstream = self.upstreams.get(backend)?;
+        Some(upstream.open(self.request.clone()))
+    }
+
+    /// Journal first, readers second.
+    async fn flush(&mut self, work: &mut Work) -> Result<(), JournalError> {
+        if work.events.is_empty() {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut work.events);
+        let tenant = &self.live.tenant;
+        match work.finish.take() {
+            None => {
+                self.journal
+                    .append(tenant, self.run, self.offset, &events)
+                    .await?;
+            }
+            Some(code) => {
+                let at_ms = self.clock.now_ms();
+                let finish = Finish { code, at_ms };
+                self.journal
+                    .finish(tenant, self.run, self.offset, &events, &finish)
+                    .await?;
+            }
+        }
+        self.publish(events);
+        Ok(())
+    }
+
+    fn publish(&mut self, events: Vec<Rendered>) {
+        let entries = (self.offset + 1..).zip(events);
+        let entries: Vec<Entry> = entries.map(|(offset, event)| Entry { offset, event }).collect();
+        self.offset = entries.last().map_or(self.offset, |entry| entry.offset);
+        self.live.publish(entries);
+    }
+
+    /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
+    /// journal gets it too if it can, and otherwise the next server will find the run unfinished.
+    async fn give_up(&mut self, cause: JournalError) {
+        if let JournalError::Conflict(_) | JournalError::Ended(_) = cause {
+            warn!(run = %self.run, "another server has taken the run over");
+            return;
+        }
+        error!(run = %self.run, error = %cause, "the journal refused a run's events");
+        let body = ErrorBody::new(Code::E4000, "the journal could not be written");
+        let last = render(&Chunk::ending(
+            &self.run.to_string(),
+            Envelope::failure(body),
+            None,
+            None,
+        ));
+        let finish = Finish {
+            code: Some(String::from(Code::E4000.as_str())),
+            at_ms: self.clock.now_ms(),
+        };
+        let last = vec![last];
+        let closed = self
+            .journal
+            .finish(&self.live.tenant, self.run, self.offset, &last, &finish)
+            .await;
+        if let Err(error) = closed {
+            error!(run = %self.run, %error, "the journal could not close the run");
+        }
+        self.publish(last);
+    }
+}
+
+async fn next_event(upstream: &mut Option<Events>) -> Option<Event> {
+    match upstream {
+        Some(events) => {
+            let event = events.next().await;
+            if event.is_none() {
+                *upstream = None;
+            }
+            event
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

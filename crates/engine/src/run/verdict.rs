@@ -1,0 +1,54 @@
+//! The end of a reply: what the contract says about it, as an envelope.
+
+use ir::{ErrorKind, Usage};
+use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use module::{Code, limits};
+use serde_json::{Map, Value, json};
+
+use super::command::Mode;
+
+/// A failure that the runtime states itself: sure of nothing, and risky.
+pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Envelope {
+    let explain: String = error.message.chars().take(limits::EXPLAIN_CHARS_MAX).collect();
+    Envelope {
+        meta: Meta::new(0.0, Risk::High, explain),
+        body: Body::Failure {
+            error: Box::new(error),
+            partial_data,
+        },
+        annotations: Map::new(),
+    }
+}
+
+/// The error of a run that no back-end could finish.
+pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode) -> ErrorBody {
+    let code = match error.kind {
+        ErrorKind::RateLimited => Code::E4002,
+        ErrorKind::Timeout => match mode {
+            Mode::Sync => Code::E2002,
+            Mode::Stream => Code::E2011,
+        },
+        ErrorKind::ContextWindow => Code::E4003,
+        ErrorKind::Unsupported => Code::E4011,
+        ErrorKind::Quota => Code::E4015,
+        _ if content_sent => Code::E2010,
+        _ => Code::E4001,
+    };
+    let mut body = ErrorBody::new(code, error.message.clone());
+    if let Some(status) = error.status {
+        body = body.detail("upstream_status", status);
+    }
+    if let Some(retry_after_ms) = error.retry_after_ms {
+        body = body.detail("retry_after_ms", retry_after_ms);
+    }
+    body
+}
+
+/// Usage as clients see it; unknown is null.
+pub(super) fn usage_value(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens(),
+    })
+}

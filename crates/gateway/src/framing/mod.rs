@@ -1,0 +1,46 @@
+//! How events are put on the wire. A framing adds the marks of its protocol around a body that was
+//! rendered once; it never looks inside.
+
+mod ndjson;
+mod sse;
+#[cfg(test)]
+mod tests;
+
+use engine::port::Rendered;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Framing {
+    #[default]
+    Sse,
+    Ndjson,
+}
+
+impl Framing {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Sse => "text/event-stream",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    /// Several events as one piece, so that they leave in one write.
+    pub(crate) fn frame(self, events: &[Rendered]) -> Vec<u8> {
+        let size = events.iter().map(|event| event.body.len() + 48).sum();
+        let mut bytes = Vec::with_capacity(size);
+        for event in events {
+            match self {
+                Self::Sse => sse::write(event, &mut bytes),
+                Self::Ndjson => ndjson::write(event, &mut bytes),
+            }
+        }
+        bytes
+    }
+
+    /// A sign of life that is no event.
+    pub(crate) fn heartbeat(self) -> &'static [u8] {
+        match self {
+            Self::Sse => b": hb\n\n",
+            Self::Ndjson => b"\n",
+        }
+    }
+}

@@ -1,0 +1,25 @@
+use std::sync::Arc;
+
+use engine::port::{Kind, Rendered};
+
+use super::Framing;
+
+#[test]
+fn only_chunks_have_an_id() {
+    let event = |kind, seq| Rendered {
+        kind,
+        seq,
+        body: Arc::from("{}"),
+    };
+    let events = [
+        event(Kind::Meta, None),
+        event(Kind::Chunk, Some(7)),
+        event(Kind::Final, None),
+    ];
+    let sse = String::from_utf8(Framing::Sse.frame(&events)).unwrap();
+    assert_eq!(
+        sse,
+        "event: meta\ndata: {}\n\nevent: chunk\nid: 7\ndata: {}\n\nevent: final\ndata: {}\n\n"
+    );
+    assert_eq!(Framing::Ndjson.frame(&events), b"{}\n{}\n{}\n");
+}

@@ -1,0 +1,131 @@
+//! Whether a caller gets a stream or a whole answer, and in which framing. Pure: signals in, decision
+//! out. The first signal that speaks wins, from the explicit header down to the module's own default.
+
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
+use engine::Mode;
+use engine::run::Warning;
+use module::Code;
+use module::envelope::ErrorBody;
+use module::manifest::ResponseMode;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::framing::Framing;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    Sync,
+    Streaming,
+}
+
+/// What the request says about the form of its answer, strongest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Signals {
+    pub(crate) header: Option<Wanted>,
+    pub(crate) body: Option<Wanted>,
+    pub(crate) query: Option<Wanted>,
+    pub(crate) accept: Option<Wanted>,
+    pub(crate) framing: Framing,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Negotiated {
+    pub(crate) mode: Mode,
+    pub(crate) warning: Option<Downgrade>,
+}
+
+/// The caller gets something else than was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Downgrade {
+    reason: &'static str,
+}
+
+impl Downgrade {
+    pub(crate) fn header(self) -> String {
+        format!("STREAMING_UNAVAILABLE; fallback=sync; reason={}", self.reason)
+    }
+
+    pub(crate) fn warning(self) -> Warning {
+        let mut warning = Warning::new(
+            Code::W4010,
+            "a whole answer is given instead of what was asked for",
+        );
+        warning
+            .more
+            .insert(String::from("fallback_used"), Value::from("sync"));
+        warning
+            .more
+            .insert(String::from("reason"), Value::from(self.reason));
+        warning
+    }
+}
+
+impl Signals {
+    /// What the headers say; body and query are added by whoever reads those.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+        let mut signals = Self {
+            header: headers
+                .get("x-cognitive-response-mode")
+                .and_then(|value| value.to_str().ok())
+                .and_then(wanted),
+            ..Self::default()
+        };
+        for value in headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+        {
+            for range in value.split(',') {
+                let media_type = range.split(';').next().unwrap_or_default().trim();
+                let (asked, framing) = match media_type {
+                    "text/event-stream" => (Wanted::Streaming, Framing::Sse),
+                    "application/x-ndjson" => (Wanted::Streaming, Framing::Ndjson),
+                    "application/json" => (Wanted::Sync, Framing::Sse),
+                    _ => continue,
+                };
+                if signals.accept.is_none() {
+                    signals.accept = Some(asked);
+                    signals.framing = framing;
+                }
+            }
+        }
+        signals
+    }
+
+    pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {
+        let asked = self.header.or(self.body).or(self.query).or(self.accept);
+        let (mode, reason) = match (module, asked) {
+            (ResponseMode::Both, Some(Wanted::Streaming)) => (Mode::Stream, None),
+            (ResponseMode::Both, Some(Wanted::Sync) | None) => (Mode::Sync, None),
+            (ResponseMode::Streaming, Some(Wanted::Streaming) | None) => (Mode::Stream, None),
+            (ResponseMode::Streaming, Some(Wanted::Sync)) => (Mode::Sync, Some("module_streams")),
+            (ResponseMode::Sync, Some(Wanted::Streaming)) => (Mode::Sync, Some("module_is_sync")),
+            (ResponseMode::Sync, Some(Wanted::Sync) | None) => (Mode::Sync, None),
+        };
+        match reason {
+            Some(reason) if strict => {
+                let message = "the module does not answer in the form that was asked for";
+                Err(Box::new(
+                    ErrorBody::new(Code::E4010, message).detail("reason", reason),
+                ))
+            }
+            reason => Ok(Negotiated {
+                mode,
+                warning: reason.map(|reason| Downgrade { reason }),
+            }),
+        }
+    }
+}
+
+pub(crate) fn wanted(text: &str) -> Option<Wanted> {
+    match text.trim() {
+        "sync" => Some(Wanted::Sync),
+        "streaming" => Some(Wanted::Streaming),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

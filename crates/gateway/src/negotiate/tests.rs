@@ -1,0 +1,56 @@
+use axum::http::{HeaderMap, HeaderValue};
+use engine::Mode;
+use module::manifest::ResponseMode;
+
+use super::{Signals, Wanted};
+use crate::framing::Framing;
+
+fn accept(value: &'static str) -> Signals {
+    let mut headers = HeaderMap::new();
+    headers.insert("accept", HeaderValue::from_static(value));
+    Signals::from_headers(&headers)
+}
+
+#[test]
+fn a_stronger_signal_overrules_a_weaker_one() {
+    let sync = Some(Wanted::Sync);
+    let stream = Some(Wanted::Streaming);
+    for (header, body, query, accept, mode) in [
+        (sync, stream, stream, stream, Mode::Sync),
+        (None, stream, sync, sync, Mode::Stream),
+        (None, None, stream, sync, Mode::Stream),
+        (None, None, None, stream, Mode::Stream),
+        (None, None, None, None, Mode::Sync),
+    ] {
+        let signals = Signals {
+            header,
+            body,
+            query,
+            accept,
+            framing: Framing::Sse,
+        };
+        let negotiated = signals.negotiate(ResponseMode::Both, false).unwrap();
+        assert_eq!(negotiated.mode, mode, "{signals:?}");
+    }
+}
+
+#[test]
+fn a_mismatch_warns_or_is_refused_when_the_caller_is_strict() {
+    for (module, wanted) in [
+        (ResponseMode::Sync, "text/event-stream"),
+        (ResponseMode::Streaming, "application/json"),
+    ] {
+        let negotiated = accept(wanted).negotiate(module, false).unwrap();
+        assert_eq!(negotiated.mode, Mode::Sync);
+        assert!(negotiated.warning.is_some());
+        assert_eq!(accept(wanted).negotiate(module, true).unwrap_err().code, "E4010");
+    }
+}
+
+#[test]
+fn accept_names_the_framing() {
+    assert_eq!(accept("application/x-ndjson").framing, Framing::Ndjson);
+    assert_eq!(accept("text/event-stream;q=1, */*").framing, Framing::Sse);
+    assert_eq!(accept("text/html, application/x-ndjson").framing, Framing::Ndjson);
+    assert_eq!(accept("*/*").accept, None);
+}

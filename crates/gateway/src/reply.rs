@@ -1,0 +1,86 @@
+//! Whole answers. Every body is an envelope, and its code decides the status.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ir::RunId;
+use module::code;
+use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use serde_json::{Map, Value};
+
+pub(crate) const SESSION_HEADER: &str = "x-cognitive-session";
+
+/// Why a request gets no answer of its own. Handlers return it with `?`.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    body: Box<ErrorBody>,
+    status: Option<StatusCode>,
+}
+
+impl Refusal {
+    pub(crate) fn new(body: ErrorBody) -> Self {
+        Self {
+            body: Box::new(body),
+            status: None,
+        }
+    }
+
+    /// With another status than the code's own.
+    pub(crate) fn with_status(body: ErrorBody, status: StatusCode) -> Self {
+        Self {
+            body: Box::new(body),
+            status: Some(status),
+        }
+    }
+}
+
+impl From<Box<ErrorBody>> for Refusal {
+    fn from(body: Box<ErrorBody>) -> Self {
+        Self { body, status: None }
+    }
+}
+
+impl From<engine::Error> for Refusal {
+    fn from(error: engine::Error) -> Self {
+        Self::new(error.into_body())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = self.status.unwrap_or_else(|| status_of(&self.body.code));
+        let envelope = Envelope::failure(*self.body);
+        (status, Json(envelope.into_value())).into_response()
+    }
+}
+
+/// The envelope of a run that has ended.
+pub(crate) fn run(run: RunId, envelope: Value) -> Response {
+    let code = envelope.pointer("/error/code").and_then(Value::as_str);
+    let status = code.map_or(StatusCode::OK, status_of);
+    let mut response = (status, Json(envelope)).into_response();
+    if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
+        response.headers_mut().insert(SESSION_HEADER, value);
+    }
+    response
+}
+
+/// A resource of the server itself, told with certainty.
+pub(crate) fn resource(explain: &str, data: Value) -> Response {
+    let mut map = match data {
+        Value::Object(map) => map,
+        other => Map::from_iter([(String::from("value"), other)]),
+    };
+    map.entry("rationale")
+        .or_insert_with(|| Value::from("This is the server's own record."));
+    let envelope = Envelope {
+        meta: Meta::new(1.0, Risk::None, explain),
+        body: Body::Success { data: map },
+        annotations: Map::new(),
+    };
+    Json(envelope.into_value()).into_response()
+}
+
+fn status_of(code: &str) -> StatusCode {
+    StatusCode::from_u16(code::http_status(code)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

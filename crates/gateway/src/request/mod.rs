@@ -1,0 +1,154 @@
+//! The body of an execute request. It is a wrapper if and only if it has `input` and every other key
+//! begins with an underscore; anything else is the input itself.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use engine::run::{OnDisconnect, Options, Place};
+use futures::StreamExt;
+use ir::RunId;
+use module::Code;
+use module::envelope::ErrorBody;
+use module::manifest::ChunkType;
+use module::stream::Checkpoint;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+use crate::negotiate::Wanted;
+use crate::reply::Refusal;
+
+/// What a request says besides the input.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ExecuteBody {
+    pub(crate) input: Value,
+    pub(crate) options: RequestOptions,
+    pub(crate) recovery: Option<RecoveryRequest>,
+}
+
+/// `_options`. Unknown ones are left alone: they may be a newer client's.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RequestOptions {
+    pub(crate) response_mode: Option<Wanted>,
+    pub(crate) chunk_type: Option<ChunkType>,
+    pub(crate) progress: Option<bool>,
+    pub(crate) on_disconnect: OnDisconnect,
+    /// A mismatch is an error instead of a warning.
+    pub(crate) strict: bool,
+}
+
+impl RequestOptions {
+    pub(crate) fn run_options(&self) -> Options {
+        Options {
+            on_disconnect: self.on_disconnect,
+            progress: self.progress.unwrap_or(true),
+            chunk_type: self.chunk_type,
+        }
+    }
+}
+
+/// `_recovery`, or the two headers that say the same.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct RecoveryRequest {
+    pub(crate) session_id: String,
+    #[serde(default)]
+    pub(crate) last_seq: u64,
+    #[serde(default)]
+    pub(crate) last_checkpoint: Option<Checkpoint>,
+}
+
+impl RecoveryRequest {
+    /// The run that is meant; `None` for a text that never was a session id.
+    pub(crate) fn run(&self) -> Option<RunId> {
+        self.session_id.parse().ok()
+    }
+
+    pub(crate) fn place(&self, strict: bool) -> Place {
+        Place {
+            seq: self.last_seq,
+            checkpoint: self.last_checkpoint.clone(),
+            strict,
+        }
+    }
+
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let session_id = String::from(text("x-cognitive-recovery-session")?);
+        let last_seq = text("x-cognitive-recovery-seq").and_then(|seq| seq.trim().parse().ok());
+        Some(Self {
+            session_id,
+            last_seq: last_seq.unwrap_or_default(),
+            last_checkpoint: None,
+        })
+    }
+}
+
+impl ExecuteBody {
+    pub(crate) async fn read(body: Body) -> Result<Self, Refusal> {
+        let bytes = gather(body).await?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self {
+                input: Value::Object(serde_json::Map::new()),
+                ..Self::default()
+            });
+        }
+        let value = serde_json::from_slice(&bytes).map_err(|error| {
+            let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
+            Refusal::new(body.detail("stage", "request"))
+        })?;
+        Self::parse(value)
+    }
+
+    pub(crate) fn parse(value: Value) -> Result<Self, Refusal> {
+        let Value::Object(mut map) = value else {
+            return Ok(Self {
+                input: value,
+                ..Self::default()
+            });
+        };
+        let wraps = map.contains_key("input") && map.keys().all(|key| key == "input" || key.starts_with('_'));
+        if !wraps {
+            return Ok(Self {
+                input: Value::Object(map),
+                ..Self::default()
+            });
+        }
+        Ok(Self {
+            input: map.remove("input").unwrap_or_default(),
+            options: part(map.remove("_options"), "_options")?.unwrap_or_default(),
+            recovery: part(map.remove("_recovery"), "_recovery")?,
+        })
+    }
+}
+
+fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Result<Option<T>, Refusal> {
+    let Some(value) = value else { return Ok(None) };
+    serde_json::from_value(value).map(Some).map_err(|error| {
+        let body = ErrorBody::new(Code::E1001, format!("{name}: {error}"));
+        Refusal::new(body.detail("pointer", format!("/{name}")))
+    })
+}
+
+/// The whole body, as long as it stays within the limit; nothing beyond it is ever held.
+async fn gather(body: Body) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| {
+            Refusal::new(ErrorBody::new(
+                Code::E1001,
+                "the body could not be read to its end",
+            ))
+        })?;
+        if bytes.len() + piece.len() > limits::BODY_BYTES_MAX {
+            let allowed = limits::BODY_BYTES_MAX;
+            let error = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));
+            return Err(Refusal::new(error.detail("allowed", allowed)));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+use serde_json::json;
+
+use super::ExecuteBody;
+
+#[test]
+fn a_body_is_a_wrapper_only_if_nothing_speaks_against_it() {
+    for (body, input, wraps) in [
+        (json!({"input": {"a": 1}}), json!({"a": 1}), true),
+        (
+            json!({"input": {"a": 1}, "_options": {"strict": true}}),
+            json!({"a": 1}),
+            true,
+        ),
+        (
+            json!({"input": 1, "other": 2}),
+            json!({"input": 1, "other": 2}),
+            false,
+        ),
+        (json!({"_options": {}}), json!({"_options": {}}), false),
+        (json!({"a": 1}), json!({"a": 1}), false),
+        (json!([1]), json!([1]), false),
+    ] {
+        let parsed = ExecuteBody::parse(body.clone()).unwrap();
+        assert_eq!(parsed.input, input, "{body}");
+        assert_eq!(parsed.options.strict, wraps && body["_options"]["strict"] == true);
+    }
+}
+
+#[test]
+fn options_of_the_wrong_form_are_refused_and_unknown_ones_are_not() {
+    assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"progress": "no"}})).is_err());
+    assert!(ExecuteBody::parse(json!({"input": {}, "_recovery": {"last_seq": 1}})).is_err());
+    assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"new_thing": 1}})).is_ok());
+}

@@ -1,0 +1,71 @@
+//! A subscription as a response body: framed, with a sign of life in every silence. When the reader
+//! goes, the body is dropped, and with it the subscription; the run hears of that and of nothing else.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use engine::Subscription;
+use engine::port::{Kind, Rendered};
+use futures::stream;
+use module::envelope::Envelope;
+use module::stream::Chunk;
+
+use crate::framing::Framing;
+use crate::reply::SESSION_HEADER;
+
+struct Reader {
+    subscription: Subscription,
+    framing: Framing,
+    heartbeat: Duration,
+    ended: bool,
+}
+
+pub(crate) fn response(subscription: Subscription, framing: Framing, heartbeat: Duration) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that gather responses would hold chunks back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    if let Ok(run) = HeaderValue::from_str(&subscription.run().to_string()) {
+        headers.insert(SESSION_HEADER, run);
+    }
+    let reader = Reader {
+        subscription,
+        framing,
+        heartbeat,
+        ended: false,
+    };
+    (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
+}
+
+async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+    if reader.ended {
+        return None;
+    }
+    let bytes = match tokio::time::timeout(reader.heartbeat, reader.subscription.next()).await {
+        Err(_) => Bytes::from_static(reader.framing.heartbeat()),
+        Ok(Ok(Some(events))) => Bytes::from(reader.framing.frame(&events)),
+        Ok(Ok(None)) => return None,
+        Ok(Err(error)) => {
+            reader.ended = true;
+            let last = last_word(reader.subscription.run().to_string().as_str(), error);
+            Bytes::from(reader.framing.frame(&[last]))
+        }
+    };
+    Some((Ok(bytes), reader))
+}
+
+/// A stream that cannot go on says so; it never just falls silent.
+fn last_word(run: &str, error: engine::Error) -> Rendered {
+    let chunk = Chunk::ending(run, Envelope::failure(error.into_body()), None, None);
+    Rendered {
+        kind: Kind::Error,
+        seq: None,
+        body: Arc::from(serde_json::to_string(&chunk).unwrap_or_default()),
+    }
+}
