@@ -1,7 +1,7 @@
 //! The schema's part of a migration: `meta` beside `data`, `output` under its present name, a rationale
 //! in every answer, a place for insights, an error form. Sections are found where `io` says they are.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, SCHEMA, text};
 use super::edit::{self, Edit, Path, Place, path};
@@ -340,6 +340,9 @@ fn require(
     let Some(Value::Object(given)) = value(draft, site)?.cloned() else {
         return Ok(());
     };
+    if required_by_parts(draft, site, &given, field)? {
+        return Ok(());
+    }
     let insert = |at: Path, key: &str, value: Value| Edit::Insert {
         at,
         key: String::from(key),
@@ -387,6 +390,30 @@ fn require(
             draft.edit_schema(&site.file, what, &edit)
         }
     }
+}
+
+/// A part of an `allOf` already asks for the field.
+fn required_by_parts(
+    draft: &mut Draft,
+    site: &Site,
+    schema: &Map<String, Value>,
+    field: &str,
+) -> Result<bool, Refusal> {
+    let parts = schema.get("allOf").and_then(Value::as_array).map_or(0, Vec::len);
+    for index in 0..parts {
+        let mut part = site.clone();
+        part.at.extend(path(&["allOf", &index.to_string()]));
+        let Some(part) = resolve(draft, &part)? else {
+            continue;
+        };
+        let required = value(draft, &part)?
+            .and_then(|part| part.get("required"))
+            .and_then(Value::as_array);
+        if required.is_some_and(|list| list.iter().any(|name| name == field)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn rationale(draft: &mut Draft) -> Result<(), Refusal> {

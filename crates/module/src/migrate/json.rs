@@ -50,7 +50,7 @@ pub(super) fn offset(text: &str, at: &[String]) -> Option<usize> {
 }
 
 /// A whole document in the usual form: two spaces, one final line break.
-pub(super) fn document(value: &Value) -> String {
+pub(crate) fn document(value: &Value) -> String {
     format!("{}\n", render(value, "  ", "", true))
 }
 

@@ -24,7 +24,12 @@ use serde::Serialize;
 use crate::files::FileMap;
 use crate::format::Format;
 
+pub(crate) use contract::{error_schema, extensions_schema, meta_schema};
 pub use diff::{FileDiff, diff};
+pub(crate) use json::document as json_document;
+pub(crate) use prompt::envelope_section;
+pub(crate) use yaml::block as yaml_line;
+
 use draft::Draft;
 
 /// What a migration would do.

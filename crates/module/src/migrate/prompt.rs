@@ -14,7 +14,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         return Ok(());
     };
     // An empty prompt stays one, so that nobody takes the module for finished.
-    if whole.trim().is_empty() || explains_envelope(whole) {
+    if whole.trim().is_empty() || explains_envelope(whole, draft.is_before_v22()) {
         return Ok(());
     }
     let dress = Text::split(whole);
@@ -42,11 +42,15 @@ fn describes(draft: &mut Draft, field: &str) -> Result<bool, Refusal> {
     Ok(value(draft, &site)?.is_some())
 }
 
-/// The prompt names the envelope's parts.
-pub(crate) fn explains_envelope(prompt: &str) -> bool {
+/// The prompt tells of the envelope. The word alone does not count in an older module: v2.1 has an
+/// envelope too, but one without `meta`.
+fn explains_envelope(prompt: &str, is_older: bool) -> bool {
     let prompt = prompt.to_lowercase();
-    let names = ["meta", "confidence", "risk", "explain"];
-    names.iter().all(|name| prompt.contains(name))
+    let names = |names: &[&str]| names.iter().all(|name| prompt.contains(name));
+    if is_older {
+        return names(&["meta", "confidence", "risk", "explain"]);
+    }
+    names(&["envelope"]) || names(&["信封"]) || names(&["meta", "confidence"])
 }
 
 /// What a model must know about the form of its answer. Where the risk follows from parts of the answer,

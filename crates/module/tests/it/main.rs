@@ -20,3 +20,4 @@ mod stream_chunk;
 mod stream_json;
 #[cfg(test)]
 mod stream_projection;
+mod template;

@@ -67,7 +67,7 @@ pub(super) fn offset(text: &str, at: &[String]) -> Option<usize> {
 }
 
 /// A key and its value as lines of a new document.
-pub(super) fn block(key: &str, value: &Value) -> String {
+pub(crate) fn block(key: &str, value: &Value) -> String {
     render::block(key, value, "")
 }
 

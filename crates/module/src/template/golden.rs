@@ -1,0 +1,64 @@
+//! The golden test of a new module: an input with media small enough to stand in it, and what is expected
+//! of the answer, with an example that fits.
+
+use serde_json::{Map, Value, json};
+
+use super::{Blueprint, field};
+use crate::manifest::Modality;
+use crate::migrate::json_document;
+
+/// A blue square of 16 by 16 pixels.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mMwTjtDEmIY1TCqYfhqAAAyDmUQmeLCAAAAAABJRU5ErkJggg==";
+/// A hundredth of a second of silence.
+const WAV: &str = "UklGRnQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YVAAAACAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgA==";
+/// One empty page.
+const PDF: &str = "JVBERi0xLjQKMSAwIG9iajw8L1R5cGUvQ2F0YWxvZy9QYWdlcyAyIDAgUj4+ZW5kb2JqCjIgMCBvYmo8PC9UeXBlL1BhZ2VzL0tpZHNbMyAwIFJdL0NvdW50IDE+PmVuZG9iagozIDAgb2JqPDwvVHlwZS9QYWdlL1BhcmVudCAyIDAgUi9NZWRpYUJveFswIDAgNzIgNzJdPj5lbmRvYmoKdHJhaWxlcjw8L1Jvb3QgMSAwIFI+PgolJUVPRgo=";
+
+pub(super) fn input(blueprint: &Blueprint) -> String {
+    let mut input = Map::new();
+    let text = if blueprint.media().is_empty() {
+        "The meeting was moved from Monday to Thursday because the room was taken."
+    } else {
+        "What is there?"
+    };
+    input.insert(String::from(field(Modality::Text)), json!(text));
+    for kind in blueprint.media() {
+        let inline = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
+        let media = match kind {
+            Modality::Image => json!([inline("image/png", PNG)]),
+            Modality::Audio => inline("audio/wav", WAV),
+            Modality::Document => inline("application/pdf", PDF),
+            // There is no video small enough to stand here.
+            Modality::Video => json!({
+                "type": "url",
+                "url": "https://example.org/clip.mp4",
+                "media_type": "video/mp4",
+            }),
+            Modality::Text => continue,
+        };
+        input.insert(String::from(field(kind)), media);
+    }
+    json_document(&Value::Object(input))
+}
+
+pub(super) fn expected(blueprint: &Blueprint) -> String {
+    let answer = if blueprint.media().is_empty() {
+        "The meeting is on Thursday."
+    } else {
+        "There is nothing to speak of."
+    };
+    let confidence = blueprint.tier.confidence_min().unwrap_or_default();
+    json_document(&json!({
+        "$comment": "$validate says what every answer must fulfil; $example is one that does.",
+        "$validate": {
+            "ok": { "const": true },
+            "meta": { "properties": { "confidence": { "minimum": confidence } } },
+            "data": { "required": ["answer", "rationale"] },
+        },
+        "$example": {
+            "ok": true,
+            "meta": { "confidence": 0.95, "risk": "none", "explain": answer },
+            "data": { "answer": answer, "rationale": "The input says so, and nothing in it speaks against it." },
+        },
+    }))
+}

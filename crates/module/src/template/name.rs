@@ -1,0 +1,106 @@
+//! What a module may be called.
+
+use std::fmt;
+
+/// Longest name of a module.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Beginnings that are kept for the format's own modules.
+const RESERVED: &[&str] = &["cognitive-", "cm-", "core-"];
+
+/// Why a name cannot be used, and one that can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError {
+    pub message: String,
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NameError {}
+
+/// Lower case letters, digits and hyphens, a letter first.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    let refuse = |message: String| {
+        let suggestion = suggest(name).filter(|better| better != name && problem(better).is_none());
+        Err(NameError { message, suggestion })
+    };
+    match problem(name) {
+        None => Ok(()),
+        Some(problem) => refuse(format!("a module cannot be called `{name}`: {problem}")),
+    }
+}
+
+fn problem(name: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() {
+        return Some(String::from("the name is empty"));
+    }
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Some(String::from("a name begins with a lower case letter"));
+    }
+    if let Some(other) = name.chars().find(|c| !allowed(*c)) {
+        let message = format!("`{other}` is not a lower case letter, a digit or a hyphen");
+        return Some(message);
+    }
+    if name.chars().count() > NAME_CHARS_MAX {
+        return Some(format!("a name has at most {NAME_CHARS_MAX} characters"));
+    }
+    let reserved = RESERVED.iter().find(|start| name.starts_with(**start))?;
+    Some(format!("names that begin with `{reserved}` are reserved"))
+}
+
+/// The nearest name that would do.
+fn suggest(name: &str) -> Option<String> {
+    let mut better = String::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && was_lower {
+            better.push('-');
+        }
+        was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        match c {
+            c if c.is_ascii_alphanumeric() => better.push(c.to_ascii_lowercase()),
+            _ if !better.ends_with('-') => better.push('-'),
+            _ => {}
+        }
+    }
+    let mut better = better.trim_matches(|c: char| c == '-' || c.is_ascii_digit());
+    while let Some(rest) = RESERVED.iter().find_map(|start| better.strip_prefix(start)) {
+        better = rest;
+    }
+    let cut: String = better.chars().take(NAME_CHARS_MAX).collect();
+    let cut = cut.trim_end_matches('-');
+    (!cut.is_empty()).then(|| String::from(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_name;
+
+    #[test]
+    fn names_are_taken_or_mended() {
+        let long = "a".repeat(65);
+        for (name, better) in [
+            ("code-reviewer", None),
+            ("x2", None),
+            ("", Some(None)),
+            ("MyModule", Some(Some("my-module"))),
+            ("my_module", Some(Some("my-module"))),
+            ("My  Module!", Some(Some("my-module"))),
+            ("2fast", Some(Some("fast"))),
+            ("../escape", Some(Some("escape"))),
+            ("core-x", Some(Some("x"))),
+            ("审查", Some(None)),
+            (long.as_str(), Some(Some(&long[..64]))),
+        ] {
+            let error = check_name(name).err();
+            let found = error.as_ref().map(|error| error.suggestion.as_deref());
+            assert_eq!(found, better, "{name}");
+        }
+    }
+}
