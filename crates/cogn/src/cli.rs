@@ -46,6 +46,8 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// List the modules that can be found, and which of them hide others.
     List(command::list::List),
+    /// Make a new module that is valid from the first moment and has a golden test.
+    New(command::new::New),
     /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
     Migrate(command::migrate::Migrate),
     /// Run a module on an input and print the envelope.

@@ -6,6 +6,7 @@ pub(crate) mod internal_docs;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod serve;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     let search = Search::from_environment(&cli.global.modules);
     match cli.command {
         Command::List(list) => list.run(&search, output),
+        Command::New(new) => new.run(output),
         Command::Migrate(migrate) => migrate.run(&search, output),
         Command::Run(run) => run.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),

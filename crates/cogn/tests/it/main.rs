@@ -9,4 +9,6 @@ mod explain;
 #[cfg(test)]
 mod migrate;
 #[cfg(test)]
+mod new;
+#[cfg(test)]
 mod reference;

@@ -3,21 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::draft::{Draft, SCHEMA, text};
+use super::draft::{Draft, SCHEMA};
 use super::edit::{self, Edit, Path, Place, path};
+use super::site::{Site, collect_references, data_site, resolve, site, value};
+use super::standard::{CODE_PATTERN, error_schema, extensions_schema, meta_schema};
 use super::{Refusal, Weight, json as json_text};
-use crate::files::normalise;
 use crate::manifest::Manifest;
-
-/// Most `$ref`s followed from a section to the object that it means.
-const REFERENCES_MAX: usize = 16;
-
-/// Where a section of the contract stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Site {
-    pub(super) file: String,
-    pub(super) at: Path,
-}
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
     create(draft)?;
@@ -31,119 +22,6 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         extensions(draft)?;
     }
     confidence(draft)
-}
-
-/// The standard form of `meta`.
-pub(crate) fn meta_schema() -> Value {
-    json!({
-        "type": "object",
-        "required": ["confidence", "risk", "explain"],
-        "properties": {
-            "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
-            "risk": { "type": "string", "enum": ["none", "low", "medium", "high"] },
-            "explain": { "type": "string", "maxLength": 280 },
-        },
-    })
-}
-
-/// The standard form of `error`; v2.5 adds the numeric codes and what a caller can do about them.
-pub(crate) fn error_schema(format: crate::Format) -> Value {
-    if format < crate::Format::V2_5 {
-        return json!({
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {
-                "code": { "type": "string" },
-                "message": { "type": "string" },
-            },
-        });
-    }
-    json!({
-        "type": "object",
-        "required": ["code", "message"],
-        "properties": {
-            "code": { "type": "string", "pattern": CODE_PATTERN },
-            "message": { "type": "string" },
-            "recoverable": { "type": "boolean" },
-            "suggestion": { "type": "string" },
-            "details": { "type": "object" },
-        },
-    })
-}
-
-/// Insights beyond the schema.
-pub(crate) fn extensions_schema(max_items: u64) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "insights": {
-                "type": "array",
-                "maxItems": max_items,
-                "items": {
-                    "type": "object",
-                    "required": ["text", "suggested_mapping"],
-                    "properties": {
-                        "text": { "type": "string" },
-                        "suggested_mapping": { "type": "string" },
-                    },
-                },
-            },
-        },
-    })
-}
-
-const CODE_PATTERN: &str = "^E[1-9][0-9]{3}$";
-
-/// Where `io` says that a section stands, or its usual place.
-pub(super) fn site(draft: &Draft, section: &str) -> Option<Site> {
-    let usual = Site {
-        file: String::from(SCHEMA),
-        at: path(&[section]),
-    };
-    let Some(given) = draft.manifest.get(&["io", section]).and_then(Value::as_str) else {
-        return Some(usual);
-    };
-    let (file, fragment) = given.split_once('#').unwrap_or((given, ""));
-    let file = if file.is_empty() { SCHEMA } else { file };
-    Some(Site {
-        file: normalise(file)?,
-        at: pointer(fragment),
-    })
-}
-
-fn pointer(fragment: &str) -> Path {
-    let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
-    fragment
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .map(unescape)
-        .collect()
-}
-
-/// The schema object that stands at a site, behind its `$ref`s.
-pub(super) fn resolve(draft: &mut Draft, site: &Site) -> Result<Option<Site>, Refusal> {
-    let Some(document) = draft.schema(&site.file)? else {
-        return Ok(None);
-    };
-    let mut at = site.at.clone();
-    for _ in 0..REFERENCES_MAX {
-        let Some(Value::Object(schema)) = edit::get(document.value(), &at) else {
-            return Ok(None);
-        };
-        match schema.get("$ref").and_then(Value::as_str) {
-            Some(reference) if reference.starts_with("#/") => at = pointer(reference.trim_start_matches('#')),
-            _ => {
-                let file = site.file.clone();
-                return Ok(Some(Site { file, at }));
-            }
-        }
-    }
-    Ok(None)
-}
-
-pub(super) fn value<'a>(draft: &'a mut Draft, site: &Site) -> Result<Option<&'a Value>, Refusal> {
-    let document = draft.schema(&site.file)?;
-    Ok(document.and_then(|document| edit::get(document.value(), &site.at)))
 }
 
 /// A module without any schema gets one that asks for no more than the format does.
@@ -231,28 +109,6 @@ fn rename_output(draft: &mut Draft) -> Result<(), Refusal> {
         draft.edit("sets `compat.schema_output_alias` to `data`", &set)?;
     }
     Ok(())
-}
-
-/// Every local `$ref` with the path of the object that holds it.
-pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(Path, String)>) {
-    let children: Vec<(String, &Value)> = match value {
-        Value::Object(map) => {
-            if let Some(Value::String(target)) = map.get("$ref") {
-                found.push((at.clone(), target.clone()));
-            }
-            map.iter().map(|(key, value)| (key.clone(), value)).collect()
-        }
-        Value::Array(list) => {
-            let items = list.iter().enumerate();
-            items.map(|(index, value)| (index.to_string(), value)).collect()
-        }
-        _ => return,
-    };
-    for (key, child) in children {
-        at.push(key);
-        collect_references(child, at, found);
-        at.pop();
-    }
 }
 
 /// Adds a section that is missing; the place of its parent must exist.
@@ -445,17 +301,6 @@ fn rationale(draft: &mut Draft) -> Result<(), Refusal> {
     require(draft, &given, "data", "rationale", &json!({ "type": "string" }))
 }
 
-/// The data section, under its old name where a module may still use it.
-pub(super) fn data_site(draft: &mut Draft) -> Result<Option<Site>, Refusal> {
-    let Some(mut site) = site(draft, "data") else {
-        return Ok(None);
-    };
-    if value(draft, &site)?.is_none() && draft.manifest.get(&["io", "data"]).is_none() {
-        site.at = path(&["output"]);
-    }
-    resolve(draft, &site)
-}
-
 /// A place for insights, where the manifest allows them.
 fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
     let overflow = Manifest::read(draft.manifest.map()).overflow;
@@ -591,10 +436,4 @@ fn error(draft: &mut Draft) -> Result<(), Refusal> {
         comment: None,
     };
     draft.edit_schema(&site.file, "gives `error.code` the pattern of v2.5", &insert)
-}
-
-/// The text of a schema file that is about to be folded into another, as a value.
-pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, Refusal> {
-    let document = super::draft::Document::json(file, text(&draft.files, file)?)?;
-    Ok(document.value().clone())
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::contract::{self, data_site, resolve, site};
 use super::draft::Draft;
 use super::edit::Place;
 use super::manifest::section;
+use super::site::{self, data_site, resolve, site};
 use super::{Refusal, Weight};
 
 /// Deepest nesting of a schema that is searched for media.
@@ -34,7 +34,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         let mut search = Search::default();
         if let Some(site) = site {
             let root = draft.schema(&site.file)?.map(|document| document.value().clone());
-            let start = contract::value(draft, &site)?.cloned();
+            let start = site::value(draft, &site)?.cloned();
             if let (Some(root), Some(start)) = (root, start) {
                 search.walk(&root, &start, name, None, 0);
             }

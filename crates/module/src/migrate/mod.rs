@@ -14,6 +14,8 @@ mod legacy;
 mod manifest;
 mod media;
 mod prompt;
+mod site;
+mod standard;
 mod text;
 mod yaml;
 
@@ -24,10 +26,10 @@ use serde::Serialize;
 use crate::files::FileMap;
 use crate::format::Format;
 
-pub(crate) use contract::{error_schema, extensions_schema, meta_schema};
 pub use diff::{FileDiff, diff};
 pub(crate) use json::document as json_document;
 pub(crate) use prompt::envelope_section;
+pub(crate) use standard::{error_schema, extensions_schema, meta_schema};
 pub(crate) use yaml::block as yaml_line;
 
 use draft::Draft;

@@ -1,9 +1,9 @@
 //! The prompt's part of a migration: a model can only answer in the envelope if it has been told of it.
 
 use super::Refusal;
-use super::contract::{data_site, value};
 use super::draft::{Draft, PROMPT};
 use super::edit::path;
+use super::site::{data_site, value};
 use super::text::Text;
 use crate::files::Entry;
 use crate::format::Format;

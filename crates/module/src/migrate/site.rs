@@ -1,0 +1,109 @@
+//! Where the sections of a contract stand: in which file, at which path, behind which references.
+
+use serde_json::Value;
+
+use super::Refusal;
+use super::draft::{Document, Draft, SCHEMA, text};
+use super::edit::{self, Path, path};
+use crate::files::normalise;
+
+/// Most `$ref`s followed from a section to the object that it means.
+const REFERENCES_MAX: usize = 16;
+
+/// Where a section of the contract stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) file: String,
+    pub(super) at: Path,
+}
+
+/// Where `io` says that a section stands, or its usual place.
+pub(super) fn site(draft: &Draft, section: &str) -> Option<Site> {
+    let usual = Site {
+        file: String::from(SCHEMA),
+        at: path(&[section]),
+    };
+    let Some(given) = draft.manifest.get(&["io", section]).and_then(Value::as_str) else {
+        return Some(usual);
+    };
+    let (file, fragment) = given.split_once('#').unwrap_or((given, ""));
+    let file = if file.is_empty() { SCHEMA } else { file };
+    Some(Site {
+        file: normalise(file)?,
+        at: pointer(fragment),
+    })
+}
+
+fn pointer(fragment: &str) -> Path {
+    let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
+    fragment
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(unescape)
+        .collect()
+}
+
+/// The schema object that stands at a site, behind its `$ref`s.
+pub(super) fn resolve(draft: &mut Draft, site: &Site) -> Result<Option<Site>, Refusal> {
+    let Some(document) = draft.schema(&site.file)? else {
+        return Ok(None);
+    };
+    let mut at = site.at.clone();
+    for _ in 0..REFERENCES_MAX {
+        let Some(Value::Object(schema)) = edit::get(document.value(), &at) else {
+            return Ok(None);
+        };
+        match schema.get("$ref").and_then(Value::as_str) {
+            Some(reference) if reference.starts_with("#/") => at = pointer(reference.trim_start_matches('#')),
+            _ => {
+                let file = site.file.clone();
+                return Ok(Some(Site { file, at }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn value<'a>(draft: &'a mut Draft, site: &Site) -> Result<Option<&'a Value>, Refusal> {
+    let document = draft.schema(&site.file)?;
+    Ok(document.and_then(|document| edit::get(document.value(), &site.at)))
+}
+
+/// The data section, under its old name where a module may still use it.
+pub(super) fn data_site(draft: &mut Draft) -> Result<Option<Site>, Refusal> {
+    let Some(mut site) = site(draft, "data") else {
+        return Ok(None);
+    };
+    if value(draft, &site)?.is_none() && draft.manifest.get(&["io", "data"]).is_none() {
+        site.at = path(&["output"]);
+    }
+    resolve(draft, &site)
+}
+
+/// Every local `$ref` with the path of the object that holds it.
+pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(Path, String)>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => {
+            if let Some(Value::String(target)) = map.get("$ref") {
+                found.push((at.clone(), target.clone()));
+            }
+            map.iter().map(|(key, value)| (key.clone(), value)).collect()
+        }
+        Value::Array(list) => {
+            let items = list.iter().enumerate();
+            items.map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => return,
+    };
+    for (key, child) in children {
+        at.push(key);
+        collect_references(child, at, found);
+        at.pop();
+    }
+}
+
+/// The text of a schema file that is about to be folded into another, as a value.
+pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, Refusal> {
+    let document = Document::json(file, text(&draft.files, file)?)?;
+    Ok(document.value().clone())
+}
