@@ -7,6 +7,7 @@ pub mod code;
 pub mod diagnostic;
 pub mod document;
 pub mod envelope;
+pub mod expression;
 pub mod files;
 pub mod format;
 pub mod limits;

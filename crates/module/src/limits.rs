@@ -7,8 +7,10 @@ pub const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const FILES_MAX: usize = 2_000;
 /// Deepest folder below a module's root that is looked into.
 pub const FOLDER_DEPTH_MAX: usize = 8;
-/// Deepest nesting of YAML and JSON documents; serde_json stops at the same depth.
+/// Deepest nesting of JSON documents; serde_json stops at the same depth.
 pub const NESTING_MAX: usize = 127;
+/// Deepest nesting of YAML documents. The reader recurses, and its frames are large without optimisation.
+pub const YAML_NESTING_MAX: usize = 64;
 /// Most nodes in one YAML document, aliases expanded.
 pub const YAML_NODES_MAX: usize = 100_000;
 /// Most diagnostics kept for one module; the rest is counted.
@@ -47,3 +49,9 @@ pub const NUMBER_BYTES_MAX: usize = 4 * 1024;
 pub const LEAD_BYTES_MAX: usize = 4 * 1024;
 /// A snapshot of all data waits until this share of the last one has come anew.
 pub const SNAPSHOT_SHARE: usize = 8;
+/// Deepest nesting of a condition in a composition.
+pub const EXPRESSION_DEPTH_MAX: usize = 32;
+/// Most modules that are followed when a composition is checked.
+pub const COMPOSITION_MODULES_MAX: usize = 1_000;
+/// Longest argument list of an `@call`, in bytes.
+pub const CALL_BYTES_MAX: usize = 4_096;

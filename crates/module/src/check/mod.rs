@@ -1,6 +1,24 @@
-//! Every rule about a single module, one family per file. A rule looks at the [`Reading`] and adds to
+//! Every rule about modules, one family per file. A rule looks at the reading of a module and adds to
 //! its report; it never stops another rule from being looked at.
 
+mod asset;
+mod call;
+mod composition;
+mod context;
+mod enum_pattern;
+mod golden;
+mod manifest;
+mod media;
+mod neighbours;
+mod prompt;
+mod schema;
+mod strict;
+mod violation;
+
+pub use neighbours::{Card, Find};
+
+use crate::diagnostic::{Diagnostic, Rule};
+use crate::document::Part;
 use crate::files::FileMap;
 use crate::load::{Loaded, Reading, refusals};
 
@@ -16,16 +34,68 @@ pub enum Strict {
     V25,
 }
 
-/// Loads a module and says everything that is wrong with it.
+/// What stands around a module and can only be known by whoever found it.
+#[derive(Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// The name of the module's folder.
+    pub folder: Option<&'a str>,
+    /// The other modules; without this, requirements are not followed.
+    pub find: Option<&'a Find<'a>>,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Loads a module by itself and says everything that is wrong with it.
 pub fn check(files: &FileMap, strict: Strict) -> Loaded {
+    check_among(files, strict, Surroundings::default())
+}
+
+/// The same for a module that stands among others.
+pub fn check_among(files: &FileMap, strict: Strict, surroundings: Surroundings<'_>) -> Loaded {
     let mut reading = Reading::of(files);
+    manifest::check(&mut reading);
+    folder_name(&mut reading, surroundings.folder);
+    schema::check(&mut reading, strict);
+    enum_pattern::check(&mut reading);
+    media::check(&mut reading);
+    prompt::check(&mut reading);
+    golden::check(&mut reading);
+    asset::check(&mut reading);
+    context::check(&mut reading);
+    composition::check(&mut reading);
+    if let Some(find) = surroundings.find {
+        neighbours::check(&mut reading, find);
+    }
+    strict::check(&mut reading, strict);
     let refused = refusals(&reading);
     reading.report.extend(refused);
-    let _ = strict;
     let mut report = reading.report;
     report.sort();
     Loaded {
         module: reading.module,
         report,
     }
+}
+
+/// A module is found by its folder and calls itself by its name: the two should agree.
+fn folder_name(reading: &mut Reading<'_>, folder: Option<&str>) {
+    let (Some(folder), Some(module)) = (folder, &reading.module) else {
+        return;
+    };
+    let name = module.manifest.name.as_str();
+    if name.is_empty() || name == folder {
+        return;
+    }
+    let message = format!("the module is called `{name}`, but its folder `{folder}`");
+    let place = reading.in_manifest("/name", Part::Value);
+    let diagnostic = Diagnostic::new(Rule::NAME_MISMATCH, message).at(place);
+    reading.push(diagnostic.hint(format!(
+        "`cogn run {folder}` finds it by its folder: rename one of the two"
+    )));
 }

@@ -90,8 +90,8 @@ fn describe(error: &serde_json::Error) -> JsonError {
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a Self, &'a str),
+    Index(&'a Self, usize),
 }
 
 impl Path<'_> {

@@ -35,7 +35,7 @@ impl std::error::Error for YamlError {}
 pub fn parse_yaml(text: &str) -> Result<Value, YamlError> {
     let budget = serde_saphyr::budget! {
         max_nodes: limits::YAML_NODES_MAX,
-        max_depth: limits::NESTING_MAX,
+        max_depth: limits::YAML_NESTING_MAX,
     };
     let options = serde_saphyr::options! {
         budget: budget,
@@ -48,16 +48,59 @@ pub fn parse_yaml(text: &str) -> Result<Value, YamlError> {
 fn describe(error: &serde_saphyr::Error) -> YamlError {
     let location = error.location();
     let error = error.without_snippet();
-    let kind = match error {
-        serde_saphyr::Error::DuplicateMappingKey { .. } => YamlErrorKind::DuplicateKey,
-        serde_saphyr::Error::Budget { .. } => YamlErrorKind::Limit,
-        _ => YamlErrorKind::Syntax,
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    let (kind, message) = match error {
+        serde_saphyr::Error::DuplicateMappingKey { .. } => (YamlErrorKind::DuplicateKey, duplicate(text)),
+        serde_saphyr::Error::MultipleDocuments { .. } => (
+            YamlErrorKind::Syntax,
+            String::from("a second document begins here"),
+        ),
+        serde_saphyr::Error::UnknownAnchor { .. } => {
+            (YamlErrorKind::Syntax, String::from("the alias has no anchor"))
+        }
+        serde_saphyr::Error::RecursiveReferencesRequireWeakTypes { .. } => (
+            YamlErrorKind::Limit,
+            String::from("the alias stands inside its own anchor"),
+        ),
+        serde_saphyr::Error::NonFiniteFloat { .. } => (
+            YamlErrorKind::Syntax,
+            String::from("infinity and not-a-number have no place in a manifest"),
+        ),
+        _ => match limit(text) {
+            Some(message) => (YamlErrorKind::Limit, String::from(message)),
+            None => (YamlErrorKind::Syntax, String::from(text)),
+        },
     };
     let position = |value: u64| usize::try_from(value).ok();
     YamlError {
-        message: error.to_string(),
+        message,
         kind,
         line: location.and_then(|at| position(at.line())),
         column: location.and_then(|at| position(at.column())),
+    }
+}
+
+fn duplicate(text: &str) -> String {
+    let key = text
+        .strip_prefix("duplicate mapping key: ")
+        .and_then(|rest| rest.split(',').next())
+        .unwrap_or("?");
+    format!("the key `{key}` stands twice in one mapping")
+}
+
+/// Which budget was exceeded; alias errors wrap the budget's own, so only the text tells.
+fn limit(text: &str) -> Option<&'static str> {
+    if text.contains("Depth {") || text.contains("recursion") || text.contains("nesting") {
+        Some("the YAML is nested too deeply")
+    } else if text.contains("Nodes {") || text.contains("Events {") {
+        Some("the YAML has too many values, aliases expanded")
+    } else if text.contains("budget breached")
+        || text.contains("alias replay")
+        || text.contains("alias expansion")
+    {
+        Some("the YAML expands too far")
+    } else {
+        None
     }
 }

@@ -11,6 +11,8 @@ mod v0;
 mod v1;
 mod v2;
 
+pub(crate) use contract::percent_decoded;
+pub(crate) use examples::{is_test_path, split_expected, split_input};
 pub(crate) use reading::{ManifestText, Reading};
 pub(crate) use text::refusals;
 

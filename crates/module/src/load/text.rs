@@ -231,7 +231,9 @@ fn json_hint(message: &str) -> &'static str {
 fn yaml_hint(kind: YamlErrorKind, diagnostic: &Diagnostic) -> Option<&'static str> {
     match kind {
         YamlErrorKind::DuplicateKey => Some("remove one of the two"),
-        YamlErrorKind::Limit => Some("write the values out instead of nesting anchors and aliases"),
+        YamlErrorKind::Limit => {
+            Some("a manifest is small and flat: write values out instead of nesting them")
+        }
         YamlErrorKind::Syntax => {
             let snippet = diagnostic.location.as_ref().map(|at| at.snippet.as_str())?;
             if snippet.contains('\t') {

@@ -1,5 +1,7 @@
 //! `module.yaml`, `prompt.md`, `schema.json`.
 
+use serde_json::Map;
+
 use super::reading::Parts;
 use super::{ManifestText, Reading, contract, examples};
 use crate::diagnostic::{Diagnostic, Location, Rule};
@@ -27,7 +29,8 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
         "schema.json",
         "it holds the contract: `input`, `data`, `meta`, `error`",
     );
-    let contract = contract::from_schema(reading, source.as_ref().unwrap_or(&serde_json::Map::new()));
+    let empty = Map::new();
+    let contract = contract::from_schema(reading, source.as_ref().unwrap_or(&empty));
     let source = source?;
     let tests = examples::listed_or_found(reading, &source);
     Some(Parts {

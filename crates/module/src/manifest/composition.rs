@@ -48,6 +48,18 @@ pub struct Requirement {
     pub timeout_ms: Option<u64>,
 }
 
+impl Requirement {
+    /// The versions that will do. A bare version means exactly that one, unlike in Cargo.
+    pub fn range(&self) -> Result<semver::VersionReq, semver::Error> {
+        let text = self.version.as_deref().unwrap_or("*").trim();
+        if text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([',', '*', 'x', 'X', '|', ' ']) {
+            semver::Version::parse(text)?;
+            return semver::VersionReq::parse(&format!("={text}"));
+        }
+        semver::VersionReq::parse(text)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dataflow {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
 
+use super::reference::{ReferenceProblem, ReferenceProblemKind, reference_problems};
 use super::variant::Variants;
 use crate::manifest::{EnumStrategy, Strictness};
 
@@ -56,6 +57,8 @@ pub struct Contract {
     document: Value,
     slots: [Slot; 5],
     variants: Variants,
+    /// What is wrong with the document's references: a validator must never see those.
+    references: OnceLock<Vec<ReferenceProblem>>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +75,7 @@ impl Contract {
             document,
             slots: Default::default(),
             variants: Variants::default(),
+            references: OnceLock::new(),
         };
         for (section, pointer) in pointers {
             contract.slots[section as usize].pointer = Some(pointer);
@@ -102,6 +106,23 @@ impl Contract {
         self.document.pointer(self.pointer(section)?)
     }
 
+    /// References that leave the document, lead nowhere or turn in circles.
+    pub fn reference_problems(&self) -> &[ReferenceProblem] {
+        self.references.get_or_init(|| {
+            let roots: Vec<&str> = self
+                .slots
+                .iter()
+                .filter_map(|slot| slot.pointer.as_deref())
+                .collect();
+            reference_problems(&self.document, &roots)
+        })
+    }
+
+    /// The draft that the document is written in.
+    pub fn draft(&self) -> Draft {
+        self.document.as_object().map_or(Draft::Draft7, draft)
+    }
+
     /// The validator of a section; `None` where the module states no schema for it.
     pub fn validator(&self, section: Section) -> Result<Option<&Validator>, &SchemaError> {
         let slot = &self.slots[section as usize];
@@ -109,9 +130,25 @@ impl Contract {
             return Ok(None);
         };
         slot.compiled
-            .get_or_init(|| compile(&self.document, pointer))
+            .get_or_init(|| match self.reference_problems().first() {
+                Some(problem) => Err(refuse(problem)),
+                None => compile(&self.document, pointer),
+            })
             .as_ref()
             .map(Some)
+    }
+}
+
+fn refuse(problem: &ReferenceProblem) -> SchemaError {
+    let reference = &problem.reference;
+    let message = match problem.kind {
+        ReferenceProblemKind::Remote => format!("`$ref: {reference}` leaves the document"),
+        ReferenceProblemKind::Broken => format!("`$ref: {reference}` leads nowhere"),
+        ReferenceProblemKind::Loop => format!("`$ref: {reference}` leads back to itself"),
+    };
+    SchemaError {
+        pointer: problem.pointer.clone(),
+        message,
     }
 }
 
@@ -137,7 +174,7 @@ fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
         .with_draft(draft(document))
         .should_validate_formats(true)
         .build(&Value::Object(root))
-        .map_err(|error| fail(&error.schema_path().to_string(), error.to_string()))
+        .map_err(|error| fail(&error.instance_path().to_string(), error.to_string()))
 }
 
 /// Draft-07 unless the document names another real draft.

@@ -1,8 +1,12 @@
 //! The module's contract: `schema.json` compiled as a whole, so that `$ref: #/$defs/...` inside a
 //! section works, and consulted at a pointer. Nothing is ever fetched: a reference that leaves the
-//! document is refused before compilation.
+//! document, leads nowhere or leads back to itself is refused before compilation.
 
 mod contract;
+mod reference;
 mod variant;
+mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
+pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
+pub use walk::{Flow, walk};

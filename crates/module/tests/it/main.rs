@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod documents;
 mod envelope_contract;
 mod envelope_reply;
@@ -10,6 +12,7 @@ mod envelope_rules;
 mod envelope_sample;
 mod envelope_structure;
 mod envelope_wrap;
+#[cfg(test)]
 mod load;
 mod migrate;
 #[cfg(test)]

@@ -1,0 +1,62 @@
+//! Context: schema files that are named exist and are schemas.
+
+use serde_json::Value;
+
+use crate::diagnostic::{Diagnostic, Rule};
+use crate::document::{Part, join};
+use crate::files;
+use crate::load::Reading;
+
+pub(super) fn check(reading: &mut Reading<'_>) {
+    let Some(context) = reading
+        .module
+        .as_ref()
+        .and_then(|module| module.source.get("context"))
+        .cloned()
+    else {
+        return;
+    };
+    for list in ["accepts", "emits"] {
+        for (index, entry) in context
+            .get(list)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            if let Some(path) = entry.get("schema").and_then(Value::as_str) {
+                let pointer = join(&join(&format!("/context/{list}"), &index.to_string()), "schema");
+                schema_file(reading, &pointer, path);
+            }
+        }
+    }
+}
+
+/// A reference such as `./schemas/history.json` or `./schema.json#/$defs/history`.
+fn schema_file(reading: &mut Reading<'_>, pointer: &str, reference: &str) {
+    let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let Some(file) = files::normalise(path) else {
+        let place = reading.in_manifest(pointer, Part::Value);
+        let message = format!("`{reference}` leads out of the module's folder");
+        reading.push(Diagnostic::new(Rule::PATH_ESCAPES, message).at(place));
+        return;
+    };
+    let complain = |reading: &mut Reading<'_>, message: String| {
+        let place = reading.in_manifest(pointer, Part::Value);
+        reading.push(Diagnostic::new(Rule::CONTEXT_SCHEMA, message).at(place));
+    };
+    if !reading.files.contains(&file) {
+        complain(reading, format!("`{file}` does not exist"));
+        return;
+    }
+    let Some(document) = reading.json(&file) else {
+        return;
+    };
+    match document.pointer(fragment) {
+        None => complain(reading, format!("`{reference}` leads nowhere")),
+        Some(schema) if !jsonschema::draft7::meta::is_valid(schema) => {
+            complain(reading, format!("`{reference}` is not a valid JSON Schema"));
+        }
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,128 @@
+//! Media in schemas: patterns of `media_type` that refuse what the manifest lets in, and whether a
+//! schema has a place for media at all.
+
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::{Diagnostic, Rule};
+use crate::document::{Part, join};
+use crate::load::Reading;
+use crate::manifest::{MediaConstraints, Modality};
+use crate::module::Module;
+use crate::schema::{Flow, Section, walk};
+
+pub(super) fn check(reading: &mut Reading<'_>) {
+    let mut found = Vec::new();
+    if let Some(module) = &reading.module
+        && module.source.contains_key("modalities")
+    {
+        let wanted = allowed_types(
+            &module.manifest.modalities.input,
+            &module.manifest.modalities.constraints,
+        );
+        visit_reachable(module, Section::Input, &mut |pointer, schema| {
+            let media_type = schema
+                .get("properties")
+                .and_then(|properties| properties.get("media_type"));
+            let Some(pattern) = media_type.and_then(|schema| schema.get("pattern")) else {
+                return;
+            };
+            let refused: Vec<&str> = refused_by(pattern, &wanted);
+            if let Some(first) = refused.first() {
+                let place = join(&join(&join(pointer, "properties"), "media_type"), "pattern");
+                let message = format!("the pattern refuses `{first}`, which the manifest lets in");
+                let diagnostic = Diagnostic::new(Rule::MEDIA_PATTERN, message);
+                found.push(
+                    diagnostic
+                        .at(reading.in_contract(&place, Part::Value))
+                        .hint("`^(image|audio|video|application)/[a-z0-9.+-]+$` takes every kind of media"),
+                );
+            }
+        });
+    }
+    reading.report.extend(found);
+}
+
+/// The media types that follow from the declared modalities.
+fn allowed_types(modalities: &[Modality], constraints: &MediaConstraints) -> Vec<String> {
+    let mut types = Vec::new();
+    for modality in modalities {
+        match modality {
+            Modality::Text => {}
+            Modality::Image => types.extend(constraints.allowed_image_types.iter().cloned()),
+            Modality::Audio => types.extend(constraints.allowed_audio_types.iter().cloned()),
+            Modality::Video => types.extend(constraints.allowed_video_types.iter().cloned()),
+            Modality::Document => types.push(String::from("application/pdf")),
+        }
+    }
+    types
+}
+
+fn refused_by<'a>(pattern: &Value, types: &'a [String]) -> Vec<&'a str> {
+    let schema = json!({"type": "string", "pattern": pattern});
+    let Ok(validator) = jsonschema::draft7::new(&schema) else {
+        return Vec::new();
+    };
+    types
+        .iter()
+        .filter(|media_type| {
+            media_type.contains('/') && !media_type.contains('*') && !validator.is_valid(&json!(media_type))
+        })
+        .map(String::as_str)
+        .collect()
+}
+
+/// Whether a section can hold media: a reference by URL, base64, file or upload.
+pub(super) fn has_place_for_media(module: &Module, section: Section) -> bool {
+    let mut hit = false;
+    visit_reachable(module, section, &mut |_, schema| {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            return;
+        };
+        let kinds = ["url", "base64", "file", "upload_ref"];
+        let named = |value: &Value| value.as_str().is_some_and(|text| kinds.contains(&text));
+        let by_type = properties.get("type").is_some_and(|kind| {
+            kind.get("const").is_some_and(named)
+                || kind
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .is_some_and(|list| list.iter().any(named))
+        });
+        hit |= properties.contains_key("media_type") || by_type;
+    });
+    hit
+}
+
+/// Visits a section and whatever its references lead to, each place once.
+fn visit_reachable<'a>(
+    module: &'a Module,
+    section: Section,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>),
+) {
+    let document = module.contract.document();
+    let mut pending: Vec<String> = module
+        .contract
+        .pointer(section)
+        .map(String::from)
+        .into_iter()
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(root) = pending.pop() {
+        if !seen.insert(root.clone()) {
+            continue;
+        }
+        let Some(schema) = document.pointer(&root) else {
+            continue;
+        };
+        walk(schema, &root, &mut |pointer, schema| {
+            visit(pointer, schema);
+            if let Some(target) = schema
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|r| r.strip_prefix('#'))
+            {
+                pending.push(String::from(target));
+            }
+            Flow::Into
+        });
+    }
+}

@@ -1,0 +1,227 @@
+//! A module among others: requirements that can be met, versions that fit, no circles, no chain deeper
+//! than allowed. Of other modules only a [`Card`] is ever held: a name, a version and what it leads to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+
+use super::call::calls;
+use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
+use crate::document::Part;
+use crate::files::FileMap;
+use crate::limits;
+use crate::load::Reading;
+use crate::module::Module;
+
+/// What other modules need to know about a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    pub name: String,
+    pub version: String,
+    /// The modules that it requires or calls.
+    pub leads_to: Vec<String>,
+}
+
+impl Card {
+    pub fn of(module: &Module) -> Self {
+        let required = module
+            .manifest
+            .composition
+            .requires
+            .iter()
+            .map(|required| required.name.clone());
+        let called = calls(&module.prompt)
+            .flatten()
+            .map(|call| String::from(call.name));
+        let leads_to: BTreeSet<String> = required.chain(called).collect();
+        Self {
+            name: module.manifest.name.clone(),
+            version: module.manifest.version.clone(),
+            leads_to: leads_to.into_iter().collect(),
+        }
+    }
+
+    /// The card of a module whose other files have not been read: the manifest and the prompt are enough.
+    pub fn read(files: &FileMap) -> Option<Self> {
+        crate::load(files).module.as_ref().map(Self::of)
+    }
+}
+
+/// Finds the card of a module by name.
+pub type Find<'a> = dyn Fn(&str) -> Option<Card> + 'a;
+
+pub(super) fn check(reading: &mut Reading<'_>, find: &Find<'_>) {
+    let mut found = Vec::new();
+    if let Some(module) = &reading.module {
+        let card = Card::of(module);
+        if !card.leads_to.is_empty() {
+            requirements(reading, module, find, &mut found);
+            called(reading, module, find, &mut found);
+            circles(reading, module, &card, find, &mut found);
+        }
+    }
+    reading.report.extend(found);
+}
+
+fn requirements(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut Vec<Diagnostic>) {
+    for (index, required) in module.manifest.composition.requires.iter().enumerate() {
+        let at =
+            |key: &str| reading.in_manifest(&format!("/composition/requires/{index}/{key}"), Part::Value);
+        let Some(card) = find(&required.name) else {
+            let fallback = required.fallback.as_deref();
+            if required.optional || fallback.is_some_and(|name| find(name).is_some()) {
+                continue;
+            }
+            let message = match fallback {
+                Some(fallback) => format!(
+                    "neither `{}` nor its fallback `{fallback}` can be found",
+                    required.name
+                ),
+                None => format!("the required module `{}` cannot be found", required.name),
+            };
+            let diagnostic = Diagnostic::new(Rule::MISSING_REQUIREMENT, message).at(at("name"));
+            found.push(diagnostic.hint("`cogn list` shows what can be found; or make it `optional: true`"));
+            continue;
+        };
+        let (Ok(range), Ok(version)) = (required.range(), Version::parse(&card.version)) else {
+            continue;
+        };
+        if !range.matches(&version) {
+            let wanted = required.version.as_deref().unwrap_or("*");
+            let message = format!(
+                "`{}` is there in version {version}, but {wanted} is required",
+                required.name
+            );
+            found.push(Diagnostic::new(Rule::REQUIREMENT_VERSION, message).at(at("version")));
+        }
+    }
+}
+
+/// Modules that the prompt calls without requiring them.
+fn called(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut Vec<Diagnostic>) {
+    let requires = &module.manifest.composition.requires;
+    for call in calls(&module.prompt).flatten() {
+        let required = requires.iter().any(|required| required.name == call.name);
+        if required || find(call.name).is_some() {
+            continue;
+        }
+        let message = format!("the prompt calls `{}`, which cannot be found", call.name);
+        let diagnostic =
+            Diagnostic::new(Rule::MISSING_REQUIREMENT, message).at(reading.in_prompt(call.range));
+        let severity = if call.optional {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        found.push(diagnostic.severity(severity));
+    }
+}
+
+/// Follows what the module leads to. Cards are fetched once, and no more than the limit of them.
+fn circles(
+    reading: &Reading<'_>,
+    module: &Module,
+    card: &Card,
+    find: &Find<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let mut cards: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    cards.insert(card.name.clone(), card.leads_to.clone());
+    let mut pending = card.leads_to.clone();
+    while let Some(name) = pending.pop() {
+        if cards.contains_key(&name) || cards.len() >= limits::COMPOSITION_MODULES_MAX {
+            continue;
+        }
+        let next = find(&name).map(|card| card.leads_to).unwrap_or_default();
+        pending.extend(next.iter().cloned());
+        cards.insert(name, next);
+    }
+    for first in &card.leads_to {
+        if let Some(way) = way_back(&cards, first, &card.name) {
+            let mut names = vec![card.name.as_str()];
+            names.extend(way);
+            let message = format!(
+                "the modules require each other in a circle: {}",
+                names.join(" → ")
+            );
+            let diagnostic = Diagnostic::new(Rule::COMPOSITION_CYCLE, message);
+            found.push(
+                diagnostic
+                    .at(place_of(reading, module, first))
+                    .hint("no run would ever end (E4004)"),
+            );
+        }
+    }
+    let depth = depth(&cards, &card.name);
+    let max = module.manifest.composition.max_depth;
+    if found.is_empty() && depth.is_some_and(|depth| depth as u64 > max) {
+        let message = format!(
+            "the chain of modules is {} deep; max_depth is {max}",
+            depth.unwrap_or_default()
+        );
+        let diagnostic = Diagnostic::new(Rule::COMPOSITION_TOO_DEEP, message);
+        found.push(
+            diagnostic
+                .at(reading.in_manifest("/composition", Part::Key))
+                .hint("raise composition.max_depth, or call fewer modules in a row"),
+        );
+    }
+}
+
+fn place_of(reading: &Reading<'_>, module: &Module, name: &str) -> Location {
+    let requires = &module.manifest.composition.requires;
+    if let Some(index) = requires.iter().position(|required| required.name == name) {
+        return reading.in_manifest(&format!("/composition/requires/{index}/name"), Part::Value);
+    }
+    match calls(&module.prompt).flatten().find(|call| call.name == name) {
+        Some(call) => reading.in_prompt(call.range),
+        None => reading.in_manifest("/composition", Part::Key),
+    }
+}
+
+/// The names from `from` to `target`, if it can be reached: breadth first, so the shortest way.
+fn way_back<'a>(
+    cards: &'a BTreeMap<String, Vec<String>>,
+    from: &'a str,
+    target: &str,
+) -> Option<Vec<&'a str>> {
+    let mut came_from: BTreeMap<&str, Option<&str>> = BTreeMap::from([(from, None)]);
+    let mut queue = std::collections::VecDeque::from([from]);
+    while let Some(name) = queue.pop_front() {
+        if name == target {
+            let mut way = vec![name];
+            let mut at = name;
+            while let Some(Some(before)) = came_from.get(at) {
+                way.push(before);
+                at = before;
+            }
+            way.reverse();
+            return Some(way);
+        }
+        for next in cards.get(name).into_iter().flatten() {
+            if !came_from.contains_key(next.as_str()) {
+                came_from.insert(next, Some(name));
+                queue.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+/// How many calls deep the longest chain is; `None` where there is a circle.
+fn depth(cards: &BTreeMap<String, Vec<String>>, root: &str) -> Option<usize> {
+    // Layers of a graph without circles: there can be no more of them than modules.
+    let mut layer: BTreeSet<&str> = BTreeSet::from([root]);
+    for depth in 0..=cards.len() {
+        layer = layer
+            .iter()
+            .filter_map(|name| cards.get(*name))
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        if layer.is_empty() {
+            return Some(depth);
+        }
+    }
+    None
+}

@@ -1,0 +1,221 @@
+//! The prompt: placeholders that something fills, calls that can be made, assets that are there.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::call::{Call, calls};
+use crate::diagnostic::{Diagnostic, Rule, nearest};
+use crate::files;
+use crate::load::Reading;
+use crate::manifest::Modality;
+use crate::module::Module;
+use crate::schema::{Section, resolve};
+
+const PLACEHOLDERS: &[&str] = &["ARGUMENTS", "INPUT", "SCHEMA", "MEDIA_INPUTS"];
+
+pub(super) fn check(reading: &mut Reading<'_>) {
+    let mut found = Vec::new();
+    if let Some(module) = &reading.module {
+        if module.prompt.trim().is_empty() {
+            let file = reading.prompt.map_or("prompt.md", |(file, _)| file);
+            // A prompt that is missing or unreadable has been reported as such.
+            if reading.files.text(file).is_some_and(|text| !text.contains('\0')) {
+                let diagnostic = Diagnostic::new(Rule::EMPTY_PROMPT, "the prompt is empty");
+                found.push(
+                    diagnostic
+                        .at(reading.in_prompt(0..0))
+                        .hint("say what the model is to do"),
+                );
+            }
+        } else {
+            placeholders(reading, module, &mut found);
+            let made = call_syntax(reading, module, &mut found);
+            injections(reading, module, &made, &mut found);
+            assets(reading, module, &mut found);
+        }
+    }
+    reading.report.extend(found);
+}
+
+/// `$WORD`, `${field}` and `$MEDIA_INPUTS`.
+fn placeholders(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+    let prompt = &module.prompt;
+    let fields = input_fields(module);
+    let mut media: Option<Range<usize>> = None;
+    for (at, _) in prompt.match_indices('$') {
+        let rest = prompt.get(at + 1..).unwrap_or_default();
+        if let Some(braced) = rest.strip_prefix('{') {
+            field(reading, fields.as_deref(), at, braced, found);
+            continue;
+        }
+        let length = rest
+            .find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
+            .unwrap_or(rest.len());
+        let word = rest.get(..length).unwrap_or_default();
+        let range = at..at + 1 + length;
+        let follows_lower = rest
+            .get(length..)
+            .is_some_and(|tail| tail.starts_with(|c: char| c.is_ascii_lowercase()));
+        if word == "MEDIA_INPUTS" {
+            media.get_or_insert(range);
+        } else if word.len() >= 3
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && !follows_lower
+            && !PLACEHOLDERS.contains(&word)
+        {
+            found.extend(unknown(reading, prompt, word, range));
+        }
+    }
+    let takes_media = module
+        .manifest
+        .modalities
+        .input
+        .iter()
+        .any(|kind| *kind != Modality::Text);
+    if let Some(range) = media
+        && !takes_media
+    {
+        let message = "the prompt has $MEDIA_INPUTS, but the module takes no media";
+        let diagnostic = Diagnostic::new(Rule::MEDIA_PLACEHOLDER, message).at(reading.in_prompt(range));
+        found.push(diagnostic.hint("add `modalities: {input: [text, image]}` to the manifest"));
+    }
+}
+
+/// A word in capitals that nothing fills. In a block of code it is likely meant as it stands.
+fn unknown(reading: &Reading<'_>, prompt: &str, word: &str, range: Range<usize>) -> Option<Diagnostic> {
+    let near = nearest(word, PLACEHOLDERS.iter().copied());
+    let fences = prompt
+        .get(..range.start)
+        .unwrap_or_default()
+        .matches("```")
+        .count();
+    if near.is_none() && fences % 2 == 1 {
+        return None;
+    }
+    let hint = match near {
+        Some(near) => format!("did you mean `${near}`?"),
+        None => String::from(
+            "known are $INPUT, $ARGUMENTS, $ARGUMENTS[N], $N, $SCHEMA, $MEDIA_INPUTS and ${field}",
+        ),
+    };
+    let message = format!("nothing fills `${word}`");
+    Some(
+        Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message)
+            .at(reading.in_prompt(range))
+            .hint(hint),
+    )
+}
+
+/// `${field}`, which must be a field of the input.
+fn field(
+    reading: &Reading<'_>,
+    fields: Option<&[String]>,
+    at: usize,
+    braced: &str,
+    found: &mut Vec<Diagnostic>,
+) {
+    let Some(name) = braced.split('}').next().filter(|name| name.len() < braced.len()) else {
+        return;
+    };
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let Some(fields) = fields else { return };
+    if name.is_empty() || !name.chars().all(plain) {
+        return;
+    }
+    let first = name.split('.').next().unwrap_or(name);
+    if fields.iter().any(|field| field == first) {
+        return;
+    }
+    let hint = match nearest(first, fields.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `${{{near}}}`?"),
+        None => format!("the input has {}", fields.join(", ")),
+    };
+    let message = format!("`${{{name}}}` is no field of the input");
+    let place = reading.in_prompt(at..at + name.len() + 3);
+    found.push(
+        Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message)
+            .at(place)
+            .hint(hint),
+    );
+}
+
+/// The input's fields, where the schema closes them or at least names some.
+fn input_fields(module: &Module) -> Option<Vec<String>> {
+    let document = module.contract.document();
+    let schema = resolve(document, module.contract.schema(Section::Input)?);
+    let properties = schema.get("properties").and_then(Value::as_object)?;
+    Some(properties.keys().cloned().collect())
+}
+
+fn call_syntax<'a>(reading: &Reading<'_>, module: &'a Module, found: &mut Vec<Diagnostic>) -> Vec<Call<'a>> {
+    let mut made = Vec::new();
+    for call in calls(&module.prompt) {
+        match call {
+            Ok(call) => made.push(call),
+            Err(problem) => {
+                let diagnostic = Diagnostic::new(Rule::BAD_CALL, problem.message);
+                let hint = "write `@call:name(arguments)[optional, timeout=30s]`";
+                found.push(diagnostic.at(reading.in_prompt(problem.range)).hint(hint));
+            }
+        }
+    }
+    made
+}
+
+/// `{{module.meta.risk}}` takes from a module that is called or required.
+fn injections(reading: &Reading<'_>, module: &Module, made: &[Call<'_>], found: &mut Vec<Diagnostic>) {
+    let required = module
+        .manifest
+        .composition
+        .requires
+        .iter()
+        .map(|required| required.name.as_str());
+    let known: BTreeSet<&str> = made.iter().map(|call| call.name).chain(required).collect();
+    for (at, _) in module.prompt.match_indices("{{") {
+        let rest = module.prompt.get(at + 2..).unwrap_or_default();
+        let Some((inner, _)) = rest.split_once("}}") else {
+            continue;
+        };
+        let path = inner.trim();
+        let mut parts = path.split('.');
+        let (Some(name), Some("meta" | "data" | "ok" | "error")) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        if !known.contains(name) {
+            let message =
+                format!("`{{{{{path}}}}}` takes from `{name}`, which is neither called nor required");
+            let diagnostic = Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message);
+            let diagnostic = diagnostic.at(reading.in_prompt(at..at + inner.len() + 4));
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("call it first: `@call:{name}`"),
+            };
+            found.push(diagnostic.hint(hint));
+        }
+    }
+}
+
+/// Mentions of `assets/...`.
+fn assets(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+    for (at, _) in module.prompt.match_indices("assets/") {
+        let before = module.prompt.get(..at).and_then(|text| text.chars().next_back());
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
+            && before != Some('/')
+        {
+            continue;
+        }
+        let rest = module.prompt.get(at..).unwrap_or_default();
+        let end = rest
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.')))
+            .unwrap_or(rest.len());
+        let mention = rest.get(..end).unwrap_or_default().trim_end_matches('.');
+        let is_file = mention.rsplit('/').next().is_some_and(|name| name.contains('.'));
+        if is_file && files::normalise(mention).is_none_or(|path| !reading.files.contains(&path)) {
+            let message = format!("the prompt mentions `{mention}`, which does not exist");
+            let place = reading.in_prompt(at..at + mention.len());
+            found.push(Diagnostic::new(Rule::ASSET_MISSING, message).at(place));
+        }
+    }
+}

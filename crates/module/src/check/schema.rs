@@ -1,0 +1,212 @@
+//! The contract: sections that are there, schemas that are schemas, references that lead somewhere.
+
+use jsonschema::Draft;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::Strict;
+use super::violation::Violation;
+use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
+use crate::document::{Part, join};
+use crate::format::Format;
+use crate::load::Reading;
+use crate::schema::{Contract, ReferenceProblem, ReferenceProblemKind, Section};
+
+/// Most complaints about one section; the first few tell what is wrong.
+const PER_SECTION_MAX: usize = 10;
+
+pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
+    let mut found = Vec::new();
+    if let Some(module) = &reading.module {
+        let contract = &module.contract;
+        sections(reading, module.format, strict, contract, &mut found);
+        let problems = contract.reference_problems();
+        found.extend(problems.iter().map(|problem| reference(reading, problem)));
+        let before = found.len();
+        meta(reading, contract, &mut found);
+        if problems.is_empty() && before == found.len() {
+            compile(reading, contract, &mut found);
+        }
+    }
+    reading.report.extend(found);
+}
+
+/// Sections that the format asks for. Without a readable schema there is nothing to add.
+fn sections(
+    reading: &Reading<'_>,
+    format: Format,
+    strict: Strict,
+    contract: &Contract,
+    found: &mut Vec<Diagnostic>,
+) {
+    let Some(document) = contract.document().as_object().filter(|map| !map.is_empty()) else {
+        return;
+    };
+    if format == Format::V0 {
+        return;
+    }
+    let mut wanted = vec![
+        (Section::Input, Severity::Error),
+        (Section::Data, Severity::Error),
+    ];
+    // The strict lists have their own word on these two.
+    if format >= Format::V2_2 && strict == Strict::Standard {
+        wanted.extend([
+            (Section::Meta, Severity::Warning),
+            (Section::Error, Severity::Warning),
+        ]);
+    }
+    for (section, severity) in wanted {
+        if contract.pointer(section).is_none() {
+            let message = format!("schema.json has no `{}` section", section.as_str());
+            let mut diagnostic = Diagnostic::new(Rule::MISSING_SECTION, message).severity(severity);
+            let is_section = |name: &str| Section::ALL.iter().any(|known| known.as_str() == name);
+            let keys = document
+                .keys()
+                .map(String::as_str)
+                .filter(|name| !is_section(name));
+            if let Some(near) = crate::diagnostic::nearest(section.as_str(), keys) {
+                diagnostic = diagnostic
+                    .at(reading.in_json("schema.json", &join("", near), Part::Key))
+                    .hint(format!("is `{near}` meant to be `{}`?", section.as_str()));
+            } else {
+                diagnostic = diagnostic.at(Location::file("schema.json"));
+            }
+            found.push(diagnostic);
+        }
+    }
+    if contract.pointer(Section::Data) == Some("/output") && format >= Format::V2_2 {
+        let diagnostic = Diagnostic::new(Rule::OUTPUT_ALIAS, "`output` is read as `data`");
+        found.push(
+            diagnostic
+                .at(reading.in_json("schema.json", "/output", Part::Key))
+                .hint("since v2.2 the section is called `data`"),
+        );
+    }
+}
+
+fn reference(reading: &Reading<'_>, problem: &ReferenceProblem) -> Diagnostic {
+    // A schema from a file of its own has been moved; its author wrote the shorter reference.
+    let written = match problem.reference.strip_prefix('#') {
+        Some(target) => format!("#{}", reading.origin_of(target).1),
+        None => problem.reference.clone(),
+    };
+    let (rule, message, hint) = match problem.kind {
+        ReferenceProblemKind::Remote => (
+            Rule::REMOTE_REFERENCE,
+            format!("`$ref: {written}` leaves the document"),
+            "nothing is ever fetched: copy the schema into `$defs` and write `#/$defs/NAME`",
+        ),
+        ReferenceProblemKind::Broken => (
+            Rule::BROKEN_REFERENCE,
+            format!("`$ref: {written}` leads nowhere"),
+            "references count from the root of the file: `#/$defs/NAME`",
+        ),
+        ReferenceProblemKind::Loop => (
+            Rule::REFERENCE_LOOP,
+            format!("`$ref: {written}` leads back to itself"),
+            "a schema may contain itself only inside a property or an item",
+        ),
+    };
+    let place = reading.in_contract(&problem.pointer, Part::Value);
+    Diagnostic::new(rule, message).at(place).hint(hint)
+}
+
+/// Each section and each definition against the meta-schema of its draft. The document as a whole is
+/// not a schema, so the meta-schema has to be led to the places where schemas stand.
+fn meta(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+    let document = contract.document();
+    let mut roots: Vec<String> = Section::ALL
+        .into_iter()
+        .filter_map(|section| contract.pointer(section).map(String::from))
+        .collect();
+    for group in ["$defs", "definitions"] {
+        if let Some(definitions) = document.get(group).and_then(Value::as_object) {
+            let below = join("", group);
+            roots.extend(definitions.keys().map(|name| join(&below, name)));
+        }
+    }
+    for root in roots {
+        let Some(schema) = document.pointer(&root) else {
+            continue;
+        };
+        if is_meta_valid(contract.draft(), schema) {
+            continue;
+        }
+        let complaints = meta_violations(contract.draft(), schema);
+        for violation in complaints.into_iter().take(PER_SECTION_MAX) {
+            let pointer = format!("{root}{}", violation.pointer);
+            let part = if violation.at_key { Part::Key } else { Part::Value };
+            let mut diagnostic = Diagnostic::new(Rule::INVALID_SCHEMA, violation.message);
+            diagnostic = diagnostic.at(reading.in_contract(&pointer, part));
+            if let Some(hint) = violation.hint {
+                diagnostic = diagnostic.hint(hint);
+            }
+            found.push(diagnostic);
+        }
+    }
+}
+
+fn is_meta_valid(draft: Draft, schema: &Value) -> bool {
+    match draft {
+        Draft::Draft4 => jsonschema::draft4::meta::is_valid(schema),
+        Draft::Draft6 => jsonschema::draft6::meta::is_valid(schema),
+        Draft::Draft201909 => jsonschema::draft201909::meta::is_valid(schema),
+        Draft::Draft202012 => jsonschema::draft202012::meta::is_valid(schema),
+        _ => jsonschema::draft7::meta::is_valid(schema),
+    }
+}
+
+fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
+    let validator = match draft {
+        Draft::Draft4 => jsonschema::draft4::meta::validator(),
+        Draft::Draft6 => jsonschema::draft6::meta::validator(),
+        Draft::Draft201909 => jsonschema::draft201909::meta::validator(),
+        Draft::Draft202012 => jsonschema::draft202012::meta::validator(),
+        _ => jsonschema::draft7::meta::validator(),
+    };
+    validator
+        .iter_errors(schema)
+        .map(|error| {
+            let mut violation = Violation::of(&error);
+            if violation.pointer.is_empty() {
+                violation.message = String::from("a schema must be a mapping, or true or false");
+            }
+            if matches!(error.kind(), ValidationErrorKind::Format { .. }) {
+                violation.hint = Some(String::from("the pattern is not a valid regular expression"));
+            }
+            if matches!(error.kind(), ValidationErrorKind::AnyOf { .. })
+                && violation.pointer.ends_with("/type")
+            {
+                let types = [
+                    "array", "boolean", "integer", "null", "number", "object", "string",
+                ];
+                let near = error
+                    .instance()
+                    .as_str()
+                    .and_then(|word| crate::diagnostic::nearest(word, types));
+                violation.message =
+                    format!("{} is not a JSON type", super::violation::shown(error.instance()));
+                violation.hint = Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("use one of {}", types.join(", ")),
+                });
+            }
+            violation
+        })
+        .collect()
+}
+
+/// What only shows when a section is compiled.
+fn compile(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+    for section in Section::ALL {
+        if let Err(error) = contract.validator(section) {
+            let message = format!("`{}` cannot be used: {}", section.as_str(), error.message);
+            let place = reading.in_contract(&error.pointer, Part::Value);
+            let diagnostic = Diagnostic::new(Rule::INVALID_SCHEMA, message).at(place);
+            if !found.iter().any(|other| other.location == diagnostic.location) {
+                found.push(diagnostic);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Every place in a document where a schema stands. Keywords decide what is a schema and what is only
+//! data or a name: a property that happens to be called `$ref` is not a reference.
+
+use serde_json::{Map, Value};
+
+use crate::document::join;
+use crate::limits;
+
+/// Keywords whose value is one schema.
+const ONE: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Keywords whose value is a list of schemas. `items` may be either.
+const MANY: &[&str] = &["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+
+/// Keywords whose value maps names to schemas.
+const NAMED: &[&str] = &[
+    "$defs",
+    "definitions",
+    "dependencies",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+
+/// Whether to look further below the schema just visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Into,
+    Past,
+}
+
+/// Visits `schema` and every schema below it, with their pointers.
+pub fn walk<'a>(
+    schema: &'a Value,
+    pointer: &str,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Flow,
+) {
+    descend(schema, pointer, 0, visit);
+}
+
+fn descend<'a>(
+    schema: &'a Value,
+    pointer: &str,
+    depth: usize,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Flow,
+) {
+    let Value::Object(map) = schema else { return };
+    if depth > limits::NESTING_MAX || visit(pointer, map) == Flow::Past {
+        return;
+    }
+    for (key, value) in map {
+        match value {
+            Value::Object(inner) if NAMED.contains(&key.as_str()) => {
+                let below = join(pointer, key);
+                for (name, schema) in inner {
+                    descend(schema, &join(&below, name), depth + 1, visit);
+                }
+            }
+            Value::Object(_) if ONE.contains(&key.as_str()) => {
+                descend(value, &join(pointer, key), depth + 1, visit);
+            }
+            Value::Array(items) if MANY.contains(&key.as_str()) => {
+                let below = join(pointer, key);
+                for (index, schema) in items.iter().enumerate() {
+                    descend(schema, &join(&below, &index.to_string()), depth + 1, visit);
+                }
+            }
+            _ => {}
+        }
+    }
+}
