@@ -43,7 +43,7 @@ fn main() {
     let reply = reply(1500);
     for (name, size, limit) in [("4 KiB pieces", 4096, 2.0), ("8-byte pieces", 8, 4.0)] {
         figure(&format!("stream parser, {name}"), limit, budget, &reply, || {
-            parse(&reply, size)
+            parse(&reply, size);
         });
     }
 }
@@ -115,7 +115,7 @@ fn code_simplifier() -> Module {
 fn reply(changes: usize) -> Vec<u8> {
     let change = |number: usize| {
         json!({
-            "type": if number % 2 == 0 { "remove_redundancy" } else { "simplify_logic" },
+            "type": if number.is_multiple_of(2) { "remove_redundancy" } else { "simplify_logic" },
             "risk": "low",
             "description": format!("Line {number}: the \"else\" after a return is not needed.\n"),
         })
