@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let output = Output::new(&cli.global);
     match command::run(cli, &output) {
         Ok(exit) => exit.into(),
+        Err(error) if output::is_broken_pipe(&error) => exit::Exit::Good.into(),
         Err(error) => {
             output.error(&error);
             exit::Exit::Trouble.into()

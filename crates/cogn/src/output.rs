@@ -79,14 +79,14 @@ impl Output {
 
     /// One line of a result.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
-        ignore_broken_pipe(writeln!(self.stdout(), "{}", text.as_ref()))
+        writeln!(self.stdout(), "{}", text.as_ref())
     }
 
     /// A result for machines, indented for those who look at it.
     pub(crate) fn json<T: Serialize + ?Sized>(&self, value: &T) -> io::Result<()> {
         let mut stream = self.stdout();
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-        ignore_broken_pipe(writeln!(stream, "{text}"))
+        writeln!(stream, "{text}")
     }
 
     /// A remark for the person at the terminal; `-q` leaves it out.
@@ -111,10 +111,8 @@ impl Output {
     }
 }
 
-/// `cogn list | head` is not a failure.
-fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
+/// Whether nobody reads any more: `cogn list | head` is not a failure.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
