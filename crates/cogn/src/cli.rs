@@ -48,6 +48,8 @@ pub(crate) enum Command {
     List(command::list::List),
     /// Make a new module that is valid from the first moment and has a golden test.
     New(command::new::New),
+    /// Hold a saved reply of a model, or a recorded stream, against a module's contract.
+    Check(command::check::Check),
     /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
     Migrate(command::migrate::Migrate),
     /// Run a module on an input and print the envelope.

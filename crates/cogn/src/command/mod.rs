@@ -1,5 +1,6 @@
 //! One file per command: its flags, what it does, how it prints.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod internal_docs;
@@ -22,6 +23,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     match cli.command {
         Command::List(list) => list.run(&search, output),
         Command::New(new) => new.run(output),
+        Command::Check(check) => check.run(&search, output),
         Command::Migrate(migrate) => migrate.run(&search, output),
         Command::Run(run) => run.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),

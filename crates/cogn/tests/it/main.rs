@@ -1,6 +1,8 @@
 //! The binary from outside: arguments in; stdout, stderr and exit code out.
 
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;

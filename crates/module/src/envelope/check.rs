@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::confidence::{check_aggregation, check_confidence_fields};
 use super::error::ErrorBody;
-use super::facts::CheckOptions;
+use super::facts::{CheckOptions, Facts};
 use super::failure::{judge_failure, replace_custom_risk, with_partial};
 use super::gate::{Verdict, check_gate};
 use super::meta::{Meta, Risk};
@@ -14,7 +14,8 @@ use super::repair::{Basis, repair_meta};
 use super::repairs::Repairs;
 use super::reply::{self, Reason, Unreadable, looks_like_envelope};
 use super::risk::{aggregate, escalate};
-use super::structure::{Violation, kind};
+use super::structure::{Profile, Violation, kind};
+use super::unreadable::refuse_unreadable;
 use super::violations::{answer_error, check_section, error_of};
 use super::wrap::{Parts, take_apart, wraps};
 use super::{Body, Envelope};
@@ -81,6 +82,56 @@ pub fn check_object(module: &Module, object: Map<String, Value>, options: &Check
     seal(envelope, options, repairs)
 }
 
+/// The same for an envelope that a runtime has made, for instance out of a stream: its facts and
+/// annotations are not a model's claims and stay, and its failures are its own.
+pub fn check_envelope(module: &Module, envelope: Value) -> Envelope {
+    let Value::Object(mut map) = envelope else {
+        let unreadable = Unreadable {
+            reason: Reason::NotAnObject(kind(&envelope)),
+            offset: None,
+            salvaged: None,
+        };
+        return refuse_unreadable(module, unreadable);
+    };
+    if map.get("ok") == Some(&Value::Bool(false)) {
+        match Envelope::from_value(Value::Object(map), Profile::Cognitive) {
+            Ok(envelope) => return envelope,
+            Err(found) => return Envelope::failure(answer_error(&found)),
+        }
+    }
+    let mut options = CheckOptions::default();
+    let mut repairs = Vec::new();
+    if let Some(Value::Object(meta)) = map.get_mut("meta") {
+        options.facts = Facts::take(meta);
+        if let Some(Value::Array(earlier)) = meta.shift_remove("repairs") {
+            repairs = earlier;
+        }
+    }
+    let (annotations, map): (Map<_, _>, Map<_, _>) =
+        map.into_iter().partition(|(key, _)| key.starts_with('_'));
+    let mut envelope = check_object(module, map, &options);
+    add_items(&mut envelope.meta.more, "repairs", repairs);
+    for (key, value) in annotations {
+        match value {
+            Value::Array(items) if key == "_warnings" => add_items(&mut envelope.annotations, &key, items),
+            value => {
+                envelope.annotations.insert(key, value);
+            }
+        }
+    }
+    envelope
+}
+
+/// Puts `earlier` items before those that a list already has.
+fn add_items(map: &mut Map<String, Value>, key: &str, mut earlier: Vec<Value>) {
+    if let Some(Value::Array(later)) = map.get_mut(key) {
+        earlier.append(later);
+    }
+    if !earlier.is_empty() {
+        map.insert(String::from(key), Value::Array(earlier));
+    }
+}
+
 /// Of several objects the last that fits the module, else the last.
 fn choose(module: &Module, mut list: Vec<Map<String, Value>>) -> Map<String, Value> {
     if list.len() > 1
@@ -130,7 +181,7 @@ fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: Repairs) -> Env
 }
 
 /// A failure of the answer, with its data as partial data where the module allows that.
-fn refuse(
+pub(super) fn refuse(
     module: &Module,
     error: ErrorBody,
     data: Option<Map<String, Value>>,
@@ -342,55 +393,4 @@ fn check_rules(
     }
     let error = error_of(Code::E3006, found.first(), &found, "the envelope");
     Err(Box::new(error.detail("reason", "envelope_rule")))
-}
-
-fn refuse_unreadable(module: &Module, unreadable: Unreadable) -> Envelope {
-    let (name, message) = match unreadable.reason {
-        Reason::Empty => ("empty", String::from("the reply is empty")),
-        Reason::TooLarge => {
-            let message = format!("the reply is larger than {} bytes", limits::REPLY_BYTES_MAX);
-            ("too_large", message)
-        }
-        Reason::InvalidUtf8 => ("invalid_utf8", String::from("the reply is not UTF-8 text")),
-        Reason::NoJson => ("no_json", String::from("the reply holds no JSON object")),
-        Reason::Malformed => ("malformed", String::from("the reply's JSON is malformed")),
-        Reason::Truncated => ("truncated", String::from("the reply ends before its JSON does")),
-        Reason::Nesting => {
-            let message = format!("the reply is nested deeper than {} levels", limits::NESTING_MAX);
-            ("nesting", message)
-        }
-        Reason::NotAnObject(kind) => ("not_an_object", format!("the reply is {kind}, not an object")),
-    };
-    let code = match unreadable.reason {
-        Reason::NotAnObject(_) => Code::E3001,
-        _ => Code::E1000,
-    };
-    let mut error = ErrorBody::new(code, message)
-        .detail("stage", "output")
-        .detail("reason", name);
-    if let Some(offset) = unreadable.offset {
-        error = error.detail("offset", offset);
-    }
-    if unreadable.reason == Reason::Truncated {
-        error = error
-            .suggest("raise the back-end's output limit or ask for less, then run again")
-            .detail("truncated", true);
-    }
-    let salvaged = unreadable.salvaged.and_then(salvaged_data);
-    refuse(module, error, salvaged, Map::new())
-}
-
-/// The data in what was salvaged: that of an envelope, or the bare object itself.
-fn salvaged_data(mut object: Map<String, Value>) -> Option<Map<String, Value>> {
-    let is_envelope = object.contains_key("ok") || object.get("meta").is_some_and(Value::is_object);
-    if !is_envelope {
-        return Some(object);
-    }
-    match object
-        .shift_remove("data")
-        .or_else(|| object.shift_remove("partial_data"))
-    {
-        Some(Value::Object(data)) => Some(data),
-        _ => None,
-    }
 }

@@ -22,6 +22,24 @@ pub struct CheckOptions {
 }
 
 impl Facts {
+    /// Takes the facts out of a meta that a runtime has written, as far as they have the form of facts.
+    pub(super) fn take(meta: &mut Map<String, Value>) -> Self {
+        let mut text = |key: &str| match meta.shift_remove(key)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+        let (model, trace_id) = (text("model"), text("trace_id"));
+        let mut number = |key: &str| meta.shift_remove(key)?.as_u64();
+        Self {
+            model,
+            trace_id,
+            processing_time_ms: number("processing_time_ms"),
+            latency_ms: number("latency_ms"),
+            media_processed: meta.shift_remove("media_processed"),
+            media_validation: meta.shift_remove("media_validation"),
+        }
+    }
+
     pub(super) fn write(&self, meta: &mut Map<String, Value>) {
         let mut put = |key: &str, value: Option<Value>| {
             if let Some(value) = value {

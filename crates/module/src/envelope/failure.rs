@@ -1,7 +1,8 @@
 //! A model that says it failed. Its error passes if it has a code and a message and fits the module's
 //! error schema; otherwise the answer fails as a broken answer, with the model's error in the details.
-//! Registered, legacy and module-specific codes stay as they are; any other word moves to
-//! `details.module_code`, and E2004 says in its place that the module could not do its work.
+//! Registered, legacy and module-specific codes stay as they are (a legacy name becomes its number only
+//! where the module's schema takes nothing else); any other word moves to `details.module_code`, and
+//! E2004 says in its place that the module could not do its work.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +35,7 @@ pub(super) fn judge_failure(module: &Module, parts: Parts, repairs: &mut Repairs
         let body = ErrorBody::new(Code::E2004, std::mem::take(text));
         error = Some(Value::Object(body.into_map()));
     }
-    let checked = check_error_part(module, error.as_ref(), &mut found);
+    let checked = check_error_part(module, error.as_mut(), repairs, &mut found);
     let message = error
         .as_ref()
         .and_then(|error| error.get("message"))
@@ -117,36 +118,72 @@ fn partial_data(
 
 fn check_error_part(
     module: &Module,
-    error: Option<&Value>,
+    error: Option<&mut Value>,
+    repairs: &mut Repairs,
     found: &mut Vec<Violation>,
 ) -> Result<(), Box<ErrorBody>> {
-    match error {
-        Some(value @ Value::Object(map)) => {
-            check_error(map, found);
-            if module.manifest.failure.must_return_error_schema {
-                let manifest = &module.manifest;
-                let contract = module
-                    .contract
-                    .for_answers(manifest.strictness, manifest.enums.strategy);
-                let before = found.len();
-                check_section(contract, Section::Error, value, found)?;
-                // Whatever keyword a module's error breaks, it is the shape of the answer that is wrong.
-                for violation in found.iter_mut().skip(before) {
-                    violation.code = Code::E3001;
-                }
-            }
-        }
-        Some(other) => {
-            let message = format!("must be an object, not {}", kind(other));
-            found.push(Violation::new("/error", "type", message));
-        }
-        None => found.push(Violation::new(
-            "",
-            "required",
-            "`error` is missing from a failure",
-        )),
+    let Some(error) = error else {
+        let message = "`error` is missing from a failure";
+        found.push(Violation::new("", "required", message));
+        return Ok(());
+    };
+    let Value::Object(map) = error else {
+        let message = format!("must be an object, not {}", kind(error));
+        found.push(Violation::new("/error", "type", message));
+        return Ok(());
+    };
+    check_error(map, found);
+    if !module.manifest.failure.must_return_error_schema {
+        return Ok(());
     }
+    let mut broken = error_violations(module, error)?;
+    if broken.iter().any(|violation| violation.pointer == "/error/code") {
+        // A schema may know codes by number while the model still uses the older name.
+        broken = retry_with_number(module, error, broken, repairs)?;
+    }
+    found.append(&mut broken);
     Ok(())
+}
+
+fn error_violations(module: &Module, error: &Value) -> Result<Vec<Violation>, Box<ErrorBody>> {
+    let manifest = &module.manifest;
+    let contract = module
+        .contract
+        .for_answers(manifest.strictness, manifest.enums.strategy);
+    let mut found = Vec::new();
+    check_section(contract, Section::Error, error, &mut found)?;
+    // Whatever keyword a module's error breaks, it is the shape of the answer that is wrong.
+    for violation in &mut found {
+        violation.code = Code::E3001;
+    }
+    Ok(found)
+}
+
+fn retry_with_number(
+    module: &Module,
+    error: &mut Value,
+    broken: Vec<Violation>,
+    repairs: &mut Repairs,
+) -> Result<Vec<Violation>, Box<ErrorBody>> {
+    let number = error
+        .get("code")
+        .and_then(Value::as_str)
+        .and_then(Code::find)
+        .filter(|code| !code.is_warning());
+    let (Some(number), Value::Object(map)) = (number, &mut *error) else {
+        return Ok(broken);
+    };
+    let after = Value::from(number.as_str());
+    let before = map.insert(String::from("code"), after.clone());
+    let again = error_violations(module, error)?;
+    if again.is_empty() {
+        repairs.record("/error/code", Action::Normalised, before, Some(after));
+        return Ok(again);
+    }
+    if let (Value::Object(map), Some(before)) = (error, before) {
+        map.insert(String::from("code"), before);
+    }
+    Ok(broken)
 }
 
 fn settle_code(module: &Module, mut error: ErrorBody) -> ErrorBody {

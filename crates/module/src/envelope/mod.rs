@@ -22,12 +22,13 @@ mod reply;
 mod risk;
 mod salvage;
 mod structure;
+mod unreadable;
 mod violations;
 mod wrap;
 
 use serde_json::{Map, Value};
 
-pub use check::{Outcome, Reading, check_object, check_reply};
+pub use check::{Outcome, Reading, check_envelope, check_object, check_reply};
 pub use error::ErrorBody;
 pub use facts::{CheckOptions, Facts};
 pub use input::check_input;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::check::{check_chunk, integer};
 use super::field;
 use super::violation::Violation;
-use crate::code::Code;
+use crate::code::{Code, is_module_specific};
 use crate::envelope::{Body, Envelope, ErrorBody};
 
 /// One event of a streamed answer. Serialises to exactly the JSON that goes over the wire.
@@ -237,7 +237,12 @@ pub(super) fn widen_error(mut chunk: Map<String, Value>) -> Map<String, Value> {
     let mut details = take_map(&mut chunk, "details");
     let mut map = Map::new();
     let code = chunk.remove("code").unwrap_or_default();
-    let own = details.remove("module_code");
+    // A word that is no code stays in the details, where the envelope has it too.
+    let is_code = |text: &str| Code::find(text).is_some() || is_module_specific(text);
+    let own = match details.get("module_code").and_then(Value::as_str) {
+        Some(own) if is_code(own) => details.remove("module_code"),
+        _ => None,
+    };
     map.insert(String::from("code"), own.unwrap_or(code));
     for key in ["message", "recoverable"] {
         if let Some(value) = chunk.remove(key) {

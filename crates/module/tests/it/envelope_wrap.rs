@@ -109,6 +109,21 @@ fn a_models_failure_keeps_its_code_when_the_code_is_known() {
 }
 
 #[test]
+fn a_legacy_code_becomes_a_number_where_the_schema_asks_for_one() {
+    let mut numbered = schema();
+    numbered["error"]["properties"]["code"]["pattern"] = json!("^E[1-9][0-9]{3}$");
+    let module = module("tier: decision\n", &numbered);
+    let answer =
+        |code: &str| json!({"ok": false, "error": {"code": code, "message": "a reason"}}).to_string();
+    let value = check(&module, answer("BEHAVIOR_CHANGE_REQUIRED"));
+    assert_eq!(code(&value), "E2005");
+    assert_eq!(repairs(&value)[0], "/error/code normalised");
+    let value = check(&module, answer("TOO_HARD"));
+    assert_eq!(code(&value), "E3001");
+    assert_eq!(value["error"]["details"]["module_error"]["code"], "TOO_HARD");
+}
+
+#[test]
 fn a_models_failure_keeps_its_words() {
     let error = json!({
         "code": "E2007", "message": "need the file", "recoverable": false, "suggestion": "attach it",

@@ -1,19 +1,24 @@
 //! The one integration binary of this crate: features, seen from outside.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod documents;
+#[cfg(test)]
 mod envelope_contract;
+#[cfg(test)]
 mod envelope_reply;
+#[cfg(test)]
 mod envelope_rules;
+#[cfg(test)]
 mod envelope_sample;
+#[cfg(test)]
 mod envelope_structure;
+#[cfg(test)]
 mod envelope_wrap;
 #[cfg(test)]
 mod load;
+#[cfg(test)]
 mod migrate;
 #[cfg(test)]
 mod stream_assemble;

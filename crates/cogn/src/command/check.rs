@@ -1,0 +1,197 @@
+//! `cogn check`: what a module would make of a reply, without asking any model.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use module::envelope::{CheckOptions, Profile, check_envelope, check_reply};
+use module::{Envelope, Module, Severity, limits, load, stream};
+use owo_colors::OwoColorize;
+use serde_json::{Map, Value, json};
+
+use crate::exit::Exit;
+use crate::modules::{Search, read_folder};
+use crate::output::{Output, hinted};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// A module by name or folder.
+    module: String,
+    /// The file that holds the reply; `-`, or nothing, reads standard input.
+    reply: Option<PathBuf>,
+    /// The reply is a recorded stream: one chunk per line, or server-sent events.
+    #[arg(long)]
+    chunks: bool,
+    /// The profile of the envelope that is printed: 2.2, 2.5 or cep-2.2.
+    #[arg(long, value_name = "PROFILE", default_value = "2.5", value_parser = profile)]
+    envelope: Profile,
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    Profile::find(text).ok_or_else(|| String::from("there are 2.2, 2.5 and cep-2.2"))
+}
+
+impl Check {
+    pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
+        let module = open(&self.module, search, output)?;
+        let bytes = self.read_reply()?;
+        let (mut envelope, breaches) = if self.chunks {
+            check_chunks(&module, &bytes)
+        } else {
+            let outcome = check_reply(&module, &bytes, &CheckOptions::default());
+            (outcome.envelope, Vec::new())
+        };
+        let kept = envelope.is_ok() && !breaches.iter().any(|breach| breach.severity == Severity::Error);
+        if !breaches.is_empty() {
+            let list = breaches.iter().map(breach_value).collect();
+            envelope
+                .annotations
+                .insert(String::from("_violations"), Value::Array(list));
+        }
+        if output.json {
+            output.json(&envelope.into_profile(self.envelope))?;
+        } else {
+            show(envelope, self.envelope, output)?;
+        }
+        Ok(if kept { Exit::Good } else { Exit::No })
+    }
+
+    /// One byte more than is ever parsed, so that the machine itself can say that it is too much.
+    fn read_reply(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let max = limits::REPLY_BYTES_MAX as u64 + 1;
+        match self.reply.as_deref().filter(|path| path.as_os_str() != "-") {
+            Some(path) => {
+                let name = || format!("cannot read the reply {}", path.display());
+                let file = File::open(path).with_context(name)?;
+                file.take(max).read_to_end(&mut bytes).with_context(name)?;
+            }
+            None => {
+                let input = io::stdin().lock().take(max).read_to_end(&mut bytes);
+                input.context("cannot read the reply from standard input")?;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// The module, or what keeps it from being one.
+fn open(name: &str, search: &Search, output: &Output) -> Result<Module> {
+    let found = search.find(name)?;
+    let loaded = load(&read_folder(&found.path)?);
+    match loaded.module {
+        Some(module) if !loaded.report.has_errors() => Ok(module),
+        _ => {
+            for diagnostic in loaded.report.iter() {
+                let place = diagnostic.location.as_ref().map_or_else(String::new, |place| {
+                    format!(" ({}:{}:{})", place.file, place.line, place.column)
+                });
+                let severity = diagnostic.severity.as_str();
+                let rule = diagnostic.rule.code();
+                output.note(format!("{severity}[{rule}]: {}{place}", diagnostic.message));
+            }
+            let hint = format!("`cogn validate {name}` shows every problem in its place");
+            Err(hinted(format!("the module `{name}` does not load"), hint))
+        }
+    }
+}
+
+fn check_chunks(module: &Module, bytes: &[u8]) -> (Envelope, Vec<stream::Violation>) {
+    let assembled = stream::assemble_ndjson(bytes);
+    (check_envelope(module, assembled.envelope), assembled.violations)
+}
+
+fn breach_value(breach: &stream::Violation) -> Value {
+    json!({
+        "code": breach.code.as_str(),
+        "severity": breach.severity.as_str(),
+        "line": breach.line,
+        "pointer": breach.pointer,
+        "message": breach.message,
+    })
+}
+
+/// The envelope for people: the verdict first, then what was done about it, then the data.
+fn show(envelope: Envelope, profile: Profile, output: &Output) -> Result<()> {
+    let mut lines = vec![verdict(&envelope)];
+    lines.push(format!("  {}", envelope.meta.explain));
+    if let Some(error) = envelope.error() {
+        lines.push(format!("  {} {}", "error:".red().bold(), error.message));
+        let details = error.details.as_ref();
+        for problem in items(details, "errors") {
+            let pointer = word(problem, "pointer");
+            let at = if pointer.is_empty() { "/" } else { pointer };
+            lines.push(format!("    {} {}", at.cyan(), word(problem, "message")));
+        }
+        if let Some(suggestion) = &error.suggestion {
+            lines.push(format!("  {} {suggestion}", "hint:".cyan().bold()));
+        }
+    }
+    for repair in items(Some(&envelope.meta.more), "repairs") {
+        lines.push(format!("  {} {}", "repaired:".yellow(), repaired(repair)));
+    }
+    for warning in items(Some(&envelope.annotations), "_warnings") {
+        let (code, message) = (word(warning, "code"), word(warning, "message"));
+        lines.push(format!("  {} {code} {message}", "warning:".yellow().bold()));
+    }
+    for breach in items(Some(&envelope.annotations), "_violations") {
+        let line = breach.get("line").and_then(Value::as_u64);
+        let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+        let (code, message) = (word(breach, "code"), word(breach, "message"));
+        lines.push(format!("  {} {line}{code} {message}", "stream:".red().bold()));
+    }
+    let value = envelope.into_profile(profile);
+    for part in ["data", "partial_data"] {
+        if let Some(data) = value.get(part) {
+            lines.push(format!("{part} {}", serde_json::to_string_pretty(data)?));
+        }
+    }
+    Ok(output.line(lines.join("\n"))?)
+}
+
+fn verdict(envelope: &Envelope) -> String {
+    let mark = match envelope.error() {
+        None => format!("{}", "ok".green().bold()),
+        Some(error) => format!("{} {}", "not ok".red().bold(), error.code.bold()),
+    };
+    let confidence = envelope.meta.confidence;
+    let risk = envelope.meta.risk_level();
+    let risk = match risk.as_str() {
+        word @ ("none" | "low") => format!("{}", word.green()),
+        word @ "medium" => format!("{}", word.yellow()),
+        word => format!("{}", word.red()),
+    };
+    format!("{mark}  confidence {confidence}  risk {risk}")
+}
+
+fn repaired(repair: &Value) -> String {
+    let (pointer, action) = (word(repair, "pointer"), word(repair, "action"));
+    let at = if pointer.is_empty() { "the answer" } else { pointer };
+    let short = |key: &str| repair.get(key).map(|value| shorten(&value.to_string()));
+    match (short("before"), short("after")) {
+        (Some(before), Some(after)) => format!("{at} {action}: {before} -> {after}"),
+        (Some(before), None) => format!("{at} {action}: {before}"),
+        (None, Some(after)) => format!("{at} {action}: {after}"),
+        (None, None) => format!("{at} {action}"),
+    }
+}
+
+/// One line that fits a terminal.
+fn shorten(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
+        None => String::from(text),
+    }
+}
+
+fn items<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    let list = map.and_then(|map| map.get(key)).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
