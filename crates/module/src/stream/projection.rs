@@ -63,7 +63,7 @@ impl Projector {
         }
         let projection = &mut self.projection;
         self.reader
-            .push(text.as_bytes(), &mut |event| projection.take(event, out));
+            .push_str(text, &mut |event| projection.take(event, out));
         projection.settle(text.len(), out);
     }
 

@@ -5,7 +5,7 @@
 use super::JsonEvent;
 use super::error::{Fault, JsonError, JsonErrorKind};
 use super::number;
-use super::text::{CutPoint, Escape, plain_run};
+use super::text::{CutPoint, Escape, cut_bytes, plain_run, simple_escape};
 use crate::limits;
 
 #[derive(Debug)]
@@ -57,6 +57,7 @@ enum State {
     Number,
     Word,
     Done,
+    Failed,
 }
 
 impl Default for JsonParser {
@@ -81,19 +82,95 @@ impl JsonParser {
         }
     }
 
-    /// Takes the next piece and hands on what it completes.
+    /// Takes the next piece of bytes and hands on what it completes.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        // Most small pieces lie wholly inside a string; they need no further look.
+        if self.state == State::Text
+            && !self.in_key
+            && self.cut.is_empty()
+            && plain_run(bytes) == bytes.len()
+            && cut_bytes(bytes) == 0
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            self.plain_text(text, sink);
+            return Ok(());
+        }
+        self.join(bytes, sink)
+    }
+
+    /// Takes the next piece of text. Do not mix with [`Self::push`] unless its pieces end between code
+    /// points.
+    #[inline]
+    pub fn push_str(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        if self.state == State::Text && !self.in_key && plain_run(text.as_bytes()) == text.len() {
+            self.plain_text(text, sink);
+            return Ok(());
+        }
+        self.walk(text, sink)
+    }
+
+    #[inline]
+    fn plain_text(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
+        self.offset += text.len() as u64;
+        if !text.is_empty() {
+            sink(JsonEvent::TextDelta(text));
+        }
+    }
+
+    /// Joins the code point that the last piece cut, and sets aside the one that this piece cuts.
+    fn join(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut bytes = bytes;
+        while let Some(missing) = self.cut.missing()
+            && !bytes.is_empty()
+        {
+            // A small piece is joined whole, so that it stays one event; of a large one only what is
+            // missing is copied.
+            let count = if bytes.len() <= CutPoint::JOINED_MAX {
+                bytes.len()
+            } else {
+                missing
+            };
+            let (head, rest) = bytes.split_at(count);
+            let (joined, length) = self.cut.join(head);
+            self.piece(joined.get(..length).unwrap_or_default(), sink)?;
+            bytes = rest;
+        }
+        self.piece(bytes, sink)
+    }
+
+    /// Takes a piece that begins with a code point.
+    fn piece(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes(bytes));
+        self.cut = CutPoint::of(cut);
+        match std::str::from_utf8(whole) {
+            Ok(text) => self.push_str(text, sink),
+            Err(error) => {
+                let valid = whole.get(..error.valid_up_to()).unwrap_or_default();
+                self.walk(std::str::from_utf8(valid).unwrap_or_default(), sink)?;
+                Err(self.fail(0, JsonErrorKind::BadUtf8))
+            }
+        }
+    }
+
+    fn walk(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
         if let Some(error) = self.error {
             return Err(error);
         }
         let mut at = 0;
-        while at < bytes.len() {
-            match self.advance(bytes, at, sink) {
+        while at < text.len() {
+            match self.advance(text, at, sink) {
                 Ok(next) => at = next,
                 Err((at, kind)) => return Err(self.fail(at, kind)),
             }
         }
-        self.offset += bytes.len() as u64;
+        self.offset += text.len() as u64;
         Ok(())
     }
 
@@ -108,7 +185,7 @@ impl JsonParser {
             sink(JsonEvent::Number(number));
             self.state = State::Done;
         }
-        if self.state != State::Done {
+        if self.state != State::Done || !self.cut.is_empty() {
             return Err(self.fail(0, JsonErrorKind::UnexpectedEnd));
         }
         Ok(())
@@ -121,29 +198,31 @@ impl JsonParser {
 
     fn fail(&mut self, at: usize, kind: JsonErrorKind) -> JsonError {
         let offset = self.offset + at as u64;
+        self.state = State::Failed;
         *self.error.insert(JsonError { kind, offset })
     }
 
     /// Consumes at least one byte from `at`, and as many as belong together.
     fn advance(
         &mut self,
-        bytes: &[u8],
+        text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
     ) -> Result<usize, Fault> {
         match self.state {
-            State::Text => self.text(bytes, at, sink),
-            State::Escape => self.escape(bytes, at, sink),
-            State::Number => self.number(bytes, at, sink),
-            State::Word => self.word(bytes, at, sink),
+            State::Text => self.text(text, at, sink),
+            State::Escape => self.escape(text, at, sink),
+            State::Number => self.number(text, at, sink),
+            State::Word => self.word(text, at, sink),
             _ => {
                 let blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+                let bytes = text.as_bytes();
                 let mut next = at;
                 while bytes.get(next).is_some_and(blank) {
                     next += 1;
                 }
                 match bytes.get(next) {
-                    Some(byte) => self.structure(*byte, bytes, next, sink),
+                    Some(byte) => self.structure(*byte, text, next, sink),
                     None => Ok(next),
                 }
             }
@@ -153,7 +232,7 @@ impl JsonParser {
     fn structure(
         &mut self,
         byte: u8,
-        bytes: &[u8],
+        text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
     ) -> Result<usize, Fault> {
@@ -161,7 +240,7 @@ impl JsonParser {
             (State::FirstKey | State::NextKey, b'"') => {
                 self.in_key = true;
                 self.state = State::Text;
-                return self.text(bytes, at + 1, sink);
+                return self.text(text, at + 1, sink);
             }
             (State::Colon, b':') => self.state = State::Value,
             (State::AfterValue, b',') => {
@@ -180,7 +259,7 @@ impl JsonParser {
                 self.leave();
                 sink(JsonEvent::ArrayEnd);
             }
-            (State::Value | State::FirstElement, _) => return self.value(byte, bytes, at, sink),
+            (State::Value | State::FirstElement, _) => return self.value(byte, text, at, sink),
             (State::Done, _) => return Err((at, JsonErrorKind::TrailingText)),
             _ => return Err((at, JsonErrorKind::UnexpectedByte)),
         }
@@ -190,7 +269,7 @@ impl JsonParser {
     fn value(
         &mut self,
         byte: u8,
-        bytes: &[u8],
+        text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
     ) -> Result<usize, Fault> {
@@ -198,7 +277,7 @@ impl JsonParser {
             b'"' => {
                 self.in_key = false;
                 self.state = State::Text;
-                return self.text(bytes, at + 1, sink);
+                return self.text(text, at + 1, sink);
             }
             b'{' => {
                 self.enter(Container::Object, State::FirstKey, at)?;
@@ -210,7 +289,7 @@ impl JsonParser {
             }
             b'-' | b'0'..=b'9' => {
                 self.state = State::Number;
-                return self.number(bytes, at, sink);
+                return self.number(text, at, sink);
             }
             b't' | b'f' | b'n' => {
                 let word = match byte {
@@ -220,7 +299,7 @@ impl JsonParser {
                 };
                 self.word = (word, 0);
                 self.state = State::Word;
-                return self.word(bytes, at, sink);
+                return self.word(text, at, sink);
             }
             _ => return Err((at, JsonErrorKind::UnexpectedByte)),
         }
@@ -249,59 +328,45 @@ impl JsonParser {
         };
     }
 
-    fn text(
-        &mut self,
-        bytes: &[u8],
-        mut at: usize,
-        sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
-        while !self.cut.is_empty() {
-            let Some(byte) = bytes.get(at) else { return Ok(at) };
-            if let Some(point) = self.cut.push(*byte).map_err(|kind| (at, kind))? {
-                self.character(point, at, sink)?;
+    /// Takes plain text and simple escapes, and what ends them.
+    fn text(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, Fault> {
+        let bytes = text.as_bytes();
+        let mut at = at;
+        loop {
+            let end = at + plain_run(bytes.get(at..).unwrap_or_default());
+            let run = text.get(at..end).unwrap_or_default();
+            let after = bytes.get(end);
+            if self.in_key
+                && self.key.is_empty()
+                && after == Some(&b'"')
+                && run.len() <= limits::KEY_BYTES_MAX
+            {
+                self.state = State::Colon;
+                sink(JsonEvent::Key(run));
+                return Ok(end + 1);
             }
-            at += 1;
-        }
-        let rest = bytes.get(at..).unwrap_or_default();
-        let (run, after) = rest.split_at(plain_run(rest));
-        let text = match std::str::from_utf8(run) {
-            Ok(text) => text,
-            // A code point may go on in the next piece, if it is this piece that ends.
-            Err(error) if after.is_empty() && error.error_len().is_none() => {
-                let (whole, cut) = run.split_at(error.valid_up_to());
-                self.cut.keep(cut);
-                std::str::from_utf8(whole).map_err(|_| (at, JsonErrorKind::BadUtf8))?
+            self.hand_on(run, at, sink)?;
+            match after {
+                None => return Ok(end),
+                Some(b'"') => {
+                    self.close_text(sink);
+                    return Ok(end + 1);
+                }
+                Some(b'\\') => {}
+                Some(_) => return Err((end, JsonErrorKind::ControlCharacter)),
             }
-            Err(error) => return Err((at + error.valid_up_to(), JsonErrorKind::BadUtf8)),
-        };
-        let end = at + run.len();
-        if self.in_key
-            && self.key.is_empty()
-            && after.first() == Some(&b'"')
-            && text.len() <= limits::KEY_BYTES_MAX
-        {
-            self.state = State::Colon;
-            sink(JsonEvent::Key(text));
-            return Ok(end + 1);
-        }
-        self.run(text, at, sink)?;
-        match after.first() {
-            None => Ok(end),
-            Some(b'"') => {
-                self.close_text(sink);
-                Ok(end + 1)
-            }
-            Some(b'\\') => {
+            let Some(point) = bytes.get(end + 1).and_then(|byte| simple_escape(*byte)) else {
                 self.state = State::Escape;
                 self.escape = Escape::default();
-                self.escape(bytes, end + 1, sink)
-            }
-            Some(_) => Err((end, JsonErrorKind::ControlCharacter)),
+                return self.escape(text, end + 1, sink);
+            };
+            self.hand_on(point, end, sink)?;
+            at = end + 2;
         }
     }
 
     /// Hands on a piece of text, or adds it to the key at hand.
-    fn run(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), Fault> {
+    fn hand_on(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), Fault> {
         if !self.in_key {
             if !text.is_empty() {
                 sink(JsonEvent::TextDelta(text));
@@ -312,15 +377,6 @@ impl JsonParser {
             self.key.push_str(text);
         }
         Ok(())
-    }
-
-    fn character(
-        &mut self,
-        point: char,
-        at: usize,
-        sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<(), Fault> {
-        self.run(point.encode_utf8(&mut [0; 4]), at, sink)
     }
 
     fn close_text(&mut self, sink: &mut impl FnMut(JsonEvent<'_>)) {
@@ -336,28 +392,28 @@ impl JsonParser {
 
     fn escape(
         &mut self,
-        bytes: &[u8],
+        text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
     ) -> Result<usize, Fault> {
-        let rest = bytes.get(at..).unwrap_or_default();
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
         for (at, byte) in (at..).zip(rest) {
             if let Some(point) = self.escape.push(*byte).map_err(|kind| (at, kind))? {
                 self.state = State::Text;
-                self.character(point, at, sink)?;
+                self.hand_on(point.encode_utf8(&mut [0; 4]), at, sink)?;
                 return Ok(at + 1);
             }
         }
-        Ok(bytes.len())
+        Ok(text.len())
     }
 
     fn number(
         &mut self,
-        bytes: &[u8],
+        text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
     ) -> Result<usize, Fault> {
-        let rest = bytes.get(at..).unwrap_or_default();
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
         let length = rest.iter().position(|byte| !number::is_part(*byte));
         let part = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
         if self.token.len() + part.len() > limits::NUMBER_BYTES_MAX {
@@ -368,7 +424,7 @@ impl JsonParser {
         } else {
             self.token.extend_from_slice(part);
             if length.is_none() {
-                return Ok(bytes.len());
+                return Ok(text.len());
             }
             let number = number::read(&self.token);
             self.token.clear();
@@ -380,19 +436,14 @@ impl JsonParser {
         Ok(at + part.len())
     }
 
-    fn word(
-        &mut self,
-        bytes: &[u8],
-        at: usize,
-        sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    fn word(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, Fault> {
         let (word, come) = self.word;
         let (letters, event): (&[u8], _) = match word {
             Word::True => (b"true", JsonEvent::Bool(true)),
             Word::False => (b"false", JsonEvent::Bool(false)),
             Word::Null => (b"null", JsonEvent::Null),
         };
-        let rest = bytes.get(at..).unwrap_or_default();
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
         let left = letters.get(come..).unwrap_or_default();
         let same = left.iter().zip(rest).take_while(|(a, b)| a == b).count();
         if same == left.len() {

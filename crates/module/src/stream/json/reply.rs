@@ -13,7 +13,7 @@ pub struct ReplyReader {
     stage: Stage,
     parser: JsonParser,
     /// The text since the brace that is being tried.
-    held: Vec<u8>,
+    held: String,
     lead: Lead,
 }
 
@@ -47,25 +47,25 @@ impl ReplyReader {
     }
 
     /// Takes the next piece of the reply.
-    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) {
+    pub fn push_str(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
         match self.stage {
             Stage::After | Stage::Broken(_) => {}
             Stage::Inside => {
-                let result = self.parser.push(bytes, sink);
+                let result = self.parser.push_str(text, sink);
                 self.settle(result);
             }
-            Stage::Before if self.held.is_empty() => self.search(bytes, sink),
+            Stage::Before if self.held.is_empty() => self.search(text, sink),
             Stage::Before => {
-                let trial = self.attempt(bytes, sink);
+                let trial = self.attempt(text, sink);
                 let mut held = std::mem::take(&mut self.held);
                 match trial {
                     Trial::Sure => {}
-                    Trial::Open if held.len() + bytes.len() <= limits::LEAD_BYTES_MAX => {
-                        held.extend_from_slice(bytes);
+                    Trial::Open if held.len() + text.len() <= limits::LEAD_BYTES_MAX => {
+                        held.push_str(text);
                         self.held = held;
                     }
                     Trial::Open | Trial::GivenUp => {
-                        held.extend_from_slice(bytes);
+                        held.push_str(text);
                         self.search(held.get(1..).unwrap_or_default(), sink);
                     }
                 }
@@ -86,15 +86,15 @@ impl ReplyReader {
         }
     }
 
-    fn search(&mut self, mut text: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) {
-        while let Some(at) = memchr(b'{', text) {
+    fn search(&mut self, mut text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
+        while let Some(at) = memchr(b'{', text.as_bytes()) {
             text = text.get(at..).unwrap_or_default();
             self.parser = JsonParser::new();
             self.lead = Lead::default();
             match self.attempt(text, sink) {
                 Trial::Sure => return,
                 Trial::Open if text.len() <= limits::LEAD_BYTES_MAX => {
-                    self.held = text.to_vec();
+                    self.held = String::from(text);
                     return;
                 }
                 Trial::Open | Trial::GivenUp => text = text.get(1..).unwrap_or_default(),
@@ -102,9 +102,9 @@ impl ReplyReader {
         }
     }
 
-    fn attempt(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Trial {
+    fn attempt(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> Trial {
         let lead = &mut self.lead;
-        let result = self.parser.push(bytes, &mut |event| match (&lead.key, event) {
+        let result = self.parser.push_str(text, &mut |event| match (&lead.key, event) {
             (_, event) if lead.sure => sink(event),
             (None, JsonEvent::Key(key)) => lead.key = Some(String::from(key)),
             // The brace itself, or the end of an empty object.

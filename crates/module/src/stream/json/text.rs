@@ -3,6 +3,7 @@
 use super::error::JsonErrorKind;
 
 /// Length of the run before the first quotation mark, backslash or control character.
+#[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -44,7 +45,11 @@ impl Escape {
         *slot = byte;
         self.len += 1;
         match self.len {
-            1 => simple(byte),
+            1 if byte == b'u' => Ok(None),
+            1 => match simple_escape(byte) {
+                Some(text) => Ok(text.chars().next()),
+                None => Err(JsonErrorKind::BadEscape),
+            },
             6 if byte != b'\\' => Err(JsonErrorKind::LoneSurrogate),
             7 if byte != b'u' => Err(JsonErrorKind::LoneSurrogate),
             5 => match self.unit(1)? {
@@ -72,55 +77,86 @@ impl Escape {
     }
 }
 
-fn simple(byte: u8) -> Result<Option<char>, JsonErrorKind> {
-    Ok(Some(match byte {
-        b'"' | b'\\' | b'/' => char::from(byte),
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => return Ok(None),
-        _ => return Err(JsonErrorKind::BadEscape),
-    }))
+/// What a backslash and one more byte stand for.
+#[inline]
+pub(super) fn simple_escape(byte: u8) -> Option<&'static str> {
+    Some(match byte {
+        b'"' => "\"",
+        b'\\' => "\\",
+        b'/' => "/",
+        b'b' => "\u{8}",
+        b'f' => "\u{c}",
+        b'n' => "\n",
+        b'r' => "\r",
+        b't' => "\t",
+        _ => return None,
+    })
 }
 
-/// The beginning of a code point that the end of a piece cut off.
-#[derive(Debug, Default)]
+/// How many bytes at the end of a piece may begin a code point that goes on in the next one.
+#[inline]
+pub(super) fn cut_bytes(bytes: &[u8]) -> usize {
+    for (count, byte) in (1..).zip(bytes.iter().rev().take(3)) {
+        let width = match byte {
+            0x80..=0xBF => continue,
+            0xC2..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xF4 => 4,
+            _ => 1,
+        };
+        return if width > count { count } else { 0 };
+    }
+    0
+}
+
+/// The beginning of a code point that the end of a piece cut off, one to three bytes of it.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CutPoint {
-    bytes: [u8; 4],
+    bytes: [u8; 3],
     len: usize,
 }
 
 impl CutPoint {
-    /// Keeps one to three bytes that can begin a code point.
-    pub(super) fn keep(&mut self, bytes: &[u8]) {
-        self.len = 0;
-        for (slot, byte) in self.bytes.iter_mut().zip(bytes) {
+    /// Longest piece that is joined whole.
+    pub(super) const JOINED_MAX: usize = 64 - 3;
+
+    /// Keeps what [`cut_bytes`] counted.
+    pub(super) fn of(cut: &[u8]) -> Self {
+        let mut point = Self::default();
+        for (slot, byte) in point.bytes.iter_mut().zip(cut) {
             *slot = *byte;
-            self.len += 1;
+            point.len += 1;
         }
+        point
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes the next byte; gives the character when it is whole.
-    pub(super) fn push(&mut self, byte: u8) -> Result<Option<char>, JsonErrorKind> {
-        let Some(slot) = self.bytes.get_mut(self.len) else {
-            return Err(JsonErrorKind::BadUtf8);
+    /// How many bytes the code point lacks, if there is one.
+    pub(super) fn missing(&self) -> Option<usize> {
+        let width: usize = match self.bytes[0] {
+            _ if self.len == 0 => return None,
+            0xF0.. => 4,
+            0xE0.. => 3,
+            _ => 2,
         };
-        *slot = byte;
-        self.len += 1;
-        let bytes = self.bytes.get(..self.len).unwrap_or_default();
-        match std::str::from_utf8(bytes) {
-            Ok(text) => {
-                self.len = 0;
-                Ok(text.chars().next())
+        Some(width.saturating_sub(self.len).max(1))
+    }
+
+    /// The bytes kept and up to [`Self::JOINED_MAX`] more, and how many that makes.
+    pub(super) fn join(&self, more: &[u8]) -> ([u8; 64], usize) {
+        let mut joined = [0; 64];
+        let kept = self.bytes.get(..self.len).unwrap_or_default();
+        let mut length = 0;
+        for part in [kept, more] {
+            if let Some(slots) = joined.get_mut(length..length + part.len()) {
+                slots.copy_from_slice(part);
+                length += part.len();
             }
-            Err(error) if error.error_len().is_none() => Ok(None),
-            Err(_) => Err(JsonErrorKind::BadUtf8),
         }
+        (joined, length)
     }
 }
