@@ -1,7 +1,8 @@
 //! What the pages show is what happens. Every ```console block of README.md and docs/guide is a session: lines
-//! that begin with `$ cogn` are run with the binary that was just built, in a copy of the examples, and what
-//! they print must be what the page shows. A line `...` stands for any lines, `...` inside a line for any
-//! text. `$ export NAME=value` holds for the rest of the page; other commands are shown, not run.
+//! that begin with `$ cogn`, or pipe an `echo` into it, are run with the binary that was just built, in a copy
+//! of the examples, and what they print must be what the page shows. A line `...` stands for any lines, `...`
+//! inside a line for any text. `$ export NAME=value` holds for the rest of the page; other commands are shown,
+//! not run.
 //!
 //! `UPDATE_DOCS=1 cargo test -p cogn --test it docs` writes the true output into pages that differ.
 
@@ -106,7 +107,7 @@ impl Session {
             while let Some(line) = lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```")) {
                 shown.push(line);
             }
-            if !command.starts_with("cogn ") {
+            if !is_run(command) {
                 shown.iter().for_each(|line| outcome.push(line));
                 continue;
             }
@@ -155,6 +156,10 @@ impl Outcome {
         )
         .expect("a string takes text");
     }
+}
+
+fn is_run(command: &str) -> bool {
+    command.starts_with("cogn ") || (command.starts_with("echo ") && command.contains(" | cogn "))
 }
 
 /// Whether what is shown describes what was printed.

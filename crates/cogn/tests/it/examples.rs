@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use module::diagnostic::Rule;
 use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
@@ -243,6 +244,33 @@ fn replies_are_named_after_their_outcome() {
             "{}",
             example.name
         );
+    }
+}
+
+/// The binary runs every golden input with the module's script, streamed and whole, to a good end.
+#[test]
+fn each_runs_with_its_script() {
+    for example in examples() {
+        for test in &example.module().tests {
+            for stream in [false, true] {
+                let mut cogn = Command::new(env!("CARGO_BIN_EXE_cogn"));
+                cogn.current_dir(root())
+                    .args(["--modules", "examples/modules", "run", &example.name, "--json"])
+                    .arg(example.path.join(&test.input))
+                    .arg("--backend")
+                    .arg(format!("scripted:examples/scripted/{}.yaml", example.name));
+                if stream {
+                    cogn.arg("--stream");
+                }
+                let output = cogn.output().expect("cogn runs");
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "{}/{}: {text}", example.name, test.name);
+                assert!(
+                    text.contains(if stream { "\"final\":true" } else { "\"ok\": true" }),
+                    "{text}"
+                );
+            }
+        }
     }
 }
 
