@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Run(command::run::Run),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
+    /// Run conformance vectors and say which level they prove.
+    Conformance(command::conformance::Conformance),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod code;
+pub mod conformance;
 pub mod diagnostic;
 pub mod document;
 pub mod envelope;
@@ -14,6 +15,7 @@ pub mod limits;
 pub mod load;
 pub mod lower;
 pub mod manifest;
+pub mod media;
 pub mod migrate;
 pub mod module;
 pub mod prompt;

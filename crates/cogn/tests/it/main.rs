@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;
@@ -14,3 +16,5 @@ mod migrate;
 mod new;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod shapes;

@@ -1,6 +1,8 @@
 //! The one integration binary of this crate: features, seen from outside.
 
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod documents;
@@ -21,6 +23,8 @@ mod load;
 #[cfg(test)]
 mod migrate;
 #[cfg(test)]
+mod schemas;
+#[cfg(test)]
 mod stream_assemble;
 #[cfg(test)]
 mod stream_chunk;
@@ -28,4 +32,5 @@ mod stream_chunk;
 mod stream_json;
 #[cfg(test)]
 mod stream_projection;
+#[cfg(test)]
 mod template;

@@ -1,0 +1,115 @@
+//! What the commands print as JSON has the shape that is published.
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use jsonschema::Validator;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn schema(name: &str) -> Validator {
+    let path = root().join(format!("docs/reference/schemas/{name}.schema.json"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    jsonschema::draft7::new(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
+fn print(args: &[&str]) -> Value {
+    let modules = root().join("examples/modules");
+    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .args(args)
+        .args(["--json", "--modules"])
+        .arg(modules)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}\n{stderr}"))
+}
+
+fn check(name: &str, args: &[&str]) -> Value {
+    let printed = print(args);
+    let errors: Vec<_> = schema(name)
+        .iter_errors(&printed)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{args:?}\n{errors:#?}");
+    printed
+}
+
+#[test]
+fn every_schema_is_one_and_is_listed() {
+    let index = fs::read_to_string(root().join("docs/reference/json.md")).unwrap();
+    for entry in fs::read_dir(root().join("docs/reference/schemas")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap();
+        let value: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(
+            value["$schema"], "http://json-schema.org/draft-07/schema#",
+            "{name}"
+        );
+        assert!(jsonschema::draft7::meta::is_valid(&value), "{name}");
+        assert!(
+            value["title"].is_string() && value["description"].is_string(),
+            "{name}"
+        );
+        assert!(
+            index.contains(&format!("(schemas/{name})")),
+            "{name} is not listed in json.md"
+        );
+    }
+}
+
+#[test]
+fn every_listed_schema_exists() {
+    let index = fs::read_to_string(root().join("docs/reference/json.md")).unwrap();
+    for link in index
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+    {
+        assert!(
+            root().join("docs/reference").join(link).try_exists().unwrap(),
+            "{link}"
+        );
+    }
+}
+
+#[test]
+fn explain_prints_its_shape() {
+    check("explain", &["explain"]);
+    for code in ["E1000", "W4010", "M3005"] {
+        check("explain", &["explain", code]);
+    }
+}
+
+#[test]
+fn conformance_prints_its_shape() {
+    check("conformance", &["conformance"]);
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "a.json",
+        r#"{"$test":{"expects":"accept","conformance_level":1},"envelope":{}}"#,
+    );
+    write(
+        "b.json",
+        r#"{"$test":{"expects":"accept","conformance_level":1},"registry":{},"odd":1}"#,
+    );
+    write("c.json", "{}");
+    write("d.json", "{");
+    let printed = check(
+        "conformance",
+        &["conformance", "--vectors", folder.path().to_str().unwrap()],
+    );
+    assert_eq!(printed["problems"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn list_prints_its_shape() {
+    let printed = check("list", &["list"]);
+    assert!(printed.as_array().is_some_and(|rows| rows.len() > 5));
+}

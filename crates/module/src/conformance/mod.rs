@@ -1,0 +1,16 @@
+//! Conformance: whether envelopes, inputs and streams that are known to be right or wrong are judged so.
+//! A vector is a JSON file that says what it holds and what is to come of it; a suite is a set of them.
+//! Vectors run against the checks without repair, since repair would hide what they ask about. Our own
+//! suite is embedded; any other comes in as JSON values with their paths. Nothing is skipped silently:
+//! a vector that cannot be run, or is itself malformed, is in the report.
+
+mod embedded;
+mod judge;
+mod report;
+mod suite;
+mod vector;
+
+pub use embedded::embedded;
+pub use report::{LevelCount, Outcome, Problem, Report, Row};
+pub use suite::run;
+pub use vector::{Expects, LEVELS, Vector};
