@@ -192,6 +192,7 @@ impl Engine {
             upstreams,
             journal: self.ports.journal.clone(),
             clock: self.ports.clock.clone(),
+            seats: live.watch_seats(),
             live,
             offset,
             stop: self.stop.clone(),

@@ -17,4 +17,10 @@ mod new;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod run;
+#[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod shapes;
+#[cfg(test)]
+mod stage;

@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<Live>,
+    /// Who listens; taken before anyone could, so that even the shortest visit is noticed.
+    pub(crate) seats: watch::Receiver<usize>,
     /// Where the journal ends.
     pub(crate) offset: u64,
     /// The server stops: leave the run as it is, for the next one.
@@ -48,7 +50,6 @@ impl Task {
     /// Runs to the end, or until the server stops.
     pub(crate) async fn drive(mut self) {
         let began = Instant::now();
-        let mut seats = self.live.watch_seats();
         let mut work = Work::default();
         self.step(Input::Start, began, &mut work);
         loop {
@@ -59,7 +60,7 @@ impl Task {
             if self.machine.has_ended() {
                 break;
             }
-            let Some(input) = self.wait(&mut work, &mut seats, began).await else {
+            let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
             self.step(input, began, &mut work);
@@ -69,12 +70,7 @@ impl Task {
     }
 
     /// Whatever comes first; `None` when the server stops.
-    async fn wait(
-        &self,
-        work: &mut Work,
-        seats: &mut watch::Receiver<usize>,
-        began: Instant,
-    ) -> Option<Input> {
+    async fn wait(&mut self, work: &mut Work, began: Instant) -> Option<Input> {
         let wake = self
             .machine
             .next_wake_ms()
@@ -83,8 +79,8 @@ impl Task {
             biased;
             () = self.stop.cancelled() => None,
             () = self.live.cancel.cancelled() => Some(Input::Cancel),
-            Ok(()) = seats.changed() => {
-                let here = *seats.borrow_and_update() > 0;
+            Ok(()) = self.seats.changed() => {
+                let here = *self.seats.borrow_and_update() > 0;
                 Some(if here { Input::Joined } else { Input::Left })
             }
             event = next_event(&mut work.upstream) => Some(event.map_or(Input::Ended, Input::Event)),

@@ -22,7 +22,6 @@ mod envelope_wrap;
 mod load;
 #[cfg(test)]
 mod migrate;
-mod migrate_property;
 #[cfg(test)]
 mod schemas;
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Upstream for Scripted {
     fn open(&self, request: Arc<Request>) -> Events {
         let Some(exchange) = self.choose(&request) else {
             let message = format!("the script {} has no answer for this request", self.backend.name);
-            let error = Error::new(ErrorKind::InvalidRequest, Phase::BeforeFirstByte, message);
+            let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, message);
             return stream::iter([Event::Error { error }]).boxed();
         };
         let events = play(exchange, &self.backend);

@@ -68,8 +68,7 @@ pub struct Machine {
     projector: Projector,
     attempt: Option<Attempt>,
     attempts: u32,
-    /// Since when nobody listens.
-    unattended_since: Option<u64>,
+    audience: Audience,
     ended: bool,
 }
 
@@ -81,7 +80,7 @@ impl Machine {
             projector,
             attempt: None,
             attempts: 0,
-            unattended_since: Some(0),
+            audience: Audience::Expected,
             ended: false,
         }
     }
@@ -99,9 +98,9 @@ impl Machine {
             Input::Event(event) => self.hear(event, now_ms, out),
             Input::Ended => self.hang_up(now_ms, out),
             Input::Tick => self.tick(now_ms, out),
-            Input::Joined => self.unattended_since = None,
+            Input::Joined => self.audience = Audience::Here,
             Input::Left => {
-                self.unattended_since = Some(now_ms);
+                self.audience = Audience::Gone { since_ms: now_ms };
                 self.tick(now_ms, out);
             }
             Input::Cancel => self.interrupt("the run was cancelled", out),
@@ -116,7 +115,7 @@ impl Machine {
         let attempt = self.attempt.as_ref();
         [
             Some(self.plan.deadline_ms()),
-            self.unattended_since.map(|since| since + self.grace_ms()),
+            self.patience_ms(),
             attempt.map(|attempt| attempt.heard_ms + self.plan.settings.upstream_idle_ms),
             attempt
                 .and_then(|attempt| attempt.unflushed_since)
@@ -267,10 +266,7 @@ impl Machine {
             out.push(Output::Close);
             return self.fail(body, reply.as_deref(), out);
         }
-        if self
-            .unattended_since
-            .is_some_and(|since| now_ms >= since + self.grace_ms())
-        {
+        if self.patience_ms().is_some_and(|end| now_ms >= end) {
             return self.interrupt("nobody listened any more", out);
         }
         let Some(attempt) = &mut self.attempt else { return };
@@ -348,15 +344,28 @@ impl Machine {
         out.extend(chunks.into_iter().map(Output::Emit));
     }
 
-    /// How long the run goes on with nobody there.
-    fn grace_ms(&self) -> u64 {
-        match (self.plan.mode, self.plan.on_disconnect) {
-            (Mode::Stream, OnDisconnect::Keep) => self.plan.settings.resume_grace_ms,
-            // Whoever started the run has not had the time to listen yet.
-            _ if self.unattended_since == Some(0) => self.plan.settings.resume_grace_ms,
-            _ => 0,
+    /// Until when the run goes on with nobody there.
+    fn patience_ms(&self) -> Option<u64> {
+        let grace_ms = self.plan.settings.resume_grace_ms;
+        let returns = self.plan.mode == Mode::Stream && self.plan.on_disconnect == OnDisconnect::Keep;
+        match self.audience {
+            Audience::Here => None,
+            Audience::Expected => Some(grace_ms),
+            Audience::Gone { since_ms } if returns => Some(since_ms + grace_ms),
+            Audience::Gone { since_ms } => Some(since_ms),
         }
     }
+}
+
+/// Whether anyone listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    /// Nobody has come yet. Whoever started the run is about to.
+    Expected,
+    Here,
+    Gone {
+        since_ms: u64,
+    },
 }
 
 fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<String, Value>) {

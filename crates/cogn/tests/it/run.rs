@@ -1,0 +1,226 @@
+//! `cogn run` from outside.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::stage::{REPLY, Stage, assemble, binary, chunks, data};
+
+fn run(stage: &Stage, backends: &[&str], arguments: &[&str]) -> Output {
+    let mut command = stage.cogn();
+    command.arg("run").args(arguments);
+    for backend in backends {
+        command.args(["--backend", backend]);
+    }
+    command.output().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn input_file(stage: &Stage, input: &Value) -> String {
+    let path = stage.path("input.json");
+    fs::write(&path, input.to_string()).unwrap();
+    path.display().to_string()
+}
+
+/// The envelope without what differs between any two runs.
+fn timeless(mut envelope: Value) -> Value {
+    if let Some(meta) = envelope.get_mut("meta").and_then(Value::as_object_mut) {
+        meta.remove("processing_time_ms");
+        meta.remove("latency_ms");
+    }
+    envelope
+}
+
+#[test]
+fn chunks_assemble_to_the_envelope_of_a_run_without_streaming() {
+    let stage = Stage::new();
+    let talker = stage.talker(0);
+    let input = input_file(&stage, &json!({"text": "two words"}));
+    let whole = run(&stage, &[&talker], &["counter", &input, "--json"]);
+    assert_eq!(whole.status.code(), Some(0), "{whole:?}");
+    let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_eq!(whole["data"], data());
+    assert_eq!(whole["meta"]["model"], "scripted/talker0");
+
+    let streamed = run(&stage, &[&talker], &["counter", &input, "--stream", "--json"]);
+    assert_eq!(streamed.status.code(), Some(0), "{streamed:?}");
+    let text = stdout(&streamed);
+    assert!(chunks(text).len() > 5, "{text}");
+    assert_eq!(timeless(assemble(text).envelope), timeless(whole));
+}
+
+#[test]
+fn a_person_sees_fields_and_then_the_verdict() {
+    let stage = Stage::new();
+    let input = input_file(&stage, &json!({"text": "two words"}));
+    let output = run(&stage, &[&stage.talker(0)], &["counter", &input, "--stream"]);
+    let text = stdout(&output);
+    assert!(
+        text.contains("data.rationale Größe und \"quotes\", 日本\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("ok two words (confidence 0.9, risk low)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_a_good_answer_exits_with_zero() {
+    let stage = Stage::new();
+    let good = input_file(&stage, &json!({"text": "t"}));
+    let no_rationale = stage.script("bad", &json!([{"reply": {"ok": true, "meta": {"confidence": 1, "risk": "none", "explain": "e"}, "data": {"n": 1}}}]));
+    let prose = stage.script("prose", &json!([{"reply": "I would rather not."}]));
+    let refused = stage.script("refused", &json!([{"status": 429}]));
+    for (backend, code) in [(&no_rationale, "E3"), (&prose, "E1000"), (&refused, "E4002")] {
+        for stream in [&["--json"][..], &["--json", "--stream"]] {
+            let output = run(&stage, &[backend], &[&["counter", &good], stream].concat());
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let envelope = if stream.len() == 1 {
+                serde_json::from_slice(&output.stdout).unwrap()
+            } else {
+                assemble(stdout(&output)).envelope
+            };
+            let actual = envelope["error"]["code"].as_str().unwrap();
+            assert!(actual.starts_with(code), "{envelope}");
+        }
+    }
+}
+
+#[test]
+fn an_input_that_does_not_fit_is_answered_without_asking_anyone() {
+    let stage = Stage::new();
+    let never = stage.script("never", &json!([]));
+    let input = input_file(&stage, &json!({"txt": "t"}));
+    for arguments in [&["--json"][..], &["--json", "--stream"]] {
+        let output = run(&stage, &[&never], &[&["counter", &input], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(envelope["error"]["code"], "E1002");
+        assert_eq!(envelope["meta"]["confidence"], 0.0);
+    }
+}
+
+#[test]
+fn trouble_exits_with_two_and_says_what_to_do() {
+    let stage = Stage::new();
+    let talker = stage.talker(0);
+    let input = input_file(&stage, &json!({"text": "t"}));
+    for (backends, arguments) in [
+        (&[][..], &["counter", &input][..]),
+        (&[talker.as_str()], &["countre", &input]),
+        (&[talker.as_str()], &["counter", "no-such-file.json"]),
+        (&["scripted:no-such-script.yaml"], &["counter", &input]),
+        (&["oracle"], &["counter", &input]),
+    ] {
+        let output = run(&stage, backends, arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn free_text_and_standard_input_are_inputs_too() {
+    let stage = Stage::new();
+    let script = stage.script("echo", &json!([{"match": "seven swans", "reply": REPLY}]));
+    let output = run(
+        &stage,
+        &[&script],
+        &["counter", "--args", "seven swans", "--json"],
+    );
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "the prompt shows ${{text}} only: {output:?}"
+    );
+
+    let mut command = stage.cogn();
+    command.args(["run", "counter", "-", "--json", "--backend", &script]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(br#"{"text": "seven swans"}"#).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn the_next_back_end_takes_over() {
+    let stage = Stage::new();
+    let input = input_file(&stage, &json!({"text": "t"}));
+    let down = stage.script("down", &json!([{"status": 503}]));
+    let dying = stage.script(
+        "dying",
+        &json!([{"reply": REPLY, "chunk_bytes": 9, "cut_after_bytes": 120}]),
+    );
+    let talker = stage.talker(0);
+    let output = run(
+        &stage,
+        &[&down, &dying, &talker],
+        &["counter", &input, "--stream", "--json"],
+    );
+    let text = stdout(&output);
+    let envelope = assemble(text).envelope;
+    assert_eq!(envelope["data"], data());
+    assert_eq!(envelope["meta"]["model"], "scripted/talker0");
+    assert!(
+        text.contains(r#""type":"snapshot","field":"data","data":{}"#),
+        "{text}"
+    );
+}
+
+/// Each example with its script and its golden inputs: both ways of running give the same envelope.
+#[test]
+fn every_example_streams_what_it_answers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut ran = 0;
+    for entry in fs::read_dir(root.join("examples/scripted")).unwrap() {
+        let script = entry.unwrap().path();
+        let name = script.file_stem().unwrap().to_str().unwrap();
+        let tests = root.join("examples/modules").join(name).join("tests");
+        for case in fs::read_dir(&tests).into_iter().flatten() {
+            let case = case.unwrap().path();
+            if !case.to_str().unwrap().ends_with(".input.json") {
+                continue;
+            }
+            let answer = |arguments: &[&str]| {
+                let mut command = std::process::Command::new(binary());
+                command.arg("--modules").arg(root.join("examples/modules"));
+                command
+                    .arg("run")
+                    .arg(name)
+                    .arg(&case)
+                    .arg("--json")
+                    .args(arguments);
+                command
+                    .arg("--backend")
+                    .arg(format!("scripted:{}", script.display()));
+                String::from_utf8(command.output().unwrap().stdout).unwrap()
+            };
+            let whole: Value = serde_json::from_str(&answer(&[])).unwrap();
+            let streamed = answer(&["--stream"]);
+            let streamed = if streamed.contains(r#""streaming":true"#) {
+                assemble(&streamed).envelope
+            } else {
+                serde_json::from_str(&streamed).unwrap()
+            };
+            if whole["ok"] == true {
+                assert_eq!(timeless(streamed), timeless(whole), "{}", case.display());
+            } else {
+                assert_eq!(streamed["error"], whole["error"], "{}", case.display());
+            }
+            ran += 1;
+        }
+    }
+    assert!(ran >= 13, "only {ran} cases ran");
+}

@@ -1,0 +1,341 @@
+//! `cogn serve` from outside: streams that survive clients, back-ends and the server itself.
+
+use futures::StreamExt;
+use module::envelope::{Profile, check_structure};
+use serde_json::{Value, json};
+
+use crate::stage::{REPLY, Server, Stage, assemble, chunks, data, input};
+
+async fn stream(request: reqwest::RequestBuilder, accept: &str) -> String {
+    let response = request.header("accept", accept).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let content_type = response.headers()["content-type"].to_str().unwrap();
+    assert_eq!(content_type, accept);
+    response.text().await.unwrap()
+}
+
+async fn body_of(response: reqwest::Response) -> Value {
+    serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+}
+
+async fn json_of(request: reqwest::RequestBuilder) -> Value {
+    body_of(request.send().await.unwrap()).await
+}
+
+async fn sse(request: reqwest::RequestBuilder) -> String {
+    stream(request, "text/event-stream").await
+}
+
+/// Reads until `count` chunks have come, then hangs up.
+async fn sse_until(request: reqwest::RequestBuilder, count: usize) -> String {
+    let response = request
+        .header("accept", "text/event-stream")
+        .send()
+        .await
+        .unwrap();
+    let mut pieces = response.bytes_stream();
+    let mut text = Vec::new();
+    loop {
+        let so_far = String::from_utf8_lossy(&text).into_owned();
+        // Whole events only: what a client has not read to its end it does not have.
+        let whole = so_far.rfind("\n\n").map_or("", |end| so_far.split_at(end + 2).0);
+        if whole.contains("event: meta") && chunks(whole).len() >= count {
+            let mut kept = String::new();
+            for event in whole.split_inclusive("\n\n") {
+                if chunks(&kept).len() == count && event.starts_with("event: chunk") {
+                    break;
+                }
+                kept.push_str(event);
+            }
+            return kept;
+        }
+        text.extend_from_slice(&pieces.next().await.expect("more of the stream").unwrap());
+    }
+}
+
+fn session(stream: &str) -> String {
+    let marker = r#""session_id":""#;
+    let at = stream.find(marker).expect("a session") + marker.len();
+    stream
+        .get(at..)
+        .unwrap()
+        .split('"')
+        .next()
+        .map(String::from)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn one_answer_in_three_forms() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let response = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.headers().contains_key("x-cognitive-session"));
+    let whole = body_of(response).await;
+    assert_eq!(whole["data"], data());
+
+    let events = sse(server.execute("counter", &input())).await;
+    let lines = stream(server.execute("counter", &input()), "application/x-ndjson").await;
+    assert_eq!(chunks(&events), chunks(&lines));
+    for text in [&events, &lines] {
+        assert_eq!(assemble(text).envelope["data"], data());
+    }
+    let names: Vec<&str> = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("event: "))
+        .collect();
+    assert_eq!(names.first(), Some(&"meta"));
+    assert_eq!(names.last(), Some(&"final"));
+    let ids: Vec<usize> = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .map(|id| id.parse().unwrap())
+        .collect();
+    assert!(ids.iter().copied().eq(1..=chunks(&events).len()), "{events}");
+    for block in events.split("\n\n").filter(|block| block.contains("id: ")) {
+        assert!(block.starts_with("event: chunk\n"), "{block}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_drops_anywhere_gets_the_rest_by_every_way_of_asking() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(1)]);
+    let uninterrupted = sse(server.execute("counter", &input())).await;
+    let expected = chunks(&uninterrupted);
+    assert!(expected.len() > 8, "{uninterrupted}");
+    for count in 0..=expected.len() {
+        let before = sse_until(server.execute("counter", &input()), count).await;
+        let session = session(&before);
+        let seq = count.to_string();
+        let events = server.get(&format!("/v1/runs/{session}/events"));
+        let by_event_id = sse(events.header("last-event-id", &seq)).await;
+        let headers = server.execute("counter", &input());
+        let headers = headers.header("x-cognitive-recovery-session", &session);
+        let by_headers = sse(headers.header("x-cognitive-recovery-seq", &seq)).await;
+        let mut recovery = json!({"session_id": session, "last_seq": count});
+        if let Some(last) = chunks(&before).last() {
+            let last: Value = serde_json::from_str(last).unwrap();
+            if let Some(checkpoint) = last["chunk"].get("checkpoint") {
+                recovery["last_checkpoint"] = checkpoint.clone();
+            }
+        }
+        let body = json!({"input": input(), "_recovery": recovery});
+        let by_body = sse(server.execute("counter", &body)).await;
+        for after in [by_event_id, by_headers, by_body] {
+            assert!(after.contains(&format!(r#""resumed":true,"resume_from_seq":{}"#, count + 1)));
+            let both = format!("{before}{after}");
+            assert_eq!(chunks(&both), expected, "dropped after {count}");
+            assert_eq!(assemble(&both).envelope["data"], data());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_place_starts_over_and_a_lost_session_starts_anew() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let first = sse(server.execute("counter", &input())).await;
+    let session_id = session(&first);
+    let ask = |recovery: Value, strict: bool| {
+        let body = json!({"input": input(), "_recovery": recovery, "_options": {"strict": strict}});
+        let request = server.execute("counter", &body);
+        request.header("accept", "text/event-stream")
+    };
+    let wrong_hash =
+        json!({"session_id": session_id, "last_seq": 2, "last_checkpoint": {"offset": 1, "hash": "000000"}});
+    let too_far = json!({"session_id": session_id, "last_seq": 999});
+    for recovery in [wrong_hash, too_far] {
+        let text = ask(recovery.clone(), false)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
+        assert!(
+            text.contains("W4014") && text.contains(r#""resume_from_seq":1,"#),
+            "{text}"
+        );
+        assert_eq!(session(&text), session_id);
+        assert_eq!(chunks(&text), chunks(&first));
+        let refused = ask(recovery, true).send().await.unwrap();
+        assert_eq!(refused.status(), 409);
+        assert_eq!(body_of(refused).await["error"]["code"], "E4014");
+    }
+    for lost in ["sess_01M7GGVEPQ2AM92NJEJG1CTA1Y", "no session at all"] {
+        let recovery = json!({"session_id": lost, "last_seq": 3});
+        let text = ask(recovery.clone(), false)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
+        assert!(text.contains("W4013"), "{text}");
+        assert_ne!(session(&text), lost);
+        assert_eq!(assemble(&text).envelope["data"], data());
+        assert_eq!(ask(recovery, true).send().await.unwrap().status(), 410);
+    }
+}
+
+#[tokio::test]
+async fn a_killed_server_has_kept_every_finished_run() {
+    let stage = Stage::new();
+    let talker = stage.talker(0);
+    let server = stage.serve(&[&talker]);
+    let before = sse(server.execute("counter", &input())).await;
+    server.kill();
+
+    let server = stage.serve(&[&talker]);
+    let path = format!("/v1/runs/{}", session(&before));
+    assert_eq!(sse(server.get(&format!("{path}/events"))).await, before);
+    let row = json_of(server.get(&path)).await;
+    assert_eq!(row["data"]["state"], "done");
+}
+
+/// The events of a run that a `kill -9` interrupted after a few chunks: what came before it, and what
+/// the next server says.
+async fn interrupted(stage: &Stage, module: &str) -> (String, String, Server) {
+    let slow = stage.talker(20);
+    let server = stage.serve(&[&slow]);
+    let before = sse_until(server.execute(module, &input()), 4).await;
+    server.kill();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let events = server.get(&format!("/v1/runs/{}/events", session(&before)));
+    let after = sse(events.header("last-event-id", "4")).await;
+    (before, after, server)
+}
+
+#[tokio::test]
+async fn an_unfinished_run_without_side_effects_is_run_again() {
+    let stage = Stage::new();
+    let (before, after, server) = interrupted(&stage, "counter").await;
+    let both = format!("{before}{after}");
+    assert!(
+        after.contains(r#""type":"snapshot","field":"data","data":{}"#),
+        "{after}"
+    );
+    assert_eq!(assemble(&both).envelope["data"], data());
+    let row = server.get(&format!("/v1/runs/{}", session(&before)));
+    let row = json_of(row).await;
+    assert_eq!(row["data"]["state"], "done");
+}
+
+#[tokio::test]
+async fn an_unfinished_run_that_may_act_on_the_world_ends() {
+    let stage = Stage::new();
+    let (before, after, _server) = interrupted(&stage, "actor").await;
+    let envelope = assemble(&format!("{before}{after}")).envelope;
+    assert_eq!(envelope["error"]["code"], "E2010");
+    assert!(envelope["partial_data"]["rationale"].is_string(), "{envelope}");
+}
+
+#[tokio::test]
+async fn a_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
+    let stage = Stage::new();
+    let cuts: Vec<Value> = (0..REPLY.len())
+        .map(|cut| json!({"reply": REPLY, "chunk_bytes": 7, "cut_after_bytes": cut, "times": 1}))
+        .collect();
+    let dying = stage.script("dying", &Value::Array(cuts));
+    let server = stage.serve(&[&dying, &stage.talker(0)]);
+    for cut in 0..REPLY.len() {
+        let text = stream(server.execute("counter", &input()), "application/x-ndjson").await;
+        let assembled = assemble(&text);
+        assert_eq!(assembled.envelope["data"], data(), "cut at {cut}: {text}");
+        assert_eq!(assembled.envelope["meta"]["model"], "scripted/talker0");
+    }
+    let text = stream(server.execute("counter", &input()), "application/x-ndjson").await;
+    assert_eq!(assemble(&text).envelope["data"], data());
+}
+
+#[tokio::test]
+async fn a_module_that_does_not_stream_answers_whole_and_says_so() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let request = |body: &Value| {
+        server
+            .execute("waiter", body)
+            .header("accept", "text/event-stream")
+    };
+    let response = request(&input()).send().await.unwrap();
+    let header = response.headers()["x-cognitive-warning"].to_str().unwrap();
+    assert!(
+        header.starts_with("STREAMING_UNAVAILABLE; fallback=sync"),
+        "{header}"
+    );
+    let envelope = body_of(response).await;
+    assert_eq!(envelope["_warnings"][0]["code"], "W4010");
+    assert_eq!(envelope["data"], data());
+    let strict = json!({"input": input(), "_options": {"strict": true}});
+    assert_eq!(request(&strict).send().await.unwrap().status(), 406);
+}
+
+#[tokio::test]
+async fn every_body_is_an_envelope_with_the_status_of_its_code() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let post = |body: &'static str| server.execute_raw("counter").body(body);
+    let large = server.execute_raw("counter").body(vec![b' '; 17 * 1024 * 1024]);
+    for (request, status, code) in [
+        (server.get("/healthz"), 200, ""),
+        (server.get("/v1/modules"), 200, ""),
+        (server.get("/v1/modules/counter"), 200, ""),
+        (server.get("/v1/modules/nobody"), 404, "E4006"),
+        (server.execute("nobody", &input()), 404, "E4006"),
+        (server.get("/v2/modules"), 404, "E4008"),
+        (server.get("/v1/modules/counter/execute"), 405, "E4008"),
+        (
+            server.get("/v1/runs/sess_01M7GGVEPQ2AM92NJEJG1CTA1Y"),
+            404,
+            "E4009",
+        ),
+        (server.get("/v1/runs/x/events"), 404, "E4009"),
+        (post("{\"text\": "), 400, "E1000"),
+        (post("{}"), 400, "E1002"),
+        (post("{\"text\": 7}"), 400, "E1003"),
+        (post("[]"), 400, "E1001"),
+        (large, 413, "E1005"),
+    ] {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{code}");
+        let envelope = body_of(response).await;
+        assert_eq!(envelope["error"]["code"].as_str().unwrap_or_default(), code);
+        let violations = check_structure(&envelope, Profile::Cognitive);
+        assert!(violations.is_empty(), "{violations:?}: {envelope}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(10)]);
+    let request = server.execute("counter", &input());
+    let response = request
+        .header("accept", "text/event-stream")
+        .send()
+        .await
+        .unwrap();
+    let mut pieces = response.bytes_stream();
+    let mut text = pieces.next().await.unwrap().unwrap().to_vec();
+    let reading = async {
+        while let Some(piece) = pieces.next().await {
+            text.extend_from_slice(&piece.unwrap());
+        }
+        String::from_utf8(text).unwrap()
+    };
+    let stopping = tokio::task::spawn_blocking(move || server.terminate());
+    let (text, code) = tokio::join!(reading, stopping);
+    assert_eq!(code.unwrap(), Some(0));
+    assert_eq!(assemble(&text).envelope["data"], data());
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    let stage = Stage::new();
+    let mut command = stage.cogn();
+    command.args(["serve", "--listen", "0.0.0.0:0", "--backend", &stage.talker(0)]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

@@ -1,0 +1,172 @@
+//! A stage for tests of the real binary: a folder with modules and scripts, and servers that are killed
+//! when they are dropped.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use module::stream::{Assembled, assemble_ndjson};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"two words"},"data":{"rationale":"Größe und \"quotes\", 日本","n":3,"list":["a","b"],"deep":{"text":"end"}}}"#;
+
+pub(crate) fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_cogn"))
+}
+
+pub(crate) struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    /// With the modules `counter` (harmless), `actor` (acts on the world) and `waiter` (never streams).
+    pub(crate) fn new() -> Self {
+        let stage = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        stage.module("counter", "deny", "both");
+        stage.module("actor", "allow", "both");
+        stage.module("waiter", "deny", "sync");
+        stage
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn module(&self, name: &str, side_effects: &str, mode: &str) {
+        let folder = self.path("modules").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = format!(
+            "name: {name}\nversion: 1.0.0\nresponsibility: count words\ntier: decision\nexcludes: [guessing]\n\
+             policies:\n  side_effects: {side_effects}\nresponse:\n  mode: {mode}\n  buffer_size: 0\n"
+        );
+        let schema = json!({
+            "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+            "data": {
+                "type": "object",
+                "required": ["rationale", "n"],
+                "properties": {"rationale": {"type": "string"}, "n": {"type": "integer"}}
+            }
+        });
+        fs::write(folder.join("module.yaml"), manifest).unwrap();
+        fs::write(folder.join("prompt.md"), "Count the words of: ${text}\n").unwrap();
+        fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+    }
+
+    /// A script of these exchanges, which are YAML because they are JSON.
+    pub(crate) fn script(&self, name: &str, exchanges: &Value) -> String {
+        let path = self.path(&format!("{name}.yaml"));
+        fs::write(&path, serde_json::to_string_pretty(exchanges).unwrap()).unwrap();
+        format!("scripted:{}", path.display())
+    }
+
+    /// A back-end that answers everything with [`REPLY`], in pieces.
+    pub(crate) fn talker(&self, delay_ms: u64) -> String {
+        let exchange = json!([{"reply": REPLY, "chunk_bytes": 7, "delay_ms": delay_ms}]);
+        self.script(&format!("talker{delay_ms}"), &exchange)
+    }
+
+    pub(crate) fn cogn(&self) -> Command {
+        let mut command = Command::new(binary());
+        command.arg("--modules").arg(self.path("modules"));
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    pub(crate) fn serve(&self, backends: &[&str]) -> Server {
+        Server::start(self, &self.path("journal.db"), backends)
+    }
+}
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Server {
+    fn start(stage: &Stage, journal: &Path, backends: &[&str]) -> Self {
+        let mut command = stage.cogn();
+        command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--journal"]);
+        command.arg(journal);
+        for backend in backends {
+            command.args(["--backend", backend]);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let url = line.trim().strip_prefix("listening on ").expect("an address");
+        Self {
+            url: String::from(url),
+            child,
+        }
+    }
+
+    /// `kill -9`, and the wait for it to be over.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks politely, and returns the exit code.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn execute(&self, module: &str, body: &Value) -> reqwest::RequestBuilder {
+        self.execute_raw(module).body(body.to_string())
+    }
+
+    pub(crate) fn execute_raw(&self, module: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}/v1/modules/{module}/execute", self.url);
+        reqwest::Client::new().post(url)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        reqwest::Client::new().get(format!("{}{path}", self.url))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub(crate) fn input() -> Value {
+    json!({"text": "two words"})
+}
+
+/// The data of [`REPLY`].
+pub(crate) fn data() -> Value {
+    serde_json::from_str::<Value>(REPLY).unwrap()["data"].clone()
+}
+
+/// What a stream adds up to, which must be without fault.
+pub(crate) fn assemble(stream: &str) -> Assembled {
+    let assembled = assemble_ndjson(stream.as_bytes());
+    assert!(
+        assembled.violations.is_empty(),
+        "{:?}\n{stream}",
+        assembled.violations
+    );
+    assert!(assembled.ended, "the stream has no end:\n{stream}");
+    assembled
+}
+
+/// The numbered chunks of a stream in either framing, as they were sent.
+pub(crate) fn chunks(stream: &str) -> Vec<&str> {
+    let bodies = stream
+        .lines()
+        .map(|line| line.strip_prefix("data: ").unwrap_or(line));
+    bodies.filter(|body| body.starts_with(r#"{"chunk""#)).collect()
+}

@@ -1,0 +1,4 @@
+//! The engine with real tasks, journals in memory, and back-ends that do as they are told.
+
+#[cfg(test)]
+mod runs;

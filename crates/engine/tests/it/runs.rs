@@ -1,0 +1,318 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::port::{Entry, Finish, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream};
+use engine::run::{Options, Place, envelope};
+use engine::{Engine, Execute, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use ir::RunId;
+use module::stream::{Assembled, assemble_ndjson};
+use module::{FileMap, Module, load};
+use serde_json::json;
+use store::memory::MemoryJournal;
+use testkit::clock::ManualClock;
+use testkit::puppet::Puppet;
+use tokio::time::timeout;
+
+const OPENING: &str =
+    r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":""#;
+const SOON: Duration = Duration::from_secs(10);
+
+fn module() -> Arc<Module> {
+    let files: FileMap = [
+        ("module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nresponse: {mode: both, buffer_size: 0}\n"),
+        ("prompt.md", "$INPUT"),
+        ("schema.json", r#"{"data":{"type":"object","required":["rationale"]}}"#),
+    ]
+    .into_iter()
+    .collect();
+    Arc::new(load(&files).module.unwrap())
+}
+
+fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Settings) -> Engine {
+    let ports = Ports {
+        upstreams: vec![upstream],
+        journal,
+        clock: Arc::new(ManualClock::default()),
+    };
+    let modules: Modules = [(String::from("m"), module())].into_iter().collect();
+    Engine::new(ports, settings, modules)
+}
+
+fn execute(mode: Mode) -> Execute {
+    Execute {
+        module: module(),
+        input: json!({}),
+        mode,
+        options: Options::default(),
+        warnings: Vec::new(),
+    }
+}
+
+async fn start(engine: &Engine, mode: Mode) -> (RunId, Subscription) {
+    let tenant = Tenant::local();
+    let run = engine.start(&tenant, execute(mode)).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    (run, subscription)
+}
+
+async fn rest(mut subscription: Subscription) -> Vec<Rendered> {
+    let mut events = Vec::new();
+    while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap().unwrap() {
+        events.extend(batch);
+    }
+    events
+}
+
+fn assemble(events: &[Rendered]) -> Assembled {
+    let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
+    let assembled = assemble_ndjson(lines.join("\n").as_bytes());
+    assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
+    assert_eq!(events.iter().filter(|event| event.kind.is_terminal()).count(), 1);
+    assembled
+}
+
+#[tokio::test]
+async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
+    let puppet = Puppet::new("p");
+    let engine = engine(
+        Arc::new(MemoryJournal::default()),
+        puppet.clone(),
+        Settings::default(),
+    );
+    let (run, mut slow) = start(&engine, Mode::Stream).await;
+    let first = slow.next().await.unwrap().unwrap();
+    let quick = engine
+        .subscribe(&Tenant::local(), run, From::Start)
+        .await
+        .unwrap();
+    let strings = puppet.attempt().await;
+    strings.text(OPENING).await;
+    for number in 0..2_000 {
+        strings.text(&format!("{number} ")).await;
+    }
+    strings.text("\"}}").await;
+    strings.finish().await;
+    let quick = rest(quick).await;
+    let slow = [first, rest(slow).await].concat();
+    assert_eq!(slow, quick);
+    let words: Vec<String> = (0..2_000).map(|number| format!("{number} ")).collect();
+    assert_eq!(assemble(&slow).envelope["data"]["rationale"], words.concat());
+}
+
+#[tokio::test]
+async fn what_a_reader_sees_is_in_the_journal() {
+    let puppet = Puppet::new("p");
+    let journal = Arc::new(MemoryJournal::default());
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    let (run, mut reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    strings.text(OPENING).await;
+    let mut seen = 0;
+    for word in ["a", "b", "c", "\"}}"] {
+        strings.text(word).await;
+        if word == "\"}}" {
+            break;
+        }
+        let events = reader.next().await.unwrap().unwrap();
+        for event in events {
+            seen += 1;
+            let entry = journal.read(&Tenant::local(), run, seen - 1, 1).await.unwrap();
+            assert_eq!(entry[0].event, event);
+        }
+    }
+    strings.finish().await;
+    let last = timeout(SOON, reader.last()).await.unwrap().unwrap();
+    assert_eq!(envelope(&last)["data"]["rationale"], "abc");
+    let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
+    assert_eq!(row.state, State::Done);
+}
+
+#[tokio::test]
+async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
+    let puppet = Puppet::new("p");
+    let journal = Arc::new(MemoryJournal::default());
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    let (run, caller) = start(&engine, Mode::Sync).await;
+    let strings = puppet.attempt().await;
+    strings.text(OPENING).await;
+    drop(caller);
+    timeout(SOON, strings.dropped()).await.unwrap();
+    engine.drain().await;
+    let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
+    assert_eq!(row.finished.unwrap().code.as_deref(), Some("E2010"));
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
+    let settings = Settings {
+        resume_grace_ms: 60,
+        ..Settings::default()
+    };
+    let puppet = Puppet::new("p");
+    let engine = engine(Arc::new(MemoryJournal::default()), puppet.clone(), settings);
+    let (run, reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    strings.text(OPENING).await;
+    drop(reader);
+    strings.text("said to nobody").await;
+    timeout(SOON, strings.dropped()).await.unwrap();
+    let place = Place {
+        seq: 0,
+        checkpoint: None,
+        strict: false,
+    };
+    let back = engine
+        .subscribe(&Tenant::local(), run, From::After(place))
+        .await
+        .unwrap();
+    let assembled = assemble(&rest(back).await);
+    assert_eq!(assembled.envelope["error"]["code"], "E2010");
+    assert_eq!(assembled.envelope["partial_data"]["rationale"], "said to nobody");
+}
+
+#[tokio::test]
+async fn a_run_belongs_to_its_tenant() {
+    let puppet = Puppet::new("p");
+    let engine = engine(Arc::new(MemoryJournal::default()), puppet, Settings::default());
+    let (run, _reader) = start(&engine, Mode::Stream).await;
+    let other = Tenant::new("other");
+    let refused = engine.subscribe(&other, run, From::Start).await;
+    assert!(
+        matches!(refused, Err(engine::Error::UnknownRun(_))),
+        "{refused:?}"
+    );
+    assert_eq!(engine.find(&other, run).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_a_run_over_is_its_only_writer() {
+    let journal = Arc::new(MemoryJournal::default());
+    let (old, new) = (Puppet::new("old"), Puppet::new("new"));
+    let first = engine(journal.clone(), old.clone(), Settings::default());
+    let second = engine(journal.clone(), new.clone(), Settings::default());
+    let (run, mut reader) = start(&first, Mode::Stream).await;
+    let before = old.attempt().await;
+    before.text(OPENING).await;
+    before.text("half a wo").await;
+    let mut seen = Vec::new();
+    while !seen.iter().any(|event: &Rendered| event.kind == Kind::Chunk) {
+        seen.extend(reader.next().await.unwrap().unwrap());
+    }
+    second.recover().await.unwrap();
+    let after = new.attempt().await;
+    before.text("rd that nobody may see").await;
+    timeout(SOON, before.dropped()).await.unwrap();
+    assert_eq!(timeout(SOON, reader.next()).await.unwrap().unwrap(), None);
+    let back = second
+        .subscribe(&Tenant::local(), run, From::Start)
+        .await
+        .unwrap();
+    after.text(OPENING).await;
+    after.text("a whole word\"}}").await;
+    after.finish().await;
+    assert_eq!(
+        assemble(&rest(back).await).envelope["data"]["rationale"],
+        "a whole word"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_stops_leaves_its_runs_to_the_next() {
+    let journal = Arc::new(MemoryJournal::default());
+    let puppet = Puppet::new("p");
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    let (run, reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    strings.text(OPENING).await;
+    timeout(SOON, engine.stop()).await.unwrap();
+    assert!(rest(reader).await.iter().all(|event| !event.kind.is_terminal()));
+    let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
+    assert_eq!(row.state, State::Running);
+}
+
+#[tokio::test]
+async fn when_the_journal_fails_readers_get_one_honest_end() {
+    let journal = Arc::new(FullJournal::default());
+    let puppet = Puppet::new("p");
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    let (_, reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    journal.full.store(true, Ordering::Relaxed);
+    strings.text(OPENING).await;
+    strings.text("never journaled").await;
+    let events = rest(reader).await;
+    let assembled = assemble(&events);
+    assert_eq!(assembled.envelope["error"]["code"], "E4000");
+    assert!(!events.iter().any(|event| event.body.contains("never journaled")));
+}
+
+/// A journal whose disk can be full.
+#[derive(Debug, Default)]
+struct FullJournal {
+    inner: MemoryJournal,
+    full: AtomicBool,
+}
+
+impl FullJournal {
+    fn check(&self) -> Result<(), JournalError> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err(JournalError::storage("the disk is full"));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Journal for FullJournal {
+    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.create(tenant, run).await
+    }
+
+    async fn append(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+    ) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.append(tenant, run, after, events).await
+    }
+
+    async fn finish(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+        finish: &Finish,
+    ) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.finish(tenant, run, after, events, finish).await
+    }
+
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, JournalError> {
+        self.inner.read(tenant, run, after, limit).await
+    }
+
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+        self.inner.locate(tenant, run, seq).await
+    }
+
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+        self.inner.find(tenant, run).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+        self.inner.unfinished().await
+    }
+}

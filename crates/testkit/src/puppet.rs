@@ -1,0 +1,76 @@
+//! A back-end on strings: the test says each event, and hears when an attempt is dropped.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::port::{Backend, Events, Upstream};
+use futures::StreamExt;
+use ir::event::FinishReason;
+use ir::{Event, Request};
+use tokio::sync::mpsc;
+
+/// How many events may wait to be taken.
+const EVENTS_MAX: usize = 10_000;
+
+#[derive(Debug)]
+pub struct Puppet {
+    backend: Backend,
+    attempts: mpsc::Sender<Strings>,
+    opened: Mutex<mpsc::Receiver<Strings>>,
+}
+
+/// One attempt, held by the test.
+#[derive(Debug)]
+pub struct Strings(mpsc::Sender<Event>);
+
+impl Puppet {
+    pub fn new(name: &str) -> Arc<Self> {
+        let (attempts, opened) = mpsc::channel(16);
+        Arc::new(Self {
+            backend: Backend {
+                name: String::from(name),
+                kind: String::from("puppet"),
+                model: None,
+            },
+            attempts,
+            opened: Mutex::new(opened),
+        })
+    }
+
+    /// The next attempt that a run opens.
+    pub async fn attempt(&self) -> Strings {
+        std::future::poll_fn(|context| {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.poll_recv(context)
+        })
+        .await
+        .unwrap()
+    }
+}
+
+impl Upstream for Puppet {
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn open(&self, _request: Arc<Request>) -> Events {
+        let (sender, receiver) = mpsc::channel(EVENTS_MAX);
+        self.attempts.try_send(Strings(sender)).unwrap();
+        tokio_stream::wrappers::ReceiverStream::new(receiver).boxed()
+    }
+}
+
+impl Strings {
+    pub async fn text(&self, text: &str) {
+        self.0.send(Event::text(0, text)).await.unwrap();
+    }
+
+    pub async fn finish(self) {
+        let reason = FinishReason::Stop;
+        self.0.send(Event::Finish { reason }).await.unwrap();
+    }
+
+    /// Completes when the run lets go of the attempt.
+    pub async fn dropped(&self) {
+        self.0.closed().await;
+    }
+}
