@@ -22,6 +22,7 @@ mod envelope_wrap;
 mod load;
 #[cfg(test)]
 mod migrate;
+mod migrate_property;
 #[cfg(test)]
 mod schemas;
 #[cfg(test)]
