@@ -113,3 +113,65 @@ fn list_prints_its_shape() {
     let printed = check("list", &["list"]);
     assert!(printed.as_array().is_some_and(|rows| rows.len() > 5));
 }
+
+/// Every saved reply of the examples, good or bad, becomes an envelope in both profiles.
+#[test]
+fn check_prints_its_shape() {
+    let mut checked = 0;
+    for entry in fs::read_dir(root().join("examples/modules")).unwrap() {
+        let module = entry.unwrap().path();
+        let Ok(replies) = fs::read_dir(module.join("tests/replies")) else {
+            continue;
+        };
+        for reply in replies {
+            let reply = reply.unwrap().path();
+            let chunks = reply.extension().is_some_and(|ending| ending == "ndjson");
+            let mut args = vec!["check", module.to_str().unwrap(), reply.to_str().unwrap()];
+            if chunks {
+                args.push("--chunks");
+            }
+            check("envelope", &args);
+            args.extend(["--envelope", "cep-2.2"]);
+            check("envelope-cep-2.2", &args);
+            checked += 1;
+        }
+    }
+    let module = root().join("examples/modules/code-simplifier");
+    let args = ["check", module.to_str().unwrap(), "README.md"];
+    let printed = check("envelope", &args);
+    assert_eq!(printed["ok"], false);
+    assert!(checked > 5, "{checked}");
+}
+
+#[test]
+fn migrate_prints_its_shape() {
+    let printed = check("migrate", &["migrate", "--all", "--dry-run", "--to", "2.5"]);
+    let modules = printed["modules"].as_array().unwrap();
+    assert!(
+        modules.iter().any(|module| module["status"] == "planned"),
+        "{modules:#?}"
+    );
+    let broken = tempfile::tempdir().unwrap();
+    fs::write(broken.path().join("module.yaml"), "a: [").unwrap();
+    check(
+        "migrate",
+        &["migrate", "--dry-run", broken.path().to_str().unwrap()],
+    );
+}
+
+#[test]
+fn new_prints_its_shape() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fresh-module");
+    let printed = check(
+        "new",
+        &[
+            "new",
+            "fresh-module",
+            "--yes",
+            "--dir",
+            folder.path().to_str().unwrap(),
+        ],
+    );
+    assert!(path.join("module.yaml").is_file(), "{printed}");
+}

@@ -59,8 +59,10 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.place.is_empty() { "/" } else { &self.place };
-        write!(f, "{} at {place}: {}", self.code, self.message)
+        match self.place.as_str() {
+            "" => write!(f, "{}: {}", self.code, self.message),
+            place => write!(f, "{} at {place}: {}", self.code, self.message),
+        }
     }
 }
 
