@@ -158,6 +158,19 @@ impl Draft {
         self.change(file, what);
     }
 
+    /// Files of an older format beside a manifest of today mislead those who read them.
+    pub(super) fn name_leftovers(&mut self) {
+        if self.changes.is_empty() {
+            return;
+        }
+        for file in ["MODULE.md", "module.md"] {
+            if self.files.contains(file) {
+                let what = "is not read any more, since module.yaml stands beside it: delete it";
+                self.decide(Weight::Review, file, &[], what);
+            }
+        }
+    }
+
     /// Proves the edits and writes the documents back.
     pub(super) fn close(
         mut self,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::draft::Draft;
+use super::draft::{Draft, PROMPT};
 use super::edit::Place;
 use super::manifest::section;
 use super::site::{self, data_site, resolve, site};
@@ -30,18 +30,20 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
     let output_site = data_site(draft)?;
     let mut kinds = Vec::new();
     let mut unsure = false;
-    for (site, name) in [(input_site, "MediaInput"), (output_site, "MediaOutput")] {
+    for site in [input_site, output_site] {
         let mut search = Search::default();
         if let Some(site) = site {
             let root = draft.schema(&site.file)?.map(|document| document.value().clone());
             let start = site::value(draft, &site)?.cloned();
             if let (Some(root), Some(start)) = (root, start) {
-                search.walk(&root, &start, name, None, 0);
+                search.walk(&root, &start, None, 0);
             }
         }
         unsure |= search.unsure;
         let mut list = vec![String::from("text")];
-        list.extend(search.found.iter().map(|&kind| String::from(kind)));
+        let order = ["image", "audio", "video", "document"];
+        let found = order.into_iter().filter(|kind| search.found.contains(kind));
+        list.extend(found.map(String::from));
         kinds.push(list);
     }
     let output: Vec<_> = kinds
@@ -51,6 +53,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         .filter(|kind| kind != "document")
         .collect();
     let input = kinds.pop().unwrap_or_default();
+    let takes_media = input.len() > 1;
     let added = section(
         draft,
         "modalities",
@@ -58,6 +61,14 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         Place::Last,
         None,
     )?;
+    let names_place = draft
+        .files
+        .text(PROMPT)
+        .is_none_or(|prompt| prompt.contains("$MEDIA_INPUTS"));
+    if added && takes_media && !names_place {
+        let what = "write $MEDIA_INPUTS where the media should stand; without it they follow the prompt";
+        draft.decide(Weight::Review, PROMPT, &[], what);
+    }
     if added && unsure {
         let file = String::from(draft.manifest.file());
         draft.decide(
@@ -79,7 +90,7 @@ struct Search {
 
 impl Search {
     /// `label` is the property under which the schema stands: it tells a picture from a sound.
-    fn walk(&mut self, root: &Value, schema: &Value, name: &str, label: Option<&str>, depth: usize) {
+    fn walk(&mut self, root: &Value, schema: &Value, label: Option<&str>, depth: usize) {
         self.seen += 1;
         if depth > DEPTH_MAX || self.seen > SCHEMAS_MAX {
             return;
@@ -87,28 +98,26 @@ impl Search {
         match schema {
             Value::Object(map) => {
                 if let Some(target) = map.get("$ref").and_then(Value::as_str) {
-                    if target.ends_with(&format!("/{name}")) {
-                        self.take(label);
-                    } else if let Some(next) = target.strip_prefix('#').and_then(|at| root.pointer(at)) {
-                        self.walk(root, next, name, label, depth + 1);
+                    if let Some(next) = target.strip_prefix('#').and_then(|at| root.pointer(at)) {
+                        self.walk(root, next, label, depth + 1);
                     }
                     return;
                 }
                 let properties = map.get("properties").and_then(Value::as_object);
-                if properties.is_some_and(|given| given.contains_key("media_type")) {
+                if properties.is_some_and(holds_media) {
                     self.take(label);
                     return;
                 }
                 for (property, schema) in properties.into_iter().flatten() {
-                    self.walk(root, schema, name, Some(property), depth + 1);
+                    self.walk(root, schema, Some(property), depth + 1);
                 }
                 for (_, schema) in map.iter().filter(|(key, _)| key.as_str() != "properties") {
-                    self.walk(root, schema, name, label, depth + 1);
+                    self.walk(root, schema, label, depth + 1);
                 }
             }
             Value::Array(list) => {
                 for schema in list {
-                    self.walk(root, schema, name, label, depth + 1);
+                    self.walk(root, schema, label, depth + 1);
                 }
             }
             _ => {}
@@ -142,4 +151,15 @@ impl Search {
             }
         }
     }
+}
+
+/// An object with such properties is media: by URL, as base64, as a file or as an upload.
+fn holds_media(properties: &Map<String, Value>) -> bool {
+    let kinds = ["url", "base64", "file", "upload_ref"];
+    let named = |value: &Value| value.as_str().is_some_and(|text| kinds.contains(&text));
+    let by_type = properties.get("type").is_some_and(|kind| {
+        let listed = kind.get("enum").and_then(Value::as_array);
+        kind.get("const").is_some_and(named) || listed.is_some_and(|list| list.iter().any(named))
+    });
+    properties.contains_key("media_type") || by_type
 }

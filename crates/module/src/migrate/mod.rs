@@ -126,6 +126,7 @@ pub fn plan(files: &FileMap, target: Format) -> Result<Plan, Refusal> {
         if to == Format::V2_5 {
             media::migrate(&mut draft)?;
         }
+        draft.name_leftovers();
     }
     let (files, changes, decisions) = draft.close(files)?;
     Ok(Plan {

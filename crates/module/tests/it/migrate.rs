@@ -1,14 +1,12 @@
 //! Modules of every shape on their way to v2.2 and v2.5. The cases stand in `tests/migrate`; beside each
 //! lies what becomes of it, as a diff.
 
-#![expect(clippy::expect_used, reason = "a test says what it expects")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use module::files::Entry;
 use module::migrate::{self, Plan, Weight, diff};
-use module::{FileMap, Format, load};
+use module::{FileMap, Format, Severity, Strict, check, load};
 
 fn cases() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/migrate");
@@ -200,6 +198,28 @@ fn comments_survive() {
             let at = rest.find(comment);
             let at = at.unwrap_or_else(|| panic!("{}: `{comment}` is lost\n{after}", case.display()));
             rest = rest.get(at + comment.len()..).unwrap_or_default();
+        }
+    }
+}
+
+/// What is migrated is valid in its new format, or the plan says that a person must decide.
+#[test]
+fn the_result_is_strictly_valid_or_says_what_is_open() {
+    let cases = cases().into_iter().map(|case| case.join("before"));
+    for folder in cases.chain(examples()) {
+        for (target, strict) in [(Format::V2_2, Strict::V22), (Format::V2_5, Strict::V25)] {
+            let Ok(plan) = migrate::plan(&read(&folder), target) else {
+                continue;
+            };
+            if plan.is_open() || plan.is_above() {
+                continue;
+            }
+            let report = check(&plan.files, strict).report;
+            let errors: Vec<_> = report
+                .iter()
+                .filter(|diagnostic| diagnostic.severity == Severity::Error)
+                .collect();
+            assert!(errors.is_empty(), "{} to {target}: {errors:#?}", folder.display());
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Manifests in every style that an author may choose, and texts that no author would write: whatever is
 //! migrated keeps what was there, settles at once, and means what it meant.
 
-#![expect(clippy::expect_used, reason = "a test says what it expects")]
-
 use module::document::parse_yaml;
 use module::manifest::Manifest;
 use module::migrate;
@@ -47,18 +45,9 @@ fn section(key: &'static str, forms: Vec<Value>) -> impl Strategy<Value = Option
         .prop_map(move |form| form.map(|form| (String::from(key), form)))
 }
 
-fn manifest() -> impl Strategy<Value = Map<String, Value>> {
-    let sections = vec![
-        section(
-            "tier",
-            vec![
-                json!("exec"),
-                json!("decision"),
-                json!("exploration"),
-                json!(null),
-            ],
-        )
-        .boxed(),
+/// What a module may and may not do.
+fn conduct() -> Vec<BoxedStrategy<Option<(String, Value)>>> {
+    vec![
         section("excludes", vec![json!([]), json!(["a b", "c"]), json!(["修改"])]).boxed(),
         section(
             "policies",
@@ -77,6 +66,22 @@ fn manifest() -> impl Strategy<Value = Map<String, Value>> {
             vec![
                 json!({ "policy": "allow_by_default", "denied": ["shell"] }),
                 json!({ "allowed": ["search", "read file"] }),
+                json!(null),
+            ],
+        )
+        .boxed(),
+    ]
+}
+
+fn manifest() -> impl Strategy<Value = Map<String, Value>> {
+    let mut sections = conduct();
+    sections.extend([
+        section(
+            "tier",
+            vec![
+                json!("exec"),
+                json!("decision"),
+                json!("exploration"),
                 json!(null),
             ],
         )
@@ -116,7 +121,7 @@ fn manifest() -> impl Strategy<Value = Map<String, Value>> {
             ],
         )
         .boxed(),
-    ];
+    ]);
     (sections, any::<prop::sample::Index>()).prop_map(|(sections, at)| {
         let identity = [
             (String::from("name"), json!("reviewer")),
