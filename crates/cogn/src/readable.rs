@@ -46,7 +46,64 @@ pub(crate) fn print_verdict(output: &Output, envelope: &Value) -> io::Result<()>
     Ok(())
 }
 
-fn print_data(output: &Output, data: Option<&Value>) -> io::Result<()> {
+/// What led to the verdict: each problem in its place, what was repaired, and what to be careful about.
+pub(crate) fn print_findings(output: &Output, envelope: &Value) -> io::Result<()> {
+    for problem in list(envelope, "/error/details/errors") {
+        let place = match word(problem, "pointer") {
+            "" => "/",
+            pointer => pointer,
+        };
+        output.line(format!("  {} {}", place.cyan(), word(problem, "message")))?;
+    }
+    for repair in list(envelope, "/meta/repairs") {
+        output.line(format!("{} {}", "repaired:".yellow(), repaired(repair)))?;
+    }
+    for warning in list(envelope, "/_warnings") {
+        let (code, message) = (word(warning, "code"), word(warning, "message"));
+        output.line(format!("{} {code} {message}", "warning:".yellow().bold()))?;
+    }
+    for breach in list(envelope, "/_violations") {
+        let line = breach.get("line").and_then(Value::as_u64);
+        let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+        let (code, message) = (word(breach, "code"), word(breach, "message"));
+        output.line(format!("{} {line}{code} {message}", "stream:".red().bold()))?;
+    }
+    Ok(())
+}
+
+fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn repaired(repair: &Value) -> String {
+    let action = word(repair, "action");
+    let place = match word(repair, "pointer") {
+        "" => "the answer",
+        pointer => pointer,
+    };
+    let short = |key: &str| repair.get(key).map(|value| shorten(&value.to_string()));
+    match (short("before"), short("after")) {
+        (Some(before), Some(after)) => format!("{place} {action}: {before} -> {after}"),
+        (Some(value), None) | (None, Some(value)) => format!("{place} {action}: {value}"),
+        (None, None) => format!("{place} {action}"),
+    }
+}
+
+/// A value that shares a line with others.
+fn shorten(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
+        None => String::from(text),
+    }
+}
+
+pub(crate) fn print_data(output: &Output, data: Option<&Value>) -> io::Result<()> {
     let Some(data) = data else { return Ok(()) };
     let pretty = serde_json::to_string_pretty(data).map_err(io::Error::other)?;
     output.line(pretty)

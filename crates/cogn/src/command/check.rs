@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use module::envelope::{CheckOptions, Profile, check_envelope, check_reply};
 use module::{Envelope, Module, Severity, limits, load, stream};
-use owo_colors::OwoColorize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::modules::{Search, read_folder};
 use crate::output::{Output, hinted};
+use crate::readable::{print_data, print_findings, print_verdict};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -50,10 +50,13 @@ impl Check {
                 .annotations
                 .insert(String::from("_violations"), Value::Array(list));
         }
+        let value = envelope.into_profile(self.envelope);
         if output.json {
-            output.json(&envelope.into_profile(self.envelope))?;
+            output.json(&value)?;
         } else {
-            show(envelope, self.envelope, output)?;
+            print_verdict(output, &value)?;
+            print_findings(output, &value)?;
+            print_data(output, value.get("data").or_else(|| value.get("partial_data")))?;
         }
         Ok(if kept { Exit::Good } else { Exit::No })
     }
@@ -111,87 +114,4 @@ fn breach_value(breach: &stream::Violation) -> Value {
         "pointer": breach.pointer,
         "message": breach.message,
     })
-}
-
-/// The envelope for people: the verdict first, then what was done about it, then the data.
-fn show(envelope: Envelope, profile: Profile, output: &Output) -> Result<()> {
-    let mut lines = vec![verdict(&envelope)];
-    lines.push(format!("  {}", envelope.meta.explain));
-    if let Some(error) = envelope.error() {
-        lines.push(format!("  {} {}", "error:".red().bold(), error.message));
-        let details = error.details.as_ref();
-        for problem in items(details, "errors") {
-            let pointer = word(problem, "pointer");
-            let at = if pointer.is_empty() { "/" } else { pointer };
-            lines.push(format!("    {} {}", at.cyan(), word(problem, "message")));
-        }
-        if let Some(suggestion) = &error.suggestion {
-            lines.push(format!("  {} {suggestion}", "hint:".cyan().bold()));
-        }
-    }
-    for repair in items(Some(&envelope.meta.more), "repairs") {
-        lines.push(format!("  {} {}", "repaired:".yellow(), repaired(repair)));
-    }
-    for warning in items(Some(&envelope.annotations), "_warnings") {
-        let (code, message) = (word(warning, "code"), word(warning, "message"));
-        lines.push(format!("  {} {code} {message}", "warning:".yellow().bold()));
-    }
-    for breach in items(Some(&envelope.annotations), "_violations") {
-        let line = breach.get("line").and_then(Value::as_u64);
-        let line = line.map_or_else(String::new, |line| format!("line {line}: "));
-        let (code, message) = (word(breach, "code"), word(breach, "message"));
-        lines.push(format!("  {} {line}{code} {message}", "stream:".red().bold()));
-    }
-    let value = envelope.into_profile(profile);
-    for part in ["data", "partial_data"] {
-        if let Some(data) = value.get(part) {
-            lines.push(format!("{part} {}", serde_json::to_string_pretty(data)?));
-        }
-    }
-    Ok(output.line(lines.join("\n"))?)
-}
-
-fn verdict(envelope: &Envelope) -> String {
-    let mark = match envelope.error() {
-        None => format!("{}", "ok".green().bold()),
-        Some(error) => format!("{} {}", "not ok".red().bold(), error.code.bold()),
-    };
-    let confidence = envelope.meta.confidence;
-    let risk = envelope.meta.risk_level();
-    let risk = match risk.as_str() {
-        word @ ("none" | "low") => format!("{}", word.green()),
-        word @ "medium" => format!("{}", word.yellow()),
-        word => format!("{}", word.red()),
-    };
-    format!("{mark}  confidence {confidence}  risk {risk}")
-}
-
-fn repaired(repair: &Value) -> String {
-    let (pointer, action) = (word(repair, "pointer"), word(repair, "action"));
-    let at = if pointer.is_empty() { "the answer" } else { pointer };
-    let short = |key: &str| repair.get(key).map(|value| shorten(&value.to_string()));
-    match (short("before"), short("after")) {
-        (Some(before), Some(after)) => format!("{at} {action}: {before} -> {after}"),
-        (Some(before), None) => format!("{at} {action}: {before}"),
-        (None, Some(after)) => format!("{at} {action}: {after}"),
-        (None, None) => format!("{at} {action}"),
-    }
-}
-
-/// One line that fits a terminal.
-fn shorten(text: &str) -> String {
-    const CHARS_MAX: usize = 60;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
-        None => String::from(text),
-    }
-}
-
-fn items<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    let list = map.and_then(|map| map.get(key)).and_then(Value::as_array);
-    list.into_iter().flatten()
-}
-
-fn word<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -70,17 +70,26 @@ fn people_read_the_verdict_first() {
     let output = cogn(&["check", "text-classifier"], reply);
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stdout);
-    assert!(
-        shown.starts_with("not ok E3001  confidence 0  risk high\n"),
-        "{shown}"
-    );
-    assert!(shown.contains("/extra `extra` has no place here"), "{shown}");
-    assert!(shown.contains("hint: correct `/extra`"), "{shown}");
-    assert!(
-        shown.contains("repaired: /meta/risk normalised: \" LOW\" -> \"low\""),
-        "{shown}"
-    );
+    let expected = [
+        "failed E3001 `/extra`: `extra` has no place here",
+        "(confidence 0.0, risk high)\nhint: correct `/extra`",
+        "\n  /extra `extra` has no place here",
+        "\n{\n  \"label\": \"bug\",",
+    ];
+    for part in expected {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
     assert!(!shown.contains('\u{1b}'), "{shown}");
+    let good = text(reply).replace(", \"extra\": 1", "");
+    let shown = text(&cogn(&["check", "text-classifier"], good.as_bytes()).stdout);
+    assert!(
+        shown.starts_with("ok clear (confidence 0.97, risk low)\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("\nrepaired: /meta/risk normalised: \" LOW\" -> \"low\"\n{\n"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -227,14 +227,20 @@ fn judge_success(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelo
         .err()
         .or_else(|| (!found.is_empty()).then(|| Box::new(answer_error(&found))))
     {
+        repairs.forget_meta();
         return refuse(module, *error, Some(data), annotations);
     }
     replace_custom_risk(&mut meta, repairs);
     escalate(&mut meta, aggregated, repairs);
     if let Err(error) = check_rules(module, &mut meta, &mut data) {
+        repairs.forget_meta();
         return refuse(module, *error, Some(data), annotations);
     }
-    finish(module, meta, data, annotations)
+    let envelope = finish(module, meta, data, annotations);
+    if !envelope.is_ok() {
+        repairs.forget_meta();
+    }
+    envelope
 }
 
 /// Tier gates and warnings: the last word on an answer that is good in itself.

@@ -55,10 +55,13 @@ pub(super) fn judge_failure(module: &Module, parts: Parts, repairs: &mut Repairs
         Ok(()) => None,
     };
     let envelope = match (failed, error) {
-        (Some(failed), error) => Envelope::failure(match error {
-            Some(original) => failed.detail("module_error", original),
-            None => failed,
-        }),
+        (Some(failed), error) => {
+            repairs.forget_meta();
+            Envelope::failure(match error {
+                Some(original) => failed.detail("module_error", original),
+                None => failed,
+            })
+        }
         (None, error) => {
             let map = match error {
                 Some(Value::Object(map)) => map,
@@ -141,6 +144,12 @@ fn check_error_part(
         // A schema may know codes by number while the model still uses the older name.
         broken = retry_with_number(module, error, broken, repairs)?;
     }
+    let said = |new: &Violation| {
+        found
+            .iter()
+            .any(|old| (&old.pointer, &old.keyword) == (&new.pointer, &new.keyword))
+    };
+    broken.retain(|violation| !said(violation));
     found.append(&mut broken);
     Ok(())
 }

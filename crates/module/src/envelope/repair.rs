@@ -50,9 +50,12 @@ pub(super) fn repair_meta(
             return Map::new();
         }
     };
-    for field in RUNTIME_FIELDS {
-        if let Some(claimed) = meta.shift_remove(field) {
-            repairs.record(format!("/meta/{field}"), Action::Removed, Some(claimed), None);
+    // Comparing the few keys there are is cheaper than looking up the many that may not be.
+    if meta.keys().any(|key| RUNTIME_FIELDS.contains(&key.as_str())) {
+        for field in RUNTIME_FIELDS {
+            if let Some(claimed) = meta.shift_remove(field) {
+                repairs.record(format!("/meta/{field}"), Action::Removed, Some(claimed), None);
+            }
         }
     }
     let explain = basis

@@ -63,6 +63,17 @@ impl Repairs {
         self.0.push(Value::Object(entry));
     }
 
+    /// Drops what was done to a meta that is not going to be used.
+    pub(super) fn forget_meta(&mut self) {
+        let about_meta = |entry: &Value| {
+            entry
+                .get("pointer")
+                .and_then(Value::as_str)
+                .is_some_and(|pointer| pointer.starts_with("/meta"))
+        };
+        self.0.retain(|entry| !about_meta(entry));
+    }
+
     /// The list for `meta.repairs`; `None` when nothing was changed.
     pub(super) fn into_value(self) -> Option<Value> {
         (!self.0.is_empty()).then_some(Value::Array(self.0))

@@ -137,7 +137,11 @@ pub(super) fn error_of(code: Code, first: Option<&Violation>, found: &[Violation
             })
         })
         .collect();
-    let error = ErrorBody::new(code, format!("{place}: {what}{others}"))
+    let message = match first {
+        Some(first) if first.pointer.is_empty() => format!("{what}{others}"),
+        _ => format!("{place}: {what}{others}"),
+    };
+    let error = ErrorBody::new(code, message)
         .suggest(format!("correct {place} ({what}); {}", code.suggestion()))
         .detail("errors", errors);
     if found.len() > limits::ERRORS_LISTED_MAX {

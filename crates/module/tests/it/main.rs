@@ -15,6 +15,8 @@ mod envelope_rules;
 #[cfg(test)]
 mod envelope_sample;
 #[cfg(test)]
+mod envelope_snapshot;
+#[cfg(test)]
 mod envelope_structure;
 #[cfg(test)]
 mod envelope_wrap;
