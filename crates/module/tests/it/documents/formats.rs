@@ -2,10 +2,10 @@
 //! look like, and nesting is restored from the list of keys that stand at the top of a manifest.
 
 use module::document::parse_yaml;
-use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
+use module::envelope::{Profile, check_structure};
 use module::manifest::{EnumStrategy, FailureContract, OutputAlias, Tier};
 use module::schema::{Contract, Section};
-use module::{Code, FileMap, Format, load};
+use module::{FileMap, Format, load};
 use serde_json::{Value, json};
 
 use super::json_value;
