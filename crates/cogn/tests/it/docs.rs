@@ -1,5 +1,5 @@
 //! What the pages show is what happens. Every ```console block of README.md and docs/guide is a session: lines
-//! that begin with `$ cogn`, or pipe an `echo` into it, are run with the binary that was just built, in a copy
+//! that begin with `$ cogn`, or pipe something into it, are run with the binary that was just built, in a copy
 //! of the examples, and what they print must be what the page shows. A line `...` stands for any lines, `...`
 //! inside a line for any text. `$ export NAME=value` holds for the rest of the page; other commands are shown,
 //! not run.
@@ -159,7 +159,7 @@ impl Outcome {
 }
 
 fn is_run(command: &str) -> bool {
-    command.starts_with("cogn ") || (command.starts_with("echo ") && command.contains(" | cogn "))
+    command.starts_with("cogn ") || command.contains(" | cogn ")
 }
 
 /// Whether what is shown describes what was printed.
