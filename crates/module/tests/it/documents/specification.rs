@@ -5,7 +5,7 @@ use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
 use module::manifest::{EnumStrategy, ResponseMode, Strictness, Tier};
 use module::schema::{Contract, Section};
 use module::stream::check_chunk;
-use module::{FileMap, Format, Manifest, load};
+use module::{FileMap, Format, Manifest, load, media};
 use serde_json::{Value, json};
 
 use super::{drop_comments, json_value, json_values, merge, restore_elisions};
@@ -182,17 +182,29 @@ fn check(kind: Kind, text: &str) {
             }
         }
         Events => check_events(text),
-        MediaInput => assert!(fits("/$defs/MediaInput", &media(text))),
+        MediaInput => {
+            let value = whole_media(text);
+            assert_eq!(media::check_input(&value), vec![]);
+            assert!(fits("/$defs/MediaInput", &value));
+        }
         UploadReference => {
             let value = json_value(text);
             assert!(
                 !fits("/$defs/MediaInput", &value),
                 "the specification's schema has caught up"
             );
-            assert_eq!(value["type"], "upload_ref");
+            assert_eq!(media::check_input(&value), vec![]);
         }
-        MediaOutput => assert!(fits("/$defs/MediaOutput", &media(text))),
-        Input => assert!(fits("/input", &json_value(text))),
+        MediaOutput => {
+            let value = whole_media(text);
+            assert_eq!(media::check_output(&value), vec![]);
+            assert!(fits("/$defs/MediaOutput", &value));
+        }
+        Input => {
+            let value = json_value(text);
+            assert!(fits("/input", &value));
+            assert_eq!(media::check_input(&value["images"][0]), vec![]);
+        }
         Request(key) => {
             let value = json_value(text);
             assert!(value["input"].is_object() && value[key].is_object());
@@ -321,7 +333,7 @@ fn check_events(text: &str) {
 }
 
 /// Media whose base64 text the document cuts short: the dots go, and a whole number of groups remains.
-fn media(text: &str) -> Value {
+fn whole_media(text: &str) -> Value {
     let mut value = json_value(text);
     if let Some(Value::String(data)) = value.get_mut("data") {
         *data = String::from(data.trim_end_matches('.'));
