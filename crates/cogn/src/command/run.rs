@@ -29,7 +29,12 @@ pub(crate) struct Run {
     /// The input as a JSON file; `-` reads standard input.
     input: Option<PathBuf>,
     /// Free text instead of a JSON input.
-    #[arg(long, value_name = "TEXT", conflicts_with = "input", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with = "input",
+        allow_hyphen_values = true
+    )]
     args: Option<String>,
     /// Show the answer while it is written; with --json one chunk per line.
     #[arg(long)]

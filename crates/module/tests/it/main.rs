@@ -26,6 +26,8 @@ mod load;
 mod migrate;
 mod migrate_property;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod schemas;
 #[cfg(test)]
 mod stream_assemble;
