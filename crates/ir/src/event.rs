@@ -17,6 +17,9 @@ pub enum Event {
     Started {
         id: Option<String>,
         model: Option<String>,
+        /// Unix time in seconds, as the provider says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        created: Option<u64>,
     },
     BlockStart {
         index: u32,

@@ -71,31 +71,44 @@ impl Ext {
         self.0.remove(dialect.as_str())
     }
 
+    /// Keeps what a dialect left over. A field that itself begins with `$` is kept under `$$`, so that
+    /// it cannot be taken for a note.
     pub fn extend(&mut self, dialect: Dialect, rest: Map) {
-        if !rest.is_empty() {
-            self.scope(dialect.as_str()).extend(rest);
+        if rest.is_empty() {
+            return;
+        }
+        let scope = self.scope(dialect.as_str());
+        for (key, value) in rest {
+            let key = if key.starts_with('$') { format!("${key}") } else { key };
+            scope.insert(key, value);
         }
     }
 
-    /// Takes over what `other` holds; its values win.
+    /// Takes over what `other` holds, which came later: its values win, objects are joined and lists
+    /// grow.
     pub fn merge(&mut self, other: Self) {
         for (name, rest) in other.0 {
-            self.0.entry(name).or_default().extend(rest);
+            let scope = self.0.entry(name).or_default();
+            for (key, value) in rest {
+                grow(scope, key, value);
+            }
         }
     }
 
     /// Writes what this dialect left over into `target`, notes about form apart. What is already there
-    /// stays: a field with a word of its own is never overruled from here.
+    /// stays: a field with a word of its own is never overruled from here. Objects are joined.
     pub fn restore(&self, dialect: Dialect, target: &mut Map) {
         for (key, value) in self.get(dialect).into_iter().flatten() {
-            if !key.starts_with('$') && !target.contains_key(key) {
-                target.insert(key.clone(), value.clone());
+            match key.strip_prefix('$') {
+                None => put_missing(target, key, value),
+                Some(own) if own.starts_with('$') => put_missing(target, own, value),
+                Some(_) => {}
             }
         }
     }
 
     /// Every kept field of dialects other than `dialect`, as (dialect, field, value). Notes about form
-    /// and nulls carry no information and are left out.
+    /// and empty values carry no information and are left out.
     pub fn foreign(&self, dialect: Dialect) -> impl Iterator<Item = (&str, &str, &Value)> {
         self.0
             .iter()
@@ -104,10 +117,61 @@ impl Ext {
                 rest.iter()
                     .map(move |(key, value)| (name.as_str(), key.as_str(), value))
             })
-            .filter(|(_, key, value)| !key.starts_with('$') && !value.is_null())
+            .filter(|(_, key, value)| !is_note(key) && says_something(value))
+    }
+
+    /// The same without the notes about form: what remains is information.
+    #[must_use]
+    pub fn without_notes(mut self) -> Self {
+        for rest in self.0.values_mut() {
+            rest.retain(|key, value| !is_note(key) && says_something(value));
+        }
+        self.0.retain(|_, rest| !rest.is_empty());
+        self
     }
 
     fn scope(&mut self, name: &str) -> &mut Map {
         self.0.entry(String::from(name)).or_default()
+    }
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    }
+}
+
+fn is_note(key: &str) -> bool {
+    key.starts_with('$') && !key.starts_with("$$")
+}
+
+fn put_missing(target: &mut Map, key: &str, value: &Value) {
+    match (target.get_mut(key), value) {
+        (None, _) => {
+            target.insert(String::from(key), value.clone());
+        }
+        (Some(Value::Object(inner)), Value::Object(more)) => {
+            for (key, value) in more {
+                put_missing(inner, key, value);
+            }
+        }
+        (Some(_), _) => {}
+    }
+}
+
+fn grow(target: &mut Map, key: String, value: Value) {
+    match (target.get_mut(&key), value) {
+        (Some(Value::Object(inner)), Value::Object(more)) => {
+            for (key, value) in more {
+                grow(inner, key, value);
+            }
+        }
+        (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
+        (_, value) => {
+            target.insert(key, value);
+        }
     }
 }

@@ -28,7 +28,8 @@ impl Fold {
             return;
         }
         match event {
-            Event::Started { id, model } => {
+            Event::Started { id, model, created } => {
+                self.response.created = created.or(self.response.created);
                 self.response.id = id.or_else(|| self.response.id.take());
                 self.response.model = model.or_else(|| self.response.model.take());
             }
@@ -49,6 +50,8 @@ impl Fold {
         if let Some(error) = self.error {
             return Err(error);
         }
+        // A decoder numbers blocks by where they belong; providers may begin them in another order.
+        self.blocks.sort_by_key(|(index, _)| *index);
         self.response.parts = self.blocks.into_iter().map(|(_, part)| part.settled()).collect();
         Ok(self.response)
     }
@@ -119,6 +122,8 @@ fn extend(part: &mut Part, delta: Delta) -> usize {
             call.arguments_raw.push_str(&json);
             json.len()
         }
+        // What is said in a recording comes beside it.
+        (PartBody::Media(media), Delta::Text { text }) => append(&mut media.text_fallback, text),
         (PartBody::Media(media), Delta::Data { base64 }) => match &mut media.source {
             MediaSource::Inline(data) => {
                 data.push_str(&base64);
@@ -147,6 +152,7 @@ pub fn unfold(response: &ChatResponse) -> Vec<Event> {
     let mut events = vec![Event::Started {
         id: response.id.clone(),
         model: response.model.clone(),
+        created: response.created,
     }];
     if !response.ext.is_empty() {
         events.push(Event::Meta {

@@ -1,1 +1,20 @@
-//! Foreign dialects as sans-IO encoders and decoders.
+//! Foreign dialects as sans-IO encoders and decoders. Each dialect has its folder and knows only itself
+//! and the vocabulary; what one cannot say, it books in a ledger. A document that goes back to the
+//! dialect it came from comes out as it went in.
+
+pub mod anthropic;
+mod canonical;
+pub mod chat;
+mod constant;
+pub mod document;
+pub mod error_body;
+mod extras;
+pub mod framing;
+pub mod limits;
+mod markers;
+pub mod openai_chat;
+mod particulars;
+mod stream;
+mod turns;
+
+pub use stream::{Decoder, Encoder};

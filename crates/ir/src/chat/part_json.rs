@@ -48,10 +48,9 @@ impl Part {
         if let Some(cache) = &self.cache {
             map.insert(String::from("cache"), serde_json::to_value(cache)?);
         }
+        self.ext.restore(OWN, &mut map);
         let mut ext = self.ext.clone();
-        if let Some(own) = ext.take(OWN) {
-            map.extend(own);
-        }
+        ext.take(OWN);
         if !ext.is_empty() {
             map.insert(String::from("ext"), serde_json::to_value(ext)?);
         }

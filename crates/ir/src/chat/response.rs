@@ -15,6 +15,9 @@ pub struct ChatResponse {
     pub id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Unix time in seconds, as the provider says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
     #[serde(rename = "content_parts")]
     pub parts: Vec<Part>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -83,13 +83,9 @@ impl Media {
         put("generation_params", json!(self.generation));
         put("checksum", json!(self.checksum));
         let mut ext = self.ext.clone();
-        let own = ext.take(URI_DIALECT);
+        ext.take(URI_DIALECT);
         put("ext", json!(ext));
-        for (key, value) in own.into_iter().flatten() {
-            if !key.starts_with('$') {
-                map.insert(key, value);
-            }
-        }
+        self.ext.restore(URI_DIALECT, map);
     }
 
     pub fn from_reference(map: Map) -> Result<Self, String> {

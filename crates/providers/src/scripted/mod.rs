@@ -102,6 +102,7 @@ fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
         Event::Started {
             id: None,
             model: backend.model.clone(),
+            created: None,
         },
         Event::BlockStart {
             index: 0,

@@ -1,0 +1,41 @@
+//! The canonical stream: one event a line.
+
+use ir::{Event, Ledger};
+
+use crate::stream::{Read, Write, cut, garbled, write_line};
+
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    done: bool,
+}
+
+impl Read for Reader {
+    fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
+        match serde_json::from_str::<Event>(data) {
+            Ok(event) => {
+                self.done |= matches!(event, Event::Finish { .. } | Event::Error { .. });
+                out.push(event);
+            }
+            Err(why) => out.push(garbled(ir::Dialect::Canonical, &why)),
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<Event>) {
+        if !self.done {
+            out.push(cut());
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Writer;
+
+impl Write for Writer {
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>, _: &mut Ledger) {
+        if let Ok(value) = serde_json::to_value(event) {
+            write_line(out, &value);
+        }
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+}

@@ -1,0 +1,67 @@
+//! Conversation in every dialect that has it: one set of functions over all of them. This is what the
+//! edges call; the dialects' own folders know nothing of each other.
+
+use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, PartBody};
+use serde_json::Value;
+
+use crate::markers::Markers;
+use crate::{anthropic, openai_chat};
+
+/// The dialects that speak chat.
+pub const DIALECTS: &[Dialect] = &[Dialect::OpenaiChat, Dialect::Anthropic];
+
+pub fn decode_request(dialect: Dialect, body: Value) -> Result<ChatRequest, Error> {
+    match dialect {
+        Dialect::OpenaiChat => openai_chat::decode_request(body),
+        Dialect::Anthropic => anthropic::decode_request(body),
+        _ => Err(not_chat(dialect)),
+    }
+}
+
+/// Writes a request. Whatever the dialect cannot say is booked in the ledger.
+pub fn encode_request(dialect: Dialect, chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
+    match dialect {
+        Dialect::OpenaiChat => openai_chat::encode_request(chat, ledger),
+        Dialect::Anthropic => anthropic::encode_request(chat, ledger),
+        _ => Err(not_chat(dialect)),
+    }
+}
+
+/// Reads an answer; one that is an error in spite of its status is an error.
+pub fn decode_response(dialect: Dialect, body: Value) -> Result<ChatResponse, Error> {
+    let mut response = match dialect {
+        Dialect::OpenaiChat => openai_chat::decode_response(body),
+        Dialect::Anthropic => anthropic::decode_response(body),
+        _ => Err(not_chat(dialect)),
+    }?;
+    let mut markers = Markers::default();
+    let found = response.parts.iter().find_map(|part| match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => {
+            markers.begin();
+            markers.look(text)
+        }
+        _ => None,
+    });
+    response.warnings.extend(found);
+    Ok(response)
+}
+
+pub fn encode_response(dialect: Dialect, response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Error> {
+    match dialect {
+        Dialect::OpenaiChat => openai_chat::encode_response(response, ledger),
+        Dialect::Anthropic => anthropic::encode_response(response, ledger),
+        _ => Err(not_chat(dialect)),
+    }
+}
+
+/// The body of an error in the dialect's own form.
+pub fn encode_error(dialect: Dialect, error: &Error) -> Value {
+    match dialect {
+        Dialect::Anthropic => anthropic::encode_error(error),
+        _ => openai_chat::encode_error(error),
+    }
+}
+
+fn not_chat(dialect: Dialect) -> Error {
+    Error::invalid_request(format!("{dialect} is not a dialect of chat"))
+}

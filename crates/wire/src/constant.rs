@@ -1,0 +1,37 @@
+//! Fields that always say the same. They are written without being asked for; a document that came
+//! without one goes back without it, and one that said something else keeps what it said.
+
+use ir::{Dialect, Ext, Fields, Map};
+use serde_json::Value;
+
+const ABSENT: &str = "$absent";
+
+/// Takes the constant out if it stands there, and notes it if it does not. `scope` tells objects of one
+/// document apart.
+pub(crate) fn take(fields: &mut Fields, own: Dialect, ext: &mut Ext, scope: &str, key: &str, constant: &Value) {
+    match fields.peek(key) {
+        Some(value) if value == constant => {
+            fields.take(key);
+        }
+        Some(_) => {}
+        None => note_absent(own, ext, scope, key),
+    }
+}
+
+pub(crate) fn note_absent(own: Dialect, ext: &mut Ext, scope: &str, key: &str) {
+    ext.push(own, ABSENT, Value::from(format!("{scope}/{key}")));
+}
+
+/// Writes the constant, unless something stands there already or its absence was noted. To be called
+/// after the rest was restored.
+pub(crate) fn put(map: &mut Map, own: Dialect, ext: &Ext, scope: &str, key: &str, constant: impl Into<Value>) {
+    if !map.contains_key(key) && !is_absent(own, ext, scope, key) {
+        map.insert(String::from(key), constant.into());
+    }
+}
+
+pub(crate) fn is_absent(own: Dialect, ext: &Ext, scope: &str, key: &str) -> bool {
+    let name = format!("{scope}/{key}");
+    let list = ext.value(own, ABSENT).and_then(Value::as_array);
+    list.is_some_and(|list| list.iter().any(|item| item.as_str() == Some(&name)))
+}

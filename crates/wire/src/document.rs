@@ -1,0 +1,81 @@
+//! Whole documents of any dialect and operation, through the canonical envelopes. What the envelope says
+//! beside the payload belongs to the host, so a vendor's dialect has no words for it: it is booked.
+
+use ir::{Dialect, Error, Ledger, Outcome, Payload, Phase, Request, Response, ResponsePayload};
+use serde_json::Value;
+
+use crate::chat;
+
+pub fn decode_request(dialect: Dialect, body: Value) -> Result<Request, Error> {
+    match dialect {
+        Dialect::Canonical => {
+            let request: Request = serde_json::from_value(body).map_err(|why| Error::invalid_request(why.to_string()))?;
+            request.check()?;
+            Ok(request)
+        }
+        _ => Ok(Request::chat("", chat::decode_request(dialect, body)?)),
+    }
+}
+
+pub fn encode_request(dialect: Dialect, request: &Request, ledger: &mut Ledger) -> Result<Value, Error> {
+    if dialect == Dialect::Canonical {
+        return serde_json::to_value(request).map_err(|why| Error::invalid_request(why.to_string()));
+    }
+    book_envelope(request, dialect, ledger);
+    match &request.payload {
+        Payload::Chat(payload) => chat::encode_request(dialect, payload, ledger),
+        other => Err(unfit(dialect, other.operation())),
+    }
+}
+
+/// Reads an answer. One that is an error, whatever its status was, becomes the error of the envelope.
+pub fn decode_response(dialect: Dialect, body: Value) -> Result<Response, Error> {
+    if dialect == Dialect::Canonical {
+        let bad = |why: serde_json::Error| Error::invalid_response(Phase::BeforeFirstByte, why.to_string());
+        return serde_json::from_value(body).map_err(bad);
+    }
+    let payload = chat::decode_response(dialect, body).map(|chat| ResponsePayload::Chat(Box::new(chat)));
+    Ok(match payload {
+        Ok(payload) => Response::new("", payload),
+        Err(error) => Response::failed("", ir::Operation::ChatCompletions, error),
+    })
+}
+
+pub fn encode_response(dialect: Dialect, response: &Response, ledger: &mut Ledger) -> Result<Value, Error> {
+    if dialect == Dialect::Canonical {
+        let bad = |why: serde_json::Error| Error::invalid_response(Phase::BeforeFirstByte, why.to_string());
+        return serde_json::to_value(response).map_err(bad);
+    }
+    let payload = match &response.result {
+        Outcome::Error(error) => return Ok(chat::encode_error(dialect, error)),
+        Outcome::Payload(payload) => payload,
+    };
+    match payload.as_ref() {
+        ResponsePayload::Chat(payload) => chat::encode_response(dialect, payload, ledger),
+        other => Err(unfit(dialect, other.operation())),
+    }
+}
+
+fn unfit(dialect: Dialect, operation: ir::Operation) -> Error {
+    Error::invalid_request(format!("{dialect} has no {}", operation.as_str()))
+}
+
+fn book_envelope(request: &Request, target: Dialect, ledger: &mut Ledger) {
+    let said = [
+        ("task_id", request.task_id.is_some()),
+        ("meta", !request.meta.is_empty()),
+        ("routing", !request.routing.is_empty()),
+        ("requirements", !request.requirements.is_empty()),
+        ("policy", request.policy.is_some()),
+        ("timeout_ms", request.timeout_ms.is_some()),
+        ("degradation", request.degradation.is_some()),
+        ("degradation_overrides", !request.degradation_overrides.is_empty()),
+        ("patches", !request.patches.is_empty()),
+        ("extra", !request.extra.is_empty()),
+    ];
+    let unnamed = request.rest.keys().map(String::as_str);
+    for key in said.iter().filter(|(_, there)| *there).map(|(key, _)| *key).chain(unnamed) {
+        let key = ir::adaptation::escape(key);
+        ledger.dropped(format!("/{key}"), format!("it is for the host; {target} has no word for it"));
+    }
+}

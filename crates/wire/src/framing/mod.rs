@@ -1,0 +1,45 @@
+//! How events are cut out of a byte stream: server-sent events and lines of JSON. Push decoders: bytes
+//! go in at any border, whole events come out; nothing is read, waited for or kept beyond one event.
+
+mod ndjson;
+mod sse;
+#[cfg(test)]
+mod tests;
+
+pub use ndjson::Ndjson;
+pub use sse::Sse;
+
+/// An event is larger than [`crate::limits::EVENT_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// One event. Invalid UTF-8 has been replaced, as the standard for server-sent events asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    pub name: &'a str,
+    pub data: &'a str,
+}
+
+/// The framing that a dialect uses.
+#[derive(Clone, Debug)]
+pub enum Framing {
+    Sse(Sse),
+    Ndjson(Ndjson),
+}
+
+impl Framing {
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
+        match self {
+            Self::Sse(sse) => sse.push(bytes, sink),
+            Self::Ndjson(ndjson) => ndjson.push(bytes, sink),
+        }
+    }
+
+    /// What is left when the stream has ended without a final line break.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
+        match self {
+            Self::Sse(sse) => sse.finish(sink),
+            Self::Ndjson(ndjson) => ndjson.finish(sink),
+        }
+    }
+}

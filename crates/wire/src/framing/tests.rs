@@ -1,0 +1,79 @@
+//! The same events whatever the borders of the pieces; the odd corners of the standard; the bound.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::limits::EVENT_BYTES_MAX;
+
+fn cut(framing: &Framing, pieces: &[&[u8]]) -> Vec<(String, String)> {
+    let mut framing = framing.clone();
+    let mut frames = Vec::new();
+    let mut sink = |frame: Frame<'_>| frames.push((String::from(frame.name), String::from(frame.data)));
+    for piece in pieces {
+        framing.push(piece, &mut sink).unwrap();
+    }
+    framing.finish(&mut sink);
+    frames
+}
+
+fn sse(text: &str) -> Vec<(String, String)> {
+    cut(&Framing::Sse(Sse::new()), &[text.as_bytes()])
+}
+
+fn event(name: &str, data: &str) -> (String, String) {
+    (String::from(name), String::from(data))
+}
+
+#[test]
+fn the_corners_of_the_standard() {
+    assert_eq!(sse("\u{feff}data: a\n\n"), [event("", "a")]);
+    assert_eq!(sse("data: a\r\n\r\ndata:b\r\rdata: c\n\n"), [event("", "a"), event("", "b"), event("", "c")]);
+    assert_eq!(sse(": hello\nevent: x\ndata: 1\ndata: 2\nid: 7\n\n"), [event("x", "1\n2")]);
+    assert_eq!(sse("event: lonely\n\ndata\n\n"), [event("", "")]);
+    assert_eq!(sse("data:  two spaces\n\n"), [event("", " two spaces")]);
+    assert_eq!(sse("data: no end"), [event("", "no end")]);
+    assert_eq!(sse("data: a\n{\"error\":1}\n"), [event("", "a"), event("", "{\"error\":1}")]);
+    assert_eq!(sse(""), []);
+}
+
+#[test]
+fn an_event_without_end_is_refused() {
+    for mut framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
+        let piece = vec![b'x'; EVENT_BYTES_MAX / 4];
+        let mut results = Vec::new();
+        for _ in 0..6 {
+            results.push(framing.push(&piece, &mut |_| {}));
+        }
+        assert_eq!(results.last(), Some(&Err(TooLarge)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn borders_do_not_matter(text in "(data: ?|event: |:|id|[a-zé{}\"]{0,3}|\r|\n|\r\n){0,24}", size in 1_usize..7) {
+        let bytes = text.as_bytes();
+        for framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
+            let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+            prop_assert_eq!(cut(&framing, &pieces), cut(&framing, &[bytes]));
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read(events in prop::collection::vec(("[a-z.]{0,8}", "[^\r]{0,20}"), 0..6)) {
+        let mut out = Vec::new();
+        for (name, data) in &events {
+            Sse::write(&mut out, name, data);
+        }
+        prop_assert_eq!(cut(&Framing::Sse(Sse::new()), &[&out]), events);
+    }
+}
+
+#[test]
+fn no_bytes_harm() {
+    bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
+        for mut framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
+            framing.push(bytes, &mut |_| {}).unwrap();
+            framing.finish(&mut |_| {});
+        }
+    });
+}

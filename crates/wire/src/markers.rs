@@ -1,0 +1,58 @@
+//! Control marks of gpt-oss harmony that a server failed to parse and let through as text. They are not
+//! the Harmony Schema of the format document; they are a sign of a broken chat template. The text stays
+//! as it is, and a warning says what it holds.
+
+use ir::event::Warning;
+
+const MARKS: [&str; 7] = [
+    "<|start|>",
+    "<|channel|>",
+    "<|message|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|constrain|>",
+];
+const LONGEST: usize = 13;
+
+pub(crate) const CODE: &str = "gpt_oss_harmony_markers";
+
+/// Watches the text of one answer. A mark may be split between pieces, so the end of what was seen is
+/// kept, shorter than a mark.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Markers {
+    tail: String,
+    found: bool,
+}
+
+impl Markers {
+    /// Another text begins; a mark does not reach from one into the next.
+    pub(crate) fn begin(&mut self) {
+        self.tail.clear();
+    }
+
+    /// The warning, the first time a mark is seen.
+    pub(crate) fn look(&mut self, text: &str) -> Option<Warning> {
+        if self.found || (self.tail.is_empty() && memchr::memchr(b'<', text.as_bytes()).is_none()) {
+            return None;
+        }
+        self.tail.push_str(text);
+        if let Some(mark) = MARKS.iter().find(|mark| self.tail.contains(**mark)) {
+            self.found = true;
+            self.tail = String::new();
+            let message = format!(
+                "the text holds `{mark}`, a control mark of gpt-oss harmony: the server did not parse the model's output"
+            );
+            return Some(Warning::new(CODE, message));
+        }
+        self.tail = open_mark(&self.tail);
+        None
+    }
+}
+
+/// The end of the text, from where a mark may have begun.
+fn open_mark(text: &str) -> String {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(LONGEST - 1));
+    let end = text.get(start..).unwrap_or_default();
+    end.find('<').and_then(|at| end.get(at..)).map_or_else(String::new, String::from)
+}

@@ -1,0 +1,26 @@
+//! OpenAI chat completions, and the many servers that speak it with their own additions.
+//! <https://platform.openai.com/docs/api-reference/chat>
+
+mod content;
+mod error;
+mod message_in;
+mod message_out;
+mod request_in;
+mod request_out;
+mod response;
+mod stream_in;
+mod stream_out;
+mod usage;
+
+use ir::Dialect;
+
+pub(crate) use content::{cache_control, cache_hint, decode_part};
+pub use error::encode as encode_error;
+pub use request_in::decode as decode_request;
+pub use request_out::{ask_for_usage, encode as encode_request};
+pub(crate) use response::book_warnings;
+pub use response::{decode as decode_response, encode as encode_response};
+pub(crate) use stream_in::Reader;
+pub(crate) use stream_out::Writer;
+
+const OWN: Dialect = Dialect::OpenaiChat;

@@ -1,0 +1,154 @@
+//! A request, written.
+
+use ir::{ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::openai_chat::content::restore;
+use crate::openai_chat::{OWN, message_out};
+use crate::turns::turns;
+
+pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
+    let mut map = Map::new();
+    if let Some(model) = &chat.model {
+        map.insert(String::from("model"), json!(model));
+    }
+    let mut messages = Vec::with_capacity(chat.messages.len());
+    for (at, message) in turns(&chat.messages).iter().enumerate() {
+        message_out::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
+    }
+    map.insert(String::from("messages"), Value::Array(messages));
+    if !chat.tools.is_empty() {
+        let tools = chat.tools.iter().enumerate();
+        let tools: Vec<Value> = tools.filter_map(|(at, tool)| encode_tool(tool, at, ledger)).collect();
+        map.insert(String::from("tools"), Value::Array(tools));
+    }
+    put_generation(&chat.generation, chat, &mut map);
+    put(&mut map, "tool_choice", chat.tool_choice.as_ref().map(encode_choice));
+    put(&mut map, "parallel_tool_calls", chat.parallel_tool_calls);
+    put(&mut map, "response_format", chat.response_format.as_ref().map(encode_format));
+    put_reasoning(chat.reasoning.as_ref(), &mut map, ledger);
+    if !chat.modalities.is_empty() {
+        put(&mut map, "modalities", Some(json!(chat.modalities)));
+    }
+    put(&mut map, "user", chat.user.clone());
+    put(&mut map, "metadata", chat.metadata.clone());
+    crate::extras::book(chat, OWN, ledger);
+    restore(&chat.ext, OWN, "/payload", &mut map, ledger);
+    Ok(Value::Object(map))
+}
+
+/// Streams of this dialect tell their usage only when asked to.
+pub fn ask_for_usage(body: &mut Value) {
+    if body["stream"] == true
+        && let Some(map) = body.as_object_mut()
+    {
+        let options = map.entry("stream_options").or_insert_with(|| json!({}));
+        if let Some(options) = options.as_object_mut() {
+            options.entry("include_usage").or_insert(Value::Bool(true));
+        }
+    }
+}
+
+fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        map.insert(String::from(key), value.into());
+    }
+}
+
+fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map) {
+    let Generation {
+        temperature,
+        top_p,
+        top_k,
+        max_tokens,
+        stop,
+        seed,
+        presence_penalty,
+        frequency_penalty,
+        n,
+        logprobs,
+        top_logprobs,
+        stream,
+        rest: _,
+    } = knobs;
+    let number = |value: &Option<serde_json::Number>| value.clone().map(Value::Number);
+    put(map, "temperature", number(temperature));
+    put(map, "top_p", number(top_p));
+    put(map, "top_k", number(top_k));
+    put(map, "seed", number(seed));
+    put(map, "presence_penalty", number(presence_penalty));
+    put(map, "frequency_penalty", number(frequency_penalty));
+    put(map, "n", *n);
+    put(map, "logprobs", *logprobs);
+    put(map, "top_logprobs", *top_logprobs);
+    put(map, "stream", *stream);
+    let limit = chat.ext.note(OWN, "$max_tokens").unwrap_or("max_completion_tokens");
+    put(map, limit, *max_tokens);
+    match stop.as_slice() {
+        [] => {}
+        [one] if chat.ext.note(OWN, "$stop").is_some() => put(map, "stop", Some(one.clone())),
+        list => put(map, "stop", Some(json!(list))),
+    }
+}
+
+fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &mut Ledger) {
+    let Some(ReasoningRequest { enabled, effort, budget_tokens, summary }) = reasoning else { return };
+    put(map, "reasoning_effort", effort.clone());
+    let lost = [
+        ("enabled", enabled.is_some() && effort.is_none()),
+        ("budget_tokens", budget_tokens.is_some()),
+        ("summary", summary.is_some()),
+    ];
+    for (key, _) in lost.iter().filter(|(_, there)| *there) {
+        ledger.dropped(format!("/payload/reasoning/{key}"), format!("{OWN} has no word for it"));
+    }
+}
+
+fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value> {
+    let pointer = format!("/payload/tools/{at}");
+    if let Some(hosted) = &tool.hosted {
+        if hosted.dialect == OWN.as_str() {
+            return Some(hosted.raw.clone());
+        }
+        ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+        return None;
+    }
+    let mut function = Map::new();
+    put(&mut function, "name", Some(tool.name.clone()));
+    put(&mut function, "description", tool.description.clone());
+    put(&mut function, "parameters", tool.parameters.clone());
+    put(&mut function, "strict", tool.strict);
+    let mut map = Map::new();
+    put(&mut map, "type", Some("function"));
+    put(&mut map, "function", Some(function));
+    if tool.cache.is_some() {
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches on its own terms"));
+    }
+    restore(&tool.ext, OWN, &pointer, &mut map, ledger);
+    Some(Value::Object(map))
+}
+
+fn encode_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
+    }
+}
+
+fn encode_format(format: &ResponseFormat) -> Value {
+    match format {
+        ResponseFormat::Text => json!({"type": "text"}),
+        ResponseFormat::JsonObject => json!({"type": "json_object"}),
+        ResponseFormat::JsonSchema { name, description, schema, strict } => {
+            let mut inner = Map::new();
+            // The name is mandatory here.
+            put(&mut inner, "name", Some(name.clone().unwrap_or_else(|| String::from("response"))));
+            put(&mut inner, "description", description.clone());
+            put(&mut inner, "schema", Some(schema.clone()));
+            put(&mut inner, "strict", *strict);
+            json!({"type": "json_schema", "json_schema": inner})
+        }
+    }
+}

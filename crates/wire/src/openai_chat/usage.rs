@@ -1,0 +1,82 @@
+//! Usage as OpenAI counts it: totals, with shares beside them.
+
+use ir::{Dialect, Usage};
+use serde_json::{Value, json};
+
+use ir::Map;
+
+/// `dialect` says in whose words the raw account is kept.
+pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
+    let at = |pointer: &str| value.pointer(pointer).and_then(Value::as_u64);
+    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| at(pointer));
+    Usage {
+        input_tokens: first(&["/prompt_tokens", "/input_tokens"]),
+        output_tokens: first(&["/completion_tokens", "/output_tokens"]),
+        cache_read_tokens: first(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+        ]),
+        cache_write_tokens: first(&[
+            "/prompt_tokens_details/cache_write_tokens",
+            "/input_tokens_details/cache_write_tokens",
+        ]),
+        reasoning_tokens: first(&[
+            "/completion_tokens_details/reasoning_tokens",
+            "/output_tokens_details/reasoning_tokens",
+        ]),
+        input_audio_tokens: at("/prompt_tokens_details/audio_tokens"),
+        output_audio_tokens: at("/completion_tokens_details/audio_tokens"),
+        cost_usd: value.get("cost").and_then(|cost| serde_json::from_value(cost.clone()).ok()),
+        estimated: false,
+        raw: None,
+    }
+    .with_raw(dialect, value.clone())
+}
+
+/// The words differ between the two APIs of this vendor; the shape does not.
+pub(crate) struct Words {
+    pub(crate) dialect: Dialect,
+    pub(crate) input: &'static str,
+    pub(crate) output: &'static str,
+}
+
+pub(crate) const CHAT: Words =
+    Words { dialect: Dialect::OpenaiChat, input: "prompt_tokens", output: "completion_tokens" };
+pub(crate) const RESPONSES: Words =
+    Words { dialect: Dialect::OpenaiResponses, input: "input_tokens", output: "output_tokens" };
+
+pub(crate) fn encode(usage: &Usage, words: &Words) -> Value {
+    if let Some(raw) = usage.raw_in(words.dialect) {
+        return raw.clone();
+    }
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| {
+        map.insert(String::from(key), value);
+    };
+    put(words.input, json!(usage.input_tokens));
+    put(words.output, json!(usage.output_tokens));
+    put("total_tokens", json!(usage.total_tokens()));
+    let details = |pairs: &[(&str, Option<u64>)]| {
+        let known = pairs.iter().filter(|(_, value)| value.is_some());
+        known.map(|(key, value)| (String::from(*key), json!(value))).collect::<Map>()
+    };
+    let input = details(&[
+        ("cached_tokens", usage.cache_read_tokens),
+        ("cache_write_tokens", usage.cache_write_tokens),
+        ("audio_tokens", usage.input_audio_tokens),
+    ]);
+    let output = details(&[
+        ("reasoning_tokens", usage.reasoning_tokens),
+        ("audio_tokens", usage.output_audio_tokens),
+    ]);
+    for (word, part) in [(words.input, input), (words.output, output)] {
+        if !part.is_empty() {
+            put(&format!("{word}_details"), Value::Object(part));
+        }
+    }
+    if let Some(cost) = &usage.cost_usd {
+        put("cost", json!(cost));
+    }
+    Value::Object(map)
+}

@@ -1,0 +1,37 @@
+//! What media carries beside its bytes and its type. A dialect names what it can carry; the rest is
+//! booked, field by field.
+
+use ir::{Dialect, Error, Ledger, Media, MediaSource};
+use serde_json::Value;
+
+/// Books every particular of `media` that `target` does not carry. `carried` lists names of fields of
+/// the canonical form, such as `hints/detail`.
+pub(crate) fn book(media: &Media, pointer: &str, target: Dialect, carried: &[&str], ledger: &mut Ledger) {
+    let reference = media.to_reference();
+    for group in ["facts", "hints"] {
+        for key in reference.get(group).and_then(Value::as_object).into_iter().flat_map(|map| map.keys()) {
+            let field = format!("{group}/{key}");
+            if !carried.contains(&field.as_str()) {
+                ledger.dropped(format!("{pointer}/{field}"), format!("{target} has no word for it"));
+            }
+        }
+    }
+    for key in ["text_fallback", "expires_at", "generation_params", "checksum"] {
+        if reference.contains_key(key) && !carried.contains(&key) {
+            ledger.dropped(format!("{pointer}/{key}"), format!("{target} has no word for it"));
+        }
+    }
+    ledger.foreign(pointer, &media.ext, target);
+}
+
+/// Media whose bytes are elsewhere must be brought into a form that a provider can read first.
+pub(crate) fn unresolved(media: &Media, pointer: &str, target: Dialect) -> Error {
+    let what = match &media.source {
+        MediaSource::Inline(_) => "inline media of this kind",
+        MediaSource::Stored(_) => "stored media",
+        MediaSource::Remote(_) => "media by address",
+        MediaSource::LocalFile(_) => "a local file",
+        MediaSource::ProviderFile { .. } => "another provider's file",
+    };
+    Error::invalid_request(format!("{target} cannot carry {what} at {pointer}: resolve it first"))
+}

@@ -1,0 +1,161 @@
+//! A dialect's stream in both directions. [`Decoder`] takes bytes in at any border and gives events;
+//! [`Encoder`] takes events and gives bytes. A stream that ends before its dialect says so is an error,
+//! and nothing follows an error.
+
+use std::fmt;
+
+use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
+use serde::de::IgnoredAny;
+
+use crate::framing::{Framing, Ndjson, Sse};
+use crate::markers::Markers;
+
+/// One dialect's reading of frames.
+pub(crate) trait Read: Send + Sync + fmt::Debug {
+    fn frame(&mut self, data: &str, out: &mut Vec<Event>);
+
+    /// The bytes have ended. Whether that is the end of the answer only the dialect knows.
+    fn end(&mut self, out: &mut Vec<Event>);
+}
+
+/// One dialect's writing of frames.
+pub(crate) trait Write: Send + Sync + fmt::Debug {
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger);
+
+    /// No more events come.
+    fn end(&mut self, out: &mut Vec<u8>);
+}
+
+#[derive(Debug)]
+pub struct Decoder {
+    framing: Framing,
+    read: Box<dyn Read>,
+    markers: Markers,
+    ended: bool,
+}
+
+impl Decoder {
+    /// A decoder for a dialect that streams.
+    pub fn new(dialect: Dialect) -> Option<Self> {
+        let sse = || Framing::Sse(Sse::new());
+        let ndjson = || Framing::Ndjson(Ndjson::new());
+        let (framing, read): (Framing, Box<dyn Read>) = match dialect {
+            Dialect::OpenaiChat => (sse(), Box::new(crate::openai_chat::Reader::default())),
+            Dialect::Anthropic => (sse(), Box::new(crate::anthropic::Reader::default())),
+            Dialect::Canonical => (ndjson(), Box::new(crate::canonical::Reader::default())),
+            _ => return None,
+        };
+        Some(Self { framing, read, markers: Markers::default(), ended: false })
+    }
+
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        if self.ended {
+            return;
+        }
+        let from = out.len();
+        let read = &mut self.read;
+        let pushed = self.framing.push(bytes, &mut |frame| read.frame(frame.data, out));
+        if pushed.is_err() {
+            let error = Error::invalid_response(Phase::MidStream, "the stream holds an event that is too large");
+            out.push(Event::Error { error });
+        }
+        self.watch(from, out);
+    }
+
+    /// The bytes have ended: gives what is still owed, an error if the answer is not whole.
+    pub fn finish(&mut self, out: &mut Vec<Event>) {
+        if self.ended {
+            return;
+        }
+        let from = out.len();
+        let read = &mut self.read;
+        self.framing.finish(&mut |frame| {
+            // Half an event is not worth an error of its own: that the stream was cut says it all.
+            let whole = frame.data == "[DONE]" || serde_json::from_str::<IgnoredAny>(frame.data).is_ok();
+            if whole {
+                read.frame(frame.data, out);
+            }
+        });
+        self.read.end(out);
+        self.watch(from, out);
+        self.ended = true;
+    }
+
+    /// Looks over the new events: nothing follows an error, and leaked markers are named.
+    fn watch(&mut self, from: usize, out: &mut Vec<Event>) {
+        let new = out.get(from..).unwrap_or_default();
+        if let Some(at) = new.iter().position(|event| matches!(event, Event::Error { .. })) {
+            out.truncate(from + at + 1);
+            self.ended = true;
+        }
+        let mut at = from;
+        while let Some(event) = out.get(at) {
+            at += 1;
+            let found = match event {
+                Event::BlockStart { .. } => {
+                    self.markers.begin();
+                    None
+                }
+                Event::BlockDelta { delta: Delta::Text { text }, .. } => self.markers.look(text),
+                _ => None,
+            };
+            if let Some(warning) = found {
+                out.insert(at, Event::Warning { warning });
+            }
+        }
+    }
+}
+
+/// The error for a stream that stopped in the middle.
+pub(crate) fn cut() -> Event {
+    let error = Error::new(ErrorKind::Network, Phase::MidStream, "the stream ended before the answer did");
+    Event::Error { error }
+}
+
+/// The error for a frame that is not JSON of the dialect.
+pub(crate) fn garbled(dialect: Dialect, why: &serde_json::Error) -> Event {
+    let message = format!("the stream holds an event that is not {dialect}: {why}");
+    Event::Error { error: Error::invalid_response(Phase::MidStream, message) }
+}
+
+#[derive(Debug)]
+pub struct Encoder {
+    write: Box<dyn Write>,
+    ended: bool,
+}
+
+impl Encoder {
+    /// An encoder for a dialect that streams.
+    pub fn new(dialect: Dialect) -> Option<Self> {
+        let write: Box<dyn Write> = match dialect {
+            Dialect::OpenaiChat => Box::new(crate::openai_chat::Writer::default()),
+            Dialect::Anthropic => Box::new(crate::anthropic::Writer::default()),
+            Dialect::Canonical => Box::new(crate::canonical::Writer),
+            _ => return None,
+        };
+        Some(Self { write, ended: false })
+    }
+
+    /// Writes what an event means. After an error nothing more is written, no mark of a good end above all.
+    pub fn push(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
+        if !self.ended {
+            self.write.event(event, out, ledger);
+            self.ended = matches!(event, Event::Error { .. });
+        }
+    }
+
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.write.end(out);
+        }
+    }
+}
+
+/// Writes one line or event of JSON.
+pub(crate) fn write_sse(out: &mut Vec<u8>, name: &str, data: &serde_json::Value) {
+    Sse::write(out, name, &data.to_string());
+}
+
+pub(crate) fn write_line(out: &mut Vec<u8>, data: &serde_json::Value) {
+    Ndjson::write(out, &data.to_string());
+}

@@ -1,0 +1,93 @@
+//! The fixtures, and ways to disturb a document.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ir::Dialect;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Fixtures of a dialect whose names end in `suffix`, by name.
+pub fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(dialect.as_str());
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if let Some(stem) = name.strip_suffix(suffix) {
+            let value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            found.push((String::from(stem), value));
+        }
+    }
+    found
+}
+
+/// A disturbance: where (by number), what, with which value.
+pub type Disturbance = (usize, u8, Value);
+
+pub fn disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
+    prop::collection::vec((any::<usize>(), 0_u8..4, anything()), 0..4)
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(|number: f64| Value::from(number)),
+        "[a-z<|>$é]{0,6}".prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{"type": "text"}])),
+        Just(json!({"type": "text", "text": "t"})),
+    ]
+}
+
+/// Changes a document somewhere: adds a field, removes one, replaces a value, adds an item.
+pub fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
+    let mut pointers = Vec::new();
+    collect(document, String::new(), &mut pointers);
+    let pointer = pointers[at % pointers.len()].clone();
+    let Some(place) = document.pointer_mut(&pointer) else { return };
+    match (how, place) {
+        (0, Value::Object(map)) => {
+            map.insert(String::from("$zusatz"), value.clone());
+        }
+        (1, Value::Object(map)) => {
+            let key = map.keys().nth(at % map.len().max(1)).cloned();
+            if let Some(key) = key {
+                map.shift_remove(&key);
+            }
+        }
+        (0 | 1, Value::Array(list)) => list.push(value.clone()),
+        (2, Value::Object(map)) => {
+            map.insert(String::from("neu"), value.clone());
+        }
+        (_, place) if !pointer.is_empty() => *place = value.clone(),
+        _ => {}
+    }
+}
+
+fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                let step = key.replace('~', "~0").replace('/', "~1");
+                collect(inner, format!("{pointer}/{step}"), out);
+            }
+        }
+        Value::Array(list) => {
+            for (at, inner) in list.iter().enumerate() {
+                collect(inner, format!("{pointer}/{at}"), out);
+            }
+        }
+        _ => {}
+    }
+    out.push(pointer);
+}
+
+/// How many cases a property is tried on: a bounded share, or `COGN_LONG` times as many.
+pub fn cases(usual: u32) -> u32 {
+    option_env!("COGN_LONG").and_then(|text| text.parse::<u32>().ok()).map_or(usual, |times| usual * times)
+}

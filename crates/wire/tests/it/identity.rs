@@ -1,0 +1,91 @@
+//! A document that goes back to the dialect it came from comes out as it went in, and nothing is lost on
+//! the way: for the fixtures, and for the fixtures disturbed at random.
+
+use ir::{Action, Dialect, Ledger, Party};
+use proptest::prelude::*;
+use serde_json::Value;
+use wire::chat;
+
+use crate::documents::{Disturbance, disturb, disturbances, fixtures};
+
+fn again_request(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
+    let request = chat::decode_request(dialect, body.clone()).ok()?;
+    let mut ledger = Ledger::new(Party::Adapter);
+    let again = chat::encode_request(dialect, &request, &mut ledger).unwrap();
+    Some((again, ledger))
+}
+
+fn again_response(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
+    let mut response = chat::decode_response(dialect, body.clone()).ok()?;
+    response.warnings.clear();
+    let mut ledger = Ledger::new(Party::Adapter);
+    let again = chat::encode_response(dialect, &response, &mut ledger).unwrap();
+    Some((again, ledger))
+}
+
+type Again = fn(Dialect, &Value) -> Option<(Value, Ledger)>;
+const KINDS: [(&str, Again); 2] = [(".request.json", again_request), (".response.json", again_response)];
+
+#[test]
+fn fixtures_come_back_as_they_were() {
+    for dialect in chat::DIALECTS {
+        for (suffix, again) in KINDS {
+            let fixtures = fixtures(*dialect, suffix);
+            assert!(!fixtures.is_empty(), "{dialect} has no fixture {suffix}");
+            for (name, body) in fixtures {
+                let (again, ledger) = again(*dialect, &body).unwrap_or_else(|| panic!("{dialect}/{name}"));
+                assert_eq!(again, body, "{dialect}/{name}");
+                assert_eq!(ledger.entries(), [], "{dialect}/{name}");
+            }
+        }
+    }
+}
+
+/// Whatever a disturbed document is, it is refused or it comes back.
+fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) -> Result<(), TestCaseError> {
+    let mut body = body.clone();
+    for change in changes {
+        disturb(&mut body, change);
+    }
+    if let Some((again, ledger)) = again(dialect, &body) {
+        let mut differs = Vec::new();
+        differences(&body, &again, String::new(), &mut differs);
+        prop_assert!(differs.is_empty(), "{}: {:#?}", dialect, differs);
+        prop_assert!(ledger.entries().iter().all(|entry| entry.action != Action::Dropped), "{:?}", ledger.entries());
+    }
+    Ok(())
+}
+
+/// Where two documents differ.
+fn differences(expected: &Value, found: &Value, pointer: String, out: &mut Vec<String>) {
+    match (expected, found) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                let side = |map: &ir::Map| map.get(key).cloned().unwrap_or_else(|| Value::from("(absent)"));
+                differences(&side(a), &side(b), format!("{pointer}/{key}"), out);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(a, b, format!("{pointer}/{at}"), out);
+            }
+        }
+        (a, b) if a != b => out.push(format!("{pointer}: {a} became {b}")),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
+    #[test]
+    fn disturbed_documents_come_back_too(changes in disturbances(), pick: prop::sample::Index) {
+        let mut all = Vec::new();
+        for dialect in chat::DIALECTS {
+            for (suffix, again) in KINDS {
+                all.extend(fixtures(*dialect, suffix).into_iter().map(|(_, body)| (*dialect, again, body)));
+            }
+        }
+        let (dialect, again, body) = pick.get(&all);
+        check(body, *dialect, *again, &changes)?;
+    }
+}
