@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Serve(command::serve::Serve),
     /// Run conformance vectors and say which level they prove.
     Conformance(command::conformance::Conformance),
+    /// Turn a document or a stream of one dialect into another, and list what is lost.
+    Convert(command::convert::Convert),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -79,7 +79,11 @@ impl Ext {
         }
         let scope = self.scope(dialect.as_str());
         for (key, value) in rest {
-            let key = if key.starts_with('$') { format!("${key}") } else { key };
+            let key = if key.starts_with('$') {
+                format!("${key}")
+            } else {
+                key
+            };
             scope.insert(key, value);
         }
     }

@@ -46,7 +46,11 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<ChatResponse, Er
     Ok(response)
 }
 
-pub fn encode_response(dialect: Dialect, response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Error> {
+pub fn encode_response(
+    dialect: Dialect,
+    response: &ChatResponse,
+    ledger: &mut Ledger,
+) -> Result<Value, Error> {
     match dialect {
         Dialect::OpenaiChat => openai_chat::encode_response(response, ledger),
         Dialect::Anthropic => anthropic::encode_response(response, ledger),

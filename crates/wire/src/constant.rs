@@ -8,7 +8,14 @@ const ABSENT: &str = "$absent";
 
 /// Takes the constant out if it stands there, and notes it if it does not. `scope` tells objects of one
 /// document apart.
-pub(crate) fn take(fields: &mut Fields, own: Dialect, ext: &mut Ext, scope: &str, key: &str, constant: &Value) {
+pub(crate) fn take(
+    fields: &mut Fields,
+    own: Dialect,
+    ext: &mut Ext,
+    scope: &str,
+    key: &str,
+    constant: &Value,
+) {
     match fields.peek(key) {
         Some(value) if value == constant => {
             fields.take(key);
@@ -24,7 +31,14 @@ pub(crate) fn note_absent(own: Dialect, ext: &mut Ext, scope: &str, key: &str) {
 
 /// Writes the constant, unless something stands there already or its absence was noted. To be called
 /// after the rest was restored.
-pub(crate) fn put(map: &mut Map, own: Dialect, ext: &Ext, scope: &str, key: &str, constant: impl Into<Value>) {
+pub(crate) fn put(
+    map: &mut Map,
+    own: Dialect,
+    ext: &Ext,
+    scope: &str,
+    key: &str,
+    constant: impl Into<Value>,
+) {
     if !map.contains_key(key) && !is_absent(own, ext, scope, key) {
         map.insert(String::from(key), constant.into());
     }

@@ -9,7 +9,8 @@ use crate::chat;
 pub fn decode_request(dialect: Dialect, body: Value) -> Result<Request, Error> {
     match dialect {
         Dialect::Canonical => {
-            let request: Request = serde_json::from_value(body).map_err(|why| Error::invalid_request(why.to_string()))?;
+            let request: Request =
+                serde_json::from_value(body).map_err(|why| Error::invalid_request(why.to_string()))?;
             request.check()?;
             Ok(request)
         }
@@ -74,8 +75,16 @@ fn book_envelope(request: &Request, target: Dialect, ledger: &mut Ledger) {
         ("extra", !request.extra.is_empty()),
     ];
     let unnamed = request.rest.keys().map(String::as_str);
-    for key in said.iter().filter(|(_, there)| *there).map(|(key, _)| *key).chain(unnamed) {
+    for key in said
+        .iter()
+        .filter(|(_, there)| *there)
+        .map(|(key, _)| *key)
+        .chain(unnamed)
+    {
         let key = ir::adaptation::escape(key);
-        ledger.dropped(format!("/{key}"), format!("it is for the host; {target} has no word for it"));
+        ledger.dropped(
+            format!("/{key}"),
+            format!("it is for the host; {target} has no word for it"),
+        );
     }
 }

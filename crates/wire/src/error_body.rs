@@ -32,7 +32,10 @@ pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: O
     let inner = match fields.take("error") {
         Some(Value::String(message)) => {
             let kind = kind_of(dialect, None, &message, status);
-            return Some(Error { status, ..Error::new(kind, phase, message) });
+            return Some(Error {
+                status,
+                ..Error::new(kind, phase, message)
+            });
         }
         Some(Value::Object(inner)) => Fields::new(inner),
         Some(_) => return None,
@@ -46,12 +49,26 @@ pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: O
 
 /// The error in an object that holds its fields directly.
 pub(crate) fn from_fields(dialect: Dialect, mut inner: Fields, phase: Phase, status: Option<u16>) -> Error {
-    let message = inner.string("message").unwrap_or_else(|| Value::Object(inner.clone().rest()).to_string());
-    let number = inner.peek("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    let message = inner
+        .string("message")
+        .unwrap_or_else(|| Value::Object(inner.clone().rest()).to_string());
+    let number = inner
+        .peek("code")
+        .and_then(Value::as_u64)
+        .and_then(|code| u16::try_from(code).ok());
     let status = status.or_else(|| number.filter(|code| (400..600).contains(code)));
     let words = ["code", "type", "status"].map(|key| inner.string(key));
-    let word = words.iter().flatten().find(|word| !word.is_empty() && *word != "error").cloned();
-    let all = words.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let word = words
+        .iter()
+        .flatten()
+        .find(|word| !word.is_empty() && *word != "error")
+        .cloned();
+    let all = words
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(" ");
     let kind = kind_of(dialect, Some(&all), &message, status);
     let mut error = Error::new(kind, phase, message).with_provider_code(word);
     error.status = status;
@@ -63,8 +80,16 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     let words = words.unwrap_or_default();
     let says = |needles: &[&str]| needles.iter().any(|needle| words.contains(needle));
     let lower = message.to_lowercase();
-    let context = ["context length", "context window", "context size", "prompt is too long", "too many tokens"];
-    if says(&["context_length_exceeded", "exceed_context_size"]) || context.iter().any(|part| lower.contains(part)) {
+    let context = [
+        "context length",
+        "context window",
+        "context size",
+        "prompt is too long",
+        "too many tokens",
+    ];
+    if says(&["context_length_exceeded", "exceed_context_size"])
+        || context.iter().any(|part| lower.contains(part))
+    {
         return ErrorKind::ContextWindow;
     }
     if says(&["insufficient_quota", "billing_error", "billing_hard_limit"]) {
@@ -73,7 +98,13 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     if says(&["rate_limit", "RESOURCE_EXHAUSTED", "too_many_requests"]) {
         return ErrorKind::RateLimited;
     }
-    if says(&["authentication", "permission", "invalid_api_key", "UNAUTHENTICATED", "PERMISSION_DENIED"]) {
+    if says(&[
+        "authentication",
+        "permission",
+        "invalid_api_key",
+        "UNAUTHENTICATED",
+        "PERMISSION_DENIED",
+    ]) {
         return ErrorKind::Auth;
     }
     if says(&["content_filter", "content_policy", "moderation_blocked"]) {
@@ -82,11 +113,24 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     if says(&["timeout", "DEADLINE_EXCEEDED"]) {
         return ErrorKind::Timeout;
     }
-    if says(&["overloaded", "server_error", "api_error", "UNAVAILABLE", "INTERNAL", "internal_error"]) {
+    if says(&[
+        "overloaded",
+        "server_error",
+        "api_error",
+        "UNAVAILABLE",
+        "INTERNAL",
+        "internal_error",
+    ]) {
         return ErrorKind::Upstream;
     }
-    if says(&["invalid_request", "INVALID_ARGUMENT", "not_found", "NOT_FOUND", "model_not_found", "FAILED_PRECONDITION"])
-    {
+    if says(&[
+        "invalid_request",
+        "INVALID_ARGUMENT",
+        "not_found",
+        "NOT_FOUND",
+        "model_not_found",
+        "FAILED_PRECONDITION",
+    ]) {
         return ErrorKind::InvalidRequest;
     }
     status.map_or(ErrorKind::Upstream, ErrorKind::from_status)
@@ -95,20 +139,27 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
 /// Seconds, as most servers say; a date needs a clock, which is not ours to read.
 fn retry_after_ms(text: &str) -> Option<u64> {
     let seconds: f64 = text.trim().parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0 && seconds < 1e9).then(|| (seconds * 1000.0) as u64)
+    (0.0..1e9).contains(&seconds).then_some((seconds * 1000.0) as u64)
 }
 
 /// The beginning of a body that is not JSON, on one line, cut between characters.
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..ERROR_QUOTE_BYTES_MAX).unwrap_or(body));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() { String::from("(no body)") } else { line }
+    if line.is_empty() {
+        String::from("(no body)")
+    } else {
+        line
+    }
 }
 
 /// The HTTP status with which an error goes out to a client.
 pub fn status_of(error: &Error) -> u16 {
     match error.kind {
-        ErrorKind::InvalidRequest | ErrorKind::ContextWindow | ErrorKind::ContentPolicy | ErrorKind::Unsupported => 400,
+        ErrorKind::InvalidRequest
+        | ErrorKind::ContextWindow
+        | ErrorKind::ContentPolicy
+        | ErrorKind::Unsupported => 400,
         ErrorKind::Auth => 401,
         ErrorKind::Quota => 402,
         ErrorKind::RateLimited => 429,

@@ -54,5 +54,7 @@ impl Markers {
 fn open_mark(text: &str) -> String {
     let start = text.ceil_char_boundary(text.len().saturating_sub(LONGEST - 1));
     let end = text.get(start..).unwrap_or_default();
-    end.find('<').and_then(|at| end.get(at..)).map_or_else(String::new, String::from)
+    end.find('<')
+        .and_then(|at| end.get(at..))
+        .map_or_else(String::new, String::from)
 }

@@ -9,10 +9,18 @@ use serde_json::Value;
 pub(crate) fn book(media: &Media, pointer: &str, target: Dialect, carried: &[&str], ledger: &mut Ledger) {
     let reference = media.to_reference();
     for group in ["facts", "hints"] {
-        for key in reference.get(group).and_then(Value::as_object).into_iter().flat_map(|map| map.keys()) {
+        for key in reference
+            .get(group)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|map| map.keys())
+        {
             let field = format!("{group}/{key}");
             if !carried.contains(&field.as_str()) {
-                ledger.dropped(format!("{pointer}/{field}"), format!("{target} has no word for it"));
+                ledger.dropped(
+                    format!("{pointer}/{field}"),
+                    format!("{target} has no word for it"),
+                );
             }
         }
     }
@@ -33,5 +41,7 @@ pub(crate) fn unresolved(media: &Media, pointer: &str, target: Dialect) -> Error
         MediaSource::LocalFile(_) => "a local file",
         MediaSource::ProviderFile { .. } => "another provider's file",
     };
-    Error::invalid_request(format!("{target} cannot carry {what} at {pointer}: resolve it first"))
+    Error::invalid_request(format!(
+        "{target} cannot carry {what} at {pointer}: resolve it first"
+    ))
 }

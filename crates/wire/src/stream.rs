@@ -45,7 +45,12 @@ impl Decoder {
             Dialect::Canonical => (ndjson(), Box::new(crate::canonical::Reader::default())),
             _ => return None,
         };
-        Some(Self { framing, read, markers: Markers::default(), ended: false })
+        Some(Self {
+            framing,
+            read,
+            markers: Markers::default(),
+            ended: false,
+        })
     }
 
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
@@ -56,7 +61,8 @@ impl Decoder {
         let read = &mut self.read;
         let pushed = self.framing.push(bytes, &mut |frame| read.frame(frame.data, out));
         if pushed.is_err() {
-            let error = Error::invalid_response(Phase::MidStream, "the stream holds an event that is too large");
+            let error =
+                Error::invalid_response(Phase::MidStream, "the stream holds an event that is too large");
             out.push(Event::Error { error });
         }
         self.watch(from, out);
@@ -96,7 +102,10 @@ impl Decoder {
                     self.markers.begin();
                     None
                 }
-                Event::BlockDelta { delta: Delta::Text { text }, .. } => self.markers.look(text),
+                Event::BlockDelta {
+                    delta: Delta::Text { text },
+                    ..
+                } => self.markers.look(text),
                 _ => None,
             };
             if let Some(warning) = found {
@@ -108,14 +117,20 @@ impl Decoder {
 
 /// The error for a stream that stopped in the middle.
 pub(crate) fn cut() -> Event {
-    let error = Error::new(ErrorKind::Network, Phase::MidStream, "the stream ended before the answer did");
+    let error = Error::new(
+        ErrorKind::Network,
+        Phase::MidStream,
+        "the stream ended before the answer did",
+    );
     Event::Error { error }
 }
 
 /// The error for a frame that is not JSON of the dialect.
 pub(crate) fn garbled(dialect: Dialect, why: &serde_json::Error) -> Event {
     let message = format!("the stream holds an event that is not {dialect}: {why}");
-    Event::Error { error: Error::invalid_response(Phase::MidStream, message) }
+    Event::Error {
+        error: Error::invalid_response(Phase::MidStream, message),
+    }
 }
 
 #[derive(Debug)]

@@ -52,7 +52,8 @@ enum Kind {
 
 fn dialect(text: &str) -> Result<Dialect, String> {
     let known = || Dialect::ALL.map(Dialect::as_str).join(", ");
-    text.parse().map_err(|error| format!("{error}; known: {}", known()))
+    text.parse()
+        .map_err(|error| format!("{error}; known: {}", known()))
 }
 
 impl Convert {
@@ -63,7 +64,10 @@ impl Convert {
             Kind::Response => self.response(output, &mut ledger)?,
             Kind::Stream => self.stream(output, &mut ledger)?,
             Kind::Media | Kind::Messages => {
-                return Err(hinted("this kind is not supported yet", "use --kind request, response or stream"));
+                return Err(hinted(
+                    "this kind is not supported yet",
+                    "use --kind request, response or stream",
+                ));
             }
         };
         let losses: Vec<Loss> = ledger.losses().map(Loss::from).collect();
@@ -132,7 +136,9 @@ impl Convert {
     fn report(&self, losses: &[Loss], output: &Output) -> Result<()> {
         let text = serde_json::to_string_pretty(losses)?;
         match &self.losses {
-            Some(path) => fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display())),
+            Some(path) => {
+                fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+            }
             None => {
                 if !losses.is_empty() {
                     output.note(text);
@@ -154,7 +160,10 @@ impl Convert {
 
     fn read(&self) -> Result<Value> {
         let mut bytes = Vec::new();
-        self.open()?.take(DOCUMENT_BYTES_MAX).read_to_end(&mut bytes).context("cannot read the input")?;
+        self.open()?
+            .take(DOCUMENT_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .context("cannot read the input")?;
         serde_json::from_slice(&bytes).context("the input is not JSON")
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod conformance;
+pub(crate) mod convert;
 pub(crate) mod explain;
 pub(crate) mod internal_docs;
 pub(crate) mod list;
@@ -29,6 +30,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Run(run) => run.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
         Command::Conformance(conformance) => conformance.run(output),
+        Command::Convert(convert) => convert.run(output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),
         Command::Man(man) => man.run(output),

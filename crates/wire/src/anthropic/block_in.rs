@@ -11,8 +11,15 @@ use crate::anthropic::OWN;
 use crate::openai_chat::cache_hint;
 
 pub(super) fn decode(value: Value) -> Part {
-    let unknown = |raw: Value| Part::from(PartBody::Unknown { dialect: String::from(OWN.as_str()), raw });
-    let Some(mut fields) = Fields::of(value.clone()) else { return unknown(value) };
+    let unknown = |raw: Value| {
+        Part::from(PartBody::Unknown {
+            dialect: String::from(OWN.as_str()),
+            raw,
+        })
+    };
+    let Some(mut fields) = Fields::of(value.clone()) else {
+        return unknown(value);
+    };
     let mut ext = Ext::default();
     let kind = fields.string("type").unwrap_or_default();
     let body = match kind.as_str() {
@@ -22,14 +29,23 @@ pub(super) fn decode(value: Value) -> Part {
         "tool_result" => result(&mut fields, &mut ext),
         "thinking" => fields.string("thinking").map(|text| {
             let signature = fields.string("signature");
-            let reasoning = Reasoning { signature, ..Reasoning::text(text, Origin::dialect(OWN)) };
+            let reasoning = Reasoning {
+                signature,
+                ..Reasoning::text(text, Origin::dialect(OWN))
+            };
             PartBody::Reasoning(reasoning)
         }),
-        "redacted_thinking" => fields.string("data").map(|data| PartBody::Reasoning(sealed(data))),
+        "redacted_thinking" => fields
+            .string("data")
+            .map(|data| PartBody::Reasoning(sealed(data))),
         _ => None,
     };
     let Some(body) = body else { return unknown(value) };
-    let mut part = Part { body, cache: None, ext };
+    let mut part = Part {
+        body,
+        cache: None,
+        ext,
+    };
     if let Some(hint) = fields.peek("cache_control").and_then(cache_hint) {
         part.cache = Some(hint);
         fields.take("cache_control");
@@ -49,14 +65,22 @@ pub(super) fn sealed(data: String) -> Reasoning {
 
 fn call(fields: &mut Fields) -> Option<PartBody> {
     let named = fields.peek_str("name").is_some() && fields.peek("input").is_some();
-    let (Some(id), true) = (fields.peek_str("id").map(String::from), named) else { return None };
+    let (Some(id), true) = (fields.peek_str("id").map(String::from), named) else {
+        return None;
+    };
     fields.take("id");
     let name = fields.string("name")?;
-    Some(PartBody::ToolCall(ToolCall::from_value(id, name, fields.take("input")?)))
+    Some(PartBody::ToolCall(ToolCall::from_value(
+        id,
+        name,
+        fields.take("input")?,
+    )))
 }
 
 fn result(fields: &mut Fields, ext: &mut Ext) -> Option<PartBody> {
-    let known = fields.peek("content").is_none_or(|content| content.is_string() || content.is_array());
+    let known = fields
+        .peek("content")
+        .is_none_or(|content| content.is_string() || content.is_array());
     if !known {
         return None;
     }
@@ -73,8 +97,17 @@ fn result(fields: &mut Fields, ext: &mut Ext) -> Option<PartBody> {
     if failed {
         fields.take("is_error");
     }
-    let outcome = if failed { ToolOutcome::Error } else { ToolOutcome::Success };
-    Some(PartBody::ToolResult(ToolResult { call_id, name: None, outcome, content }))
+    let outcome = if failed {
+        ToolOutcome::Error
+    } else {
+        ToolOutcome::Success
+    };
+    Some(PartBody::ToolResult(ToolResult {
+        call_id,
+        name: None,
+        outcome,
+        content,
+    }))
 }
 
 fn media(fields: &mut Fields, word: &str) -> Option<Media> {
@@ -91,7 +124,10 @@ fn media(fields: &mut Fields, word: &str) -> Option<Media> {
             let (mime, data) = (text("media_type")?, text("data")?);
             inner.take("media_type");
             inner.take("data");
-            let mut media = Media::new(MediaSource::Inline(Base64::from_bytes(data.as_bytes())), Some(mime));
+            let mut media = Media::new(
+                MediaSource::Inline(Base64::from_bytes(data.as_bytes())),
+                Some(mime),
+            );
             media.ext.set(OWN, "$source", "text");
             media
         }
@@ -103,7 +139,13 @@ fn media(fields: &mut Fields, word: &str) -> Option<Media> {
         "file" => {
             let id = text("file_id")?;
             inner.take("file_id");
-            Media::new(MediaSource::ProviderFile { backend: String::from(OWN.as_str()), id }, None)
+            Media::new(
+                MediaSource::ProviderFile {
+                    backend: String::from(OWN.as_str()),
+                    id,
+                },
+                None,
+            )
         }
         _ => return None,
     };

@@ -50,7 +50,12 @@ pub(super) fn encode(
     Ok(Some(Value::Object(map)))
 }
 
-fn encode_reasoning(reasoning: &Reasoning, purpose: Purpose, pointer: &str, ledger: &mut Ledger) -> Option<Map> {
+fn encode_reasoning(
+    reasoning: &Reasoning,
+    purpose: Purpose,
+    pointer: &str,
+    ledger: &mut Ledger,
+) -> Option<Map> {
     let own = reasoning.replays_to(&Origin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
         ledger.dropped(pointer, "reasoning is played back only to where it came from");
@@ -68,7 +73,10 @@ fn encode_reasoning(reasoning: &Reasoning, purpose: Purpose, pointer: &str, ledg
         Some(signature) if own => {
             map.insert(String::from("signature"), json!(signature));
         }
-        Some(_) => ledger.dropped(format!("{pointer}/signature"), "a proof is only for where it came from"),
+        Some(_) => ledger.dropped(
+            format!("{pointer}/signature"),
+            "a proof is only for where it came from",
+        ),
         None => {}
     }
     if reasoning.data.is_some() {
@@ -84,7 +92,13 @@ fn encode_call(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Map {
         None => {
             let wrapped = json!({"arguments_raw": call.arguments_raw});
             let pointer = format!("{pointer}/arguments_raw");
-            ledger.changed(pointer, Action::Replaced, json!(call.arguments_raw), wrapped.clone(), "not JSON");
+            ledger.changed(
+                pointer,
+                Action::Replaced,
+                json!(call.arguments_raw),
+                wrapped.clone(),
+                "not JSON",
+            );
             wrapped
         }
     };
@@ -102,7 +116,12 @@ fn encode_result(result: &ToolResult, part: &Part, pointer: &str, ledger: &mut L
         list => {
             let mut content = Vec::new();
             for (at, inner) in list.iter().enumerate() {
-                content.extend(encode(inner, Purpose::Replay, &format!("{pointer}/content/{at}"), ledger)?);
+                content.extend(encode(
+                    inner,
+                    Purpose::Replay,
+                    &format!("{pointer}/content/{at}"),
+                    ledger,
+                )?);
             }
             map.insert(String::from("content"), Value::Array(content));
         }
@@ -114,7 +133,11 @@ fn encode_result(result: &ToolResult, part: &Part, pointer: &str, ledger: &mut L
         }
         ToolOutcome::Denied | ToolOutcome::Halted => {
             map.insert(String::from("is_error"), Value::Bool(true));
-            ledger.note(format!("{pointer}/outcome"), Action::Replaced, format!("{OWN} knows only errors"));
+            ledger.note(
+                format!("{pointer}/outcome"),
+                Action::Replaced,
+                format!("{OWN} knows only errors"),
+            );
         }
     }
     Ok(map)
@@ -131,10 +154,14 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Opt
     };
     let source = match &media.source {
         MediaSource::Inline(data) => {
-            let mime = media.mime_or_sniffed().unwrap_or_else(|| String::from("application/octet-stream"));
+            let mime = media
+                .mime_or_sniffed()
+                .unwrap_or_else(|| String::from("application/octet-stream"));
             let as_text = media.ext.note(OWN, "$source") == Some("text")
                 || (media.kind == MediaKind::Document && mime.starts_with("text/"));
-            let text = as_text.then(|| data.decode().ok().and_then(|bytes| String::from_utf8(bytes).ok())).flatten();
+            let text = as_text
+                .then(|| data.decode().ok().and_then(|bytes| String::from_utf8(bytes).ok()))
+                .flatten();
             match text {
                 Some(text) => json!({"type": "text", "media_type": mime, "data": text}),
                 None => json!({"type": "base64", "media_type": mime, "data": data.as_str()}),
@@ -147,7 +174,11 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Opt
         _ => return Err(particulars::unresolved(media, pointer, OWN)),
     };
     let mut map = object(json!({"type": word, "source": source}));
-    let carried: &[&str] = if word == "document" { &["hints/filename"] } else { &[] };
+    let carried: &[&str] = if word == "document" {
+        &["hints/filename"]
+    } else {
+        &[]
+    };
     if let (Some(title), "document") = (&media.hints.filename, word) {
         map.insert(String::from("title"), json!(title));
     }

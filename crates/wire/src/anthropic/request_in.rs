@@ -12,8 +12,13 @@ use crate::openai_chat::cache_hint;
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
-    let messages = fields.array("messages").ok_or_else(|| Error::invalid_request("`messages` is missing"))?;
-    let mut chat = ChatRequest { model: fields.string("model"), ..ChatRequest::default() };
+    let messages = fields
+        .array("messages")
+        .ok_or_else(|| Error::invalid_request("`messages` is missing"))?;
+    let mut chat = ChatRequest {
+        model: fields.string("model"),
+        ..ChatRequest::default()
+    };
     system(&mut fields, &mut chat);
     for value in messages {
         chat.messages.push(message(value)?);
@@ -55,7 +60,11 @@ fn message(value: Value) -> Result<Message, Error> {
     let role = match fields.string("role").as_deref() {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
-        _ => return Err(Error::invalid_request("a message is the user's or the assistant's")),
+        _ => {
+            return Err(Error::invalid_request(
+                "a message is the user's or the assistant's",
+            ));
+        }
     };
     let mut message = match fields.take("content") {
         Some(Value::String(text)) => Message::text(role, text),
@@ -67,7 +76,11 @@ fn message(value: Value) -> Result<Message, Error> {
             }
             message
         }
-        _ => return Err(Error::invalid_request("`content` is a string or a list of blocks")),
+        _ => {
+            return Err(Error::invalid_request(
+                "`content` is a string or a list of blocks",
+            ));
+        }
     };
     if message.content == Content::Parts && message.plain_text().is_some() {
         message.content = Content::Parts;
@@ -78,7 +91,9 @@ fn message(value: Value) -> Result<Message, Error> {
 
 fn tool(value: Value) -> ToolSpec {
     let hosted = |value| ToolSpec::hosted(OWN, value);
-    let Some(mut fields) = Fields::of(value.clone()) else { return hosted(value) };
+    let Some(mut fields) = Fields::of(value.clone()) else {
+        return hosted(value);
+    };
     match fields.take("type") {
         None => {}
         Some(kind) if kind == "custom" => {}
@@ -106,8 +121,12 @@ fn tool(value: Value) -> ToolSpec {
 }
 
 fn choice(fields: &mut Fields, chat: &mut ChatRequest) {
-    let Some(map) = fields.peek("tool_choice").and_then(Value::as_object) else { return };
-    let known = map.keys().all(|key| ["type", "name", "disable_parallel_tool_use"].contains(&key.as_str()));
+    let Some(map) = fields.peek("tool_choice").and_then(Value::as_object) else {
+        return;
+    };
+    let known = map
+        .keys()
+        .all(|key| ["type", "name", "disable_parallel_tool_use"].contains(&key.as_str()));
     let name = map.get("name").and_then(Value::as_str);
     let choice = match (map.get("type").and_then(Value::as_str), name) {
         (Some("auto"), None) => ToolChoice::Auto,
@@ -117,7 +136,10 @@ fn choice(fields: &mut Fields, chat: &mut ChatRequest) {
         _ => return,
     };
     let alone = map.get("disable_parallel_tool_use");
-    if !known || alone.is_some_and(|alone| !alone.is_boolean()) || (map.contains_key("name") && name.is_none()) {
+    if !known
+        || alone.is_some_and(|alone| !alone.is_boolean())
+        || (map.contains_key("name") && name.is_none())
+    {
         return;
     }
     chat.parallel_tool_calls = alone.and_then(Value::as_bool).map(|alone| !alone);
@@ -137,7 +159,12 @@ fn generation(fields: &mut Fields, ext: &mut ir::Ext) -> Generation {
     if knobs.max_tokens.is_none() {
         constant::note_absent(OWN, ext, "", "max_tokens");
     }
-    if knobs.temperature.as_ref().and_then(serde_json::Number::as_f64).is_some_and(|degree| degree > 1.0) {
+    if knobs
+        .temperature
+        .as_ref()
+        .and_then(serde_json::Number::as_f64)
+        .is_some_and(|degree| degree > 1.0)
+    {
         ext.set(OWN, "$temperature", true);
     }
     if let Some(list) = fields.strings("stop_sequences") {
@@ -150,7 +177,9 @@ fn generation(fields: &mut Fields, ext: &mut ir::Ext) -> Generation {
 }
 
 fn thinking(fields: &mut Fields, chat: &mut ChatRequest) {
-    let Some(map) = fields.peek("thinking").and_then(Value::as_object) else { return };
+    let Some(map) = fields.peek("thinking").and_then(Value::as_object) else {
+        return;
+    };
     let budget = map.get("budget_tokens").and_then(Value::as_u64);
     let mut reasoning = ReasoningRequest::default();
     match (map.get("type").and_then(Value::as_str), budget, map.len()) {
@@ -172,8 +201,12 @@ fn output(fields: &mut Fields, chat: &mut ChatRequest) {
         let map = format.as_object()?;
         (map.len() == 2 && map.get("type")? == "json_schema").then(|| map.get("schema").cloned())?
     };
-    let as_format =
-        |schema| ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None };
+    let as_format = |schema| ResponseFormat::JsonSchema {
+        name: None,
+        description: None,
+        schema,
+        strict: None,
+    };
     if let Some(mut config) = fields.object("output_config") {
         let before = config.clone();
         if let Some(schema) = config.peek("format").and_then(schema_of) {

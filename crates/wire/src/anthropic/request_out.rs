@@ -20,10 +20,16 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     put(&mut map, "model", chat.model.clone());
     let turns = turns(&chat.messages);
     put_system(chat, &turns, &mut map, ledger)?;
-    put(&mut map, "messages", Some(Value::Array(messages(&turns, ledger)?)));
+    put(
+        &mut map,
+        "messages",
+        Some(Value::Array(messages(&turns, ledger)?)),
+    );
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();
-        let tools: Vec<Value> = tools.filter_map(|(at, tool)| encode_tool(tool, at, ledger)).collect();
+        let tools: Vec<Value> = tools
+            .filter_map(|(at, tool)| encode_tool(tool, at, ledger))
+            .collect();
         put(&mut map, "tools", Some(tools));
     }
     put_choice(chat, &mut map);
@@ -33,7 +39,10 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         put(&mut map, "metadata", Some(json!({"user_id": user})));
     }
     for key in chat.metadata.iter().flat_map(|metadata| metadata.keys()) {
-        ledger.dropped(format!("/payload/metadata/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(
+            format!("/payload/metadata/{key}"),
+            format!("{OWN} has no word for it"),
+        );
     }
     if chat.modalities.iter().any(|word| word != "text") {
         ledger.dropped("/payload/modalities", format!("{OWN} answers in text"));
@@ -44,7 +53,13 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     if !map.contains_key("max_tokens") && !constant::is_absent(OWN, &chat.ext, "", "max_tokens") {
         put(&mut map, "max_tokens", Some(MAX_TOKENS));
         let pointer = "/payload/generation/max_tokens";
-        ledger.changed(pointer, Action::Added, Value::Null, MAX_TOKENS, format!("{OWN} insists on a limit"));
+        ledger.changed(
+            pointer,
+            Action::Added,
+            Value::Null,
+            MAX_TOKENS,
+            format!("{OWN} insists on a limit"),
+        );
     }
     Ok(Value::Object(map))
 }
@@ -59,7 +74,12 @@ fn is_system(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
 }
 
-fn put_system(chat: &ChatRequest, turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result<(), Error> {
+fn put_system(
+    chat: &ChatRequest,
+    turns: &[Message],
+    map: &mut Map,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
     let leading = turns.iter().take_while(|message| is_system(message)).count();
     let mut blocks = Vec::new();
     for (at, message) in turns.iter().enumerate().filter(|(_, message)| is_system(message)) {
@@ -77,7 +97,9 @@ fn put_system(chat: &ChatRequest, turns: &[Message], map: &mut Map, ledger: &mut
     let as_blocks = chat.ext.note(OWN, "$system") == Some("blocks");
     match blocks.as_slice() {
         [] => {}
-        [only] if !as_blocks && only.as_object().is_some_and(|map| map.len() == 2) && only["type"] == "text" => {
+        [only]
+            if !as_blocks && only.as_object().is_some_and(|map| map.len() == 2) && only["type"] == "text" =>
+        {
             put(map, "system", Some(only["text"].clone()));
         }
         _ => put(map, "system", Some(blocks)),
@@ -88,7 +110,11 @@ fn put_system(chat: &ChatRequest, turns: &[Message], map: &mut Map, ledger: &mut
 fn messages(turns: &[Message], ledger: &mut Ledger) -> Result<Vec<Value>, Error> {
     let mut out: Vec<Value> = Vec::new();
     let mut after_tool = false;
-    for (at, message) in turns.iter().enumerate().filter(|(_, message)| !is_system(message)) {
+    for (at, message) in turns
+        .iter()
+        .enumerate()
+        .filter(|(_, message)| !is_system(message))
+    {
         let pointer = format!("/payload/messages/{at}");
         let mut blocks = Vec::new();
         for (index, part) in message.parts.iter().enumerate() {
@@ -106,8 +132,14 @@ fn messages(turns: &[Message], ledger: &mut Ledger) -> Result<Vec<Value>, Error>
             continue;
         }
         after_tool = message.role == Role::Tool;
-        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        let plain = message.plain_text().filter(|_| message.ext.note(OWN, "$content").is_none());
+        let role = if message.role == Role::Assistant {
+            "assistant"
+        } else {
+            "user"
+        };
+        let plain = message
+            .plain_text()
+            .filter(|_| message.ext.note(OWN, "$content").is_none());
         let content = plain.map_or_else(|| Value::Array(blocks), Value::from);
         let mut map = Map::new();
         put(&mut map, "role", Some(role));
@@ -144,7 +176,10 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     put(&mut map, "type", tool.ext.note(OWN, "$type"));
     put(&mut map, "name", Some(tool.name.clone()));
     put(&mut map, "description", tool.description.clone());
-    let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
+    let schema = tool
+        .parameters
+        .clone()
+        .unwrap_or_else(|| json!({"type": "object"}));
     put(&mut map, "input_schema", Some(schema));
     put(&mut map, "strict", tool.strict);
     put(&mut map, "cache_control", tool.cache.as_ref().map(cache_control));
@@ -188,11 +223,20 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
     } = knobs;
     let number = |value: &Option<Number>| value.clone().map(Value::Number);
     put(map, "max_tokens", *max_tokens);
-    let hot = temperature.as_ref().and_then(Number::as_f64).is_some_and(|degree| degree > 1.0);
+    let hot = temperature
+        .as_ref()
+        .and_then(Number::as_f64)
+        .is_some_and(|degree| degree > 1.0);
     if hot && chat.ext.value(OWN, "$temperature").is_none() {
         put(map, "temperature", Some(1));
         let pointer = "/payload/generation/temperature";
-        ledger.changed(pointer, Action::Clamped, json!(temperature), 1, format!("{OWN} allows 0 to 1"));
+        ledger.changed(
+            pointer,
+            Action::Clamped,
+            json!(temperature),
+            1,
+            format!("{OWN} allows 0 to 1"),
+        );
     } else {
         put(map, "temperature", number(temperature));
     }
@@ -211,14 +255,22 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
         ("top_logprobs", top_logprobs.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/generation/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(
+            format!("/payload/generation/{key}"),
+            format!("{OWN} has no word for it"),
+        );
     }
 }
 
 fn put_output(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let mut config = Map::new();
     match &chat.response_format {
-        Some(ResponseFormat::JsonSchema { name, description, schema, strict: _ }) => {
+        Some(ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict: _,
+        }) => {
             let format = json!({"type": "json_schema", "schema": schema});
             match chat.ext.note(OWN, "$format") {
                 Some(key) => put(map, key, Some(format)),
@@ -229,11 +281,17 @@ fn put_output(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
                 ledger.note(pointer, Action::Merged, "a schema needs no name here");
             }
             if description.is_some() {
-                ledger.dropped("/payload/response_format/description", format!("{OWN} has no word for it"));
+                ledger.dropped(
+                    "/payload/response_format/description",
+                    format!("{OWN} has no word for it"),
+                );
             }
         }
         Some(ResponseFormat::JsonObject) => {
-            ledger.dropped("/payload/response_format", format!("{OWN} wants a schema, not just JSON"));
+            ledger.dropped(
+                "/payload/response_format",
+                format!("{OWN} wants a schema, not just JSON"),
+            );
         }
         Some(ResponseFormat::Text) | None => {}
     }
@@ -246,10 +304,19 @@ fn put_output(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
 }
 
 fn put_reasoning(reasoning: &ReasoningRequest, map: &mut Map, config: &mut Map, ledger: &mut Ledger) {
-    let ReasoningRequest { enabled, effort, budget_tokens, summary } = reasoning;
+    let ReasoningRequest {
+        enabled,
+        effort,
+        budget_tokens,
+        summary,
+    } = reasoning;
     match (enabled, budget_tokens) {
         (Some(false), _) => put(map, "thinking", Some(json!({"type": "disabled"}))),
-        (_, Some(budget)) => put(map, "thinking", Some(json!({"type": "enabled", "budget_tokens": budget}))),
+        (_, Some(budget)) => put(
+            map,
+            "thinking",
+            Some(json!({"type": "enabled", "budget_tokens": budget})),
+        ),
         (Some(true), None) => put(map, "thinking", Some(json!({"type": "adaptive"}))),
         (None, None) => {}
     }
@@ -258,7 +325,13 @@ fn put_reasoning(reasoning: &ReasoningRequest, map: &mut Map, config: &mut Map, 
         Some("minimal") => {
             put(config, "effort", Some("low"));
             let pointer = "/payload/reasoning/effort";
-            ledger.changed(pointer, Action::Replaced, "minimal", "low", format!("{OWN} knows no less"));
+            ledger.changed(
+                pointer,
+                Action::Replaced,
+                "minimal",
+                "low",
+                format!("{OWN} knows no less"),
+            );
         }
         word => put(config, "effort", word),
     }

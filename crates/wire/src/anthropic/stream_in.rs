@@ -66,7 +66,12 @@ impl Read for Reader {
         if self.done {
             return;
         }
-        if let Ok(Short { kind: ShortKind::Delta, index, delta }) = serde_json::from_str(data) {
+        if let Ok(Short {
+            kind: ShortKind::Delta,
+            index,
+            delta,
+        }) = serde_json::from_str(data)
+        {
             return self.short(index, delta, out);
         }
         match serde_json::from_str::<Value>(data) {
@@ -109,7 +114,9 @@ impl Reader {
         let index = fields.u32("index").unwrap_or_default();
         match kind.as_str() {
             "message_start" => self.message_start(fields.object("message").unwrap_or_default(), out),
-            "content_block_start" => self.block_start(index, fields.take("content_block").unwrap_or_default(), out),
+            "content_block_start" => {
+                self.block_start(index, fields.take("content_block").unwrap_or_default(), out);
+            }
             "content_block_delta" => self.block_delta(index, fields.object("delta").unwrap_or_default(), out),
             "content_block_stop" => self.block_stop(index, out),
             "message_delta" => self.message_delta(fields, out),
@@ -142,13 +149,19 @@ impl Reader {
             // Some servers send the beginning twice. A second beginning after content is another answer.
             if self.content || id != self.id {
                 let message = "the provider began a second message in the middle of the first";
-                out.push(Event::Error { error: Error::invalid_response(Phase::MidStream, message) });
+                out.push(Event::Error {
+                    error: Error::invalid_response(Phase::MidStream, message),
+                });
             }
             return;
         }
         self.started = true;
         self.id.clone_from(&id);
-        out.push(Event::Started { id, model: message.string("model"), created: None });
+        out.push(Event::Started {
+            id,
+            model: message.string("model"),
+            created: None,
+        });
         self.report(message.object("usage"), out);
         for key in ["type", "role", "content", "stop_reason"] {
             message.take(key);
@@ -188,7 +201,11 @@ impl Reader {
         let (block, first) = match body {
             PartBody::Text(text) => (Block::Text, (!text.is_empty()).then_some(Delta::Text { text })),
             PartBody::Reasoning(reasoning) => {
-                let block = Block::Reasoning { form: reasoning.form, id: None, origin };
+                let block = Block::Reasoning {
+                    form: reasoning.form,
+                    id: None,
+                    origin,
+                };
                 let first = match (reasoning.form, reasoning.data, reasoning.text) {
                     (ReasoningForm::Redacted, Some(data), _) => Some(Delta::Sealed { data }),
                     (_, _, Some(text)) => Some(Delta::Reasoning { text }),
@@ -207,18 +224,31 @@ impl Reader {
                     self.empty_calls.push(index);
                 }
                 let json = call.arguments_raw;
-                (Block::ToolCall { id: call.id, name: call.name }, given.then_some(Delta::ToolArguments { json }))
+                (
+                    Block::ToolCall {
+                        id: call.id,
+                        name: call.name,
+                    },
+                    given.then_some(Delta::ToolArguments { json }),
+                )
             }
             PartBody::Media(media) => (Block::Media { media }, None),
             _ => {
                 let Value::Object(raw) = raw else { return };
-                return self.held.push(Held { index, raw, json: String::new() });
+                return self.held.push(Held {
+                    index,
+                    raw,
+                    json: String::new(),
+                });
             }
         };
         out.push(Event::BlockStart { index, block });
         out.extend(first.map(|delta| Event::BlockDelta { index, delta }));
         if !ext.is_empty() {
-            out.push(Event::BlockDelta { index, delta: Delta::Meta { ext } });
+            out.push(Event::BlockDelta {
+                index,
+                delta: Delta::Meta { ext },
+            });
         }
     }
 
@@ -237,7 +267,11 @@ impl Reader {
         }
         if kind == "citations_delta" {
             let value = delta.take("citation").unwrap_or_default();
-            let delta = Delta::Annotation { dialect: OWN, list: String::from("citations"), value };
+            let delta = Delta::Annotation {
+                dialect: OWN,
+                list: String::from("citations"),
+                value,
+            };
             return out.push(Event::BlockDelta { index, delta });
         }
         let mut rest = delta.rest();
@@ -248,11 +282,19 @@ impl Reader {
             ("partial_json", |json| Delta::ToolArguments { json }),
         ] {
             if let Some(Value::String(piece)) = rest.shift_remove(key) {
-                out.push(Event::BlockDelta { index, delta: make(piece) });
+                out.push(Event::BlockDelta {
+                    index,
+                    delta: make(piece),
+                });
             }
         }
         if !rest.is_empty() {
-            out.push(Event::BlockDelta { index, delta: Delta::Meta { ext: Ext::of(OWN, rest) } });
+            out.push(Event::BlockDelta {
+                index,
+                delta: Delta::Meta {
+                    ext: Ext::of(OWN, rest),
+                },
+            });
         }
     }
 
@@ -262,12 +304,17 @@ impl Reader {
             if let Ok(input) = serde_json::from_str(&held.json) {
                 held.raw.insert(String::from("input"), input);
             }
-            let block = Block::Unknown { dialect: String::from(OWN.as_str()), raw: Value::Object(held.raw) };
+            let block = Block::Unknown {
+                dialect: String::from(OWN.as_str()),
+                raw: Value::Object(held.raw),
+            };
             out.push(Event::BlockStart { index, block });
         }
         if self.empty_calls.contains(&index) {
             self.empty_calls.retain(|call| *call != index);
-            let delta = Delta::ToolArguments { json: String::from("{}") };
+            let delta = Delta::ToolArguments {
+                json: String::from("{}"),
+            };
             out.push(Event::BlockDelta { index, delta });
         }
         out.push(Event::BlockEnd { index });

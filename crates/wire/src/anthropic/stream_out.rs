@@ -26,15 +26,21 @@ impl Write for Writer {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
-                self.message.insert(String::from("id"), json!(id.as_deref().unwrap_or_default()));
-                self.message.insert(String::from("model"), json!(model.as_deref().unwrap_or_default()));
+                self.message
+                    .insert(String::from("id"), json!(id.as_deref().unwrap_or_default()));
+                self.message
+                    .insert(String::from("model"), json!(model.as_deref().unwrap_or_default()));
                 if created.is_some() {
                     ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));
                 }
             }
             Event::Meta { ext } => {
                 ledger.foreign("/result/payload", ext, OWN);
-                let target = if self.begun { &mut self.late } else { &mut self.message };
+                let target = if self.begun {
+                    &mut self.late
+                } else {
+                    &mut self.message
+                };
                 ext.restore(OWN, target);
             }
             Event::Usage { usage } => self.usage.get_or_insert_default().update(usage.clone()),
@@ -42,7 +48,9 @@ impl Write for Writer {
             Event::BlockDelta { index, delta } => self.delta(*index, delta, out, ledger),
             Event::BlockEnd { .. } => self.close(out),
             Event::Finish { reason } => self.reason = Some(String::from(finish_word(reason))),
-            Event::Warning { .. } => ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings")),
+            Event::Warning { .. } => {
+                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+            }
             Event::Foreign { dialect, name, data } if dialect == OWN.as_str() => {
                 self.begin(out);
                 write_sse(out, name.as_deref().unwrap_or_default(), data);
@@ -85,7 +93,11 @@ impl Writer {
         message.insert(String::from("stop_reason"), Value::Null);
         message.entry("stop_sequence").or_insert(Value::Null);
         message.insert(String::from("usage"), usage::encode(self.usage.as_ref()));
-        write_sse(out, "message_start", &json!({"type": "message_start", "message": message}));
+        write_sse(
+            out,
+            "message_start",
+            &json!({"type": "message_start", "message": message}),
+        );
     }
 
     fn start(&mut self, index: u32, block: &Block, out: &mut Vec<u8>, ledger: &mut Ledger) {
@@ -95,11 +107,18 @@ impl Writer {
         let content = match block {
             Block::Text => json!({"type": "text", "text": ""}),
             Block::Refusal => {
-                ledger.note(pointer, ir::Action::Replaced, format!("{OWN} has refusals as text"));
+                ledger.note(
+                    pointer,
+                    ir::Action::Replaced,
+                    format!("{OWN} has refusals as text"),
+                );
                 json!({"type": "text", "text": ""})
             }
             // What is sealed arrives as one delta and is written then.
-            Block::Reasoning { form: ReasoningForm::Redacted | ReasoningForm::Encrypted, .. } => return,
+            Block::Reasoning {
+                form: ReasoningForm::Redacted | ReasoningForm::Encrypted,
+                ..
+            } => return,
             Block::Reasoning { .. } => json!({"type": "thinking", "thinking": "", "signature": ""}),
             Block::ToolCall { id, name } => json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
             Block::Media { media } => {
@@ -146,7 +165,7 @@ impl Writer {
             Delta::Annotation { dialect, list, value } if *dialect == OWN && list == "citations" => {
                 json!({"type": "citations_delta", "citation": value})
             }
-            Delta::Meta { ext } => return self.meta(index, number, ext, out, ledger),
+            Delta::Meta { ext } => return write_meta(index, number, ext, out, ledger),
             Delta::Annotation { .. } | Delta::Data { .. } => {
                 return ledger.dropped(pointer(), format!("{OWN} has no word for it"));
             }
@@ -156,20 +175,27 @@ impl Writer {
             None => ledger.dropped(pointer(), format!("{OWN} has no word for it")),
         }
     }
+}
 
-    fn meta(&mut self, index: u32, number: Option<usize>, ext: &Ext, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        let pointer = format!("/result/payload/content_parts/{index}");
-        ledger.foreign(&pointer, ext, OWN);
-        let mut rest = Map::new();
-        ext.restore(OWN, &mut rest);
-        if let (Some(Value::Array(list)), Some(number)) = (rest.shift_remove("citations"), number) {
-            for citation in list {
-                write_delta(number, &json!({"type": "citations_delta", "citation": citation}), out);
-            }
+fn write_meta(index: u32, number: Option<usize>, ext: &Ext, out: &mut Vec<u8>, ledger: &mut Ledger) {
+    let pointer = format!("/result/payload/content_parts/{index}");
+    ledger.foreign(&pointer, ext, OWN);
+    let mut rest = Map::new();
+    ext.restore(OWN, &mut rest);
+    if let (Some(Value::Array(list)), Some(number)) = (rest.shift_remove("citations"), number) {
+        for citation in list {
+            write_delta(
+                number,
+                &json!({"type": "citations_delta", "citation": citation}),
+                out,
+            );
         }
-        for key in rest.keys() {
-            ledger.dropped(format!("{pointer}/ext/{OWN}/{key}"), "a stream has no place for it");
-        }
+    }
+    for key in rest.keys() {
+        ledger.dropped(
+            format!("{pointer}/ext/{OWN}/{key}"),
+            "a stream has no place for it",
+        );
     }
 }
 

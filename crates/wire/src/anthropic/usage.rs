@@ -11,7 +11,11 @@ pub(super) fn decode(value: &Value) -> Usage {
     let read = at("cache_read_input_tokens");
     let write = at("cache_creation_input_tokens");
     let fresh = at("input_tokens");
-    let total = fresh.map(|fresh| fresh.saturating_add(read.unwrap_or(0)).saturating_add(write.unwrap_or(0)));
+    let total = fresh.map(|fresh| {
+        fresh
+            .saturating_add(read.unwrap_or(0))
+            .saturating_add(write.unwrap_or(0))
+    });
     Usage {
         input_tokens: total,
         output_tokens: at("output_tokens"),
@@ -24,11 +28,16 @@ pub(super) fn decode(value: &Value) -> Usage {
 
 /// Unknown counts are null, not zero.
 pub(super) fn encode(usage: Option<&Usage>) -> Value {
-    let Some(usage) = usage else { return json!({"input_tokens": null, "output_tokens": null}) };
+    let Some(usage) = usage else {
+        return json!({"input_tokens": null, "output_tokens": null});
+    };
     if let Some(raw) = usage.raw_in(OWN) {
         return raw.clone();
     }
-    let cached = usage.cache_read_tokens.unwrap_or(0).saturating_add(usage.cache_write_tokens.unwrap_or(0));
+    let cached = usage
+        .cache_read_tokens
+        .unwrap_or(0)
+        .saturating_add(usage.cache_write_tokens.unwrap_or(0));
     let fresh = usage.input_tokens.map(|total| total.saturating_sub(cached));
     let mut map = Map::new();
     map.insert(String::from("input_tokens"), json!(fresh));

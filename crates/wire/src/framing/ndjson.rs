@@ -53,7 +53,10 @@ impl Ndjson {
         let line = line.trim_ascii();
         if !line.is_empty() {
             let data = String::from_utf8_lossy(line);
-            sink(Frame { name: "", data: &data });
+            sink(Frame {
+                name: "",
+                data: &data,
+            });
         }
     }
 

@@ -66,7 +66,11 @@ impl Sse {
     }
 
     fn room_for(&self, more: usize) -> Result<(), TooLarge> {
-        if self.data.len() + more > EVENT_BYTES_MAX { Err(TooLarge) } else { Ok(()) }
+        if self.data.len() + more > EVENT_BYTES_MAX {
+            Err(TooLarge)
+        } else {
+            Ok(())
+        }
     }
 
     fn take_line(&mut self, mut line: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
@@ -111,7 +115,10 @@ impl Sse {
     fn dispatch(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         if std::mem::take(&mut self.has_data) {
             let data = String::from_utf8_lossy(&self.data);
-            sink(Frame { name: &self.name, data: &data });
+            sink(Frame {
+                name: &self.name,
+                data: &data,
+            });
         }
         self.data.clear();
         self.name.clear();

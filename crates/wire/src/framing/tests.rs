@@ -27,12 +27,21 @@ fn event(name: &str, data: &str) -> (String, String) {
 #[test]
 fn the_corners_of_the_standard() {
     assert_eq!(sse("\u{feff}data: a\n\n"), [event("", "a")]);
-    assert_eq!(sse("data: a\r\n\r\ndata:b\r\rdata: c\n\n"), [event("", "a"), event("", "b"), event("", "c")]);
-    assert_eq!(sse(": hello\nevent: x\ndata: 1\ndata: 2\nid: 7\n\n"), [event("x", "1\n2")]);
+    assert_eq!(
+        sse("data: a\r\n\r\ndata:b\r\rdata: c\n\n"),
+        [event("", "a"), event("", "b"), event("", "c")]
+    );
+    assert_eq!(
+        sse(": hello\nevent: x\ndata: 1\ndata: 2\nid: 7\n\n"),
+        [event("x", "1\n2")]
+    );
     assert_eq!(sse("event: lonely\n\ndata\n\n"), [event("", "")]);
     assert_eq!(sse("data:  two spaces\n\n"), [event("", " two spaces")]);
     assert_eq!(sse("data: no end"), [event("", "no end")]);
-    assert_eq!(sse("data: a\n{\"error\":1}\n"), [event("", "a"), event("", "{\"error\":1}")]);
+    assert_eq!(
+        sse("data: a\n{\"error\":1}\n"),
+        [event("", "a"), event("", "{\"error\":1}")]
+    );
     assert_eq!(sse(""), []);
 }
 

@@ -10,8 +10,15 @@ use crate::particulars;
 
 /// Reads one part in the words of `own`. What is not understood is kept whole.
 pub(crate) fn decode_part(value: Value, own: Dialect) -> Part {
-    let unknown = |raw: Value| Part::from(PartBody::Unknown { dialect: String::from(own.as_str()), raw });
-    let Some(mut fields) = Fields::of(value.clone()) else { return unknown(value) };
+    let unknown = |raw: Value| {
+        Part::from(PartBody::Unknown {
+            dialect: String::from(own.as_str()),
+            raw,
+        })
+    };
+    let Some(mut fields) = Fields::of(value.clone()) else {
+        return unknown(value);
+    };
     let body = match fields.string("type").as_deref() {
         Some("text") => fields.string("text").map(PartBody::Text),
         Some("refusal") => fields.string("refusal").map(PartBody::Refusal),
@@ -72,8 +79,11 @@ fn audio(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
     let mut inner = fields.object("input_audio")?;
     let data = inner.string("data")?;
     let rate = inner.peek("sample_rate").and_then(Value::as_u64);
-    let mime = inner.peek_str("format").and_then(|format| mime_of_audio_format(format, rate));
-    let mut media = Media::new(MediaSource::Inline(Base64::from_text(data)), mime).with_kind(MediaKind::Audio);
+    let mime = inner
+        .peek_str("format")
+        .and_then(|format| mime_of_audio_format(format, rate));
+    let mut media =
+        Media::new(MediaSource::Inline(Base64::from_text(data)), mime).with_kind(MediaKind::Audio);
     if media.mime.is_some() {
         inner.string("format");
     } else {
@@ -98,7 +108,13 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
         }
     } else {
         let id = inner.string("file_id")?;
-        Media::new(MediaSource::ProviderFile { backend: String::from(own.as_str()), id }, None)
+        Media::new(
+            MediaSource::ProviderFile {
+                backend: String::from(own.as_str()),
+                id,
+            },
+            None,
+        )
     };
     media.kind = MediaKind::Document;
     media.ext.set(own, "$file", true);
@@ -108,7 +124,12 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
 }
 
 /// Writes media as a part of `own`, without what a part adds.
-pub(crate) fn encode_media(media: &Media, pointer: &str, own: Dialect, ledger: &mut Ledger) -> Result<Map, Error> {
+pub(crate) fn encode_media(
+    media: &Media,
+    pointer: &str,
+    own: Dialect,
+    ledger: &mut Ledger,
+) -> Result<Map, Error> {
     let wants_file = media.ext.value(own, "$file").is_some();
     let (value, carried): (Value, &[&str]) = match (&media.source, media.kind) {
         (MediaSource::ProviderFile { backend, id }, _) if backend == own.as_str() => {
@@ -121,25 +142,37 @@ pub(crate) fn encode_media(media: &Media, pointer: &str, own: Dialect, ledger: &
             if let (Some(detail), Some(map)) = (&media.hints.detail, image.as_object_mut()) {
                 map.insert(String::from("detail"), json!(detail));
             }
-            (json!({"type": "image_url", "image_url": image}), &["hints/detail"])
+            (
+                json!({"type": "image_url", "image_url": image}),
+                &["hints/detail"],
+            )
         }
         (MediaSource::Inline(data), MediaKind::Audio) if !wants_file => {
             let mut audio = json!({"data": data.as_str()});
             if let Some(map) = audio.as_object_mut() {
-                if let Some(format) = audio_format(media).filter(|_| media.ext.value(own, "$format").is_none()) {
+                if let Some(format) =
+                    audio_format(media).filter(|_| media.ext.value(own, "$format").is_none())
+                {
                     map.insert(String::from("format"), json!(format));
                 }
                 if let (Some(rate), Dialect::HarmonySchema) = (media.facts.sample_rate_hz, own) {
                     map.insert(String::from("sample_rate"), json!(rate));
                 }
             }
-            let carried: &[&str] =
-                if own == Dialect::HarmonySchema { &["facts/sample_rate_hz"] } else { &[] };
+            let carried: &[&str] = if own == Dialect::HarmonySchema {
+                &["facts/sample_rate_hz"]
+            } else {
+                &[]
+            };
             (json!({"type": "input_audio", "input_audio": audio}), carried)
         }
         (MediaSource::Inline(data), _) => {
             let bare = media.ext.value(own, "$bare").is_some();
-            let text = if bare { String::from(data.as_str()) } else { media.to_url().unwrap_or_default() };
+            let text = if bare {
+                String::from(data.as_str())
+            } else {
+                media.to_url().unwrap_or_default()
+            };
             let mut file = json!({"file_data": text});
             put_filename(&mut file, media);
             (json!({"type": "file", "file": file}), &["hints/filename"])
@@ -166,8 +199,13 @@ fn audio_format(media: &Media) -> Option<String> {
     let words = ["wav", "mp3", "ogg", "webm", "flac", "aac", "opus", "m4a", "pcm16"];
     let same = |word: &&str| mime_of_audio_format(word, rate).as_deref() == Some(mime.as_str());
     let word = words.iter().find(|word| same(word));
-    let word = word.copied().or_else(|| mime.starts_with("audio/L16").then_some("pcm16"));
-    Some(word.map_or_else(|| mime.trim_start_matches("audio/").replace("x-", ""), String::from))
+    let word = word
+        .copied()
+        .or_else(|| mime.starts_with("audio/L16").then_some("pcm16"));
+    Some(word.map_or_else(
+        || mime.trim_start_matches("audio/").replace("x-", ""),
+        String::from,
+    ))
 }
 
 /// Books everything of an `ext` that the target cannot carry and writes what it can.

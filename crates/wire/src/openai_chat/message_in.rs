@@ -11,7 +11,9 @@ use crate::openai_chat::content::decode_part;
 
 pub(super) fn decode(value: Value) -> Result<Message, Error> {
     let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
-    let word = fields.string("role").ok_or_else(|| Error::invalid_request("a message has no role"))?;
+    let word = fields
+        .string("role")
+        .ok_or_else(|| Error::invalid_request("a message has no role"))?;
     let role = match word.as_str() {
         "system" => Role::System,
         "developer" => Role::Developer,
@@ -20,7 +22,10 @@ pub(super) fn decode(value: Value) -> Result<Message, Error> {
         "tool" | "function" => Role::Tool,
         _ => return Err(Error::invalid_request(format!("unknown role `{word}`"))),
     };
-    if fields.peek("content").is_some_and(|content| !(content.is_string() || content.is_array() || content.is_null())) {
+    if fields
+        .peek("content")
+        .is_some_and(|content| !(content.is_string() || content.is_array() || content.is_null()))
+    {
         return Err(Error::invalid_request("`content` is a string, a list or null"));
     }
     let mut message = Message::new(role, Vec::new());
@@ -39,7 +44,11 @@ pub(super) fn decode(value: Value) -> Result<Message, Error> {
                 return Err(Error::invalid_request("a tool's message has no `tool_call_id`"));
             }
             let call_id = call_id.unwrap_or_default();
-            let result = ToolResult { call_id, content, ..ToolResult::default() };
+            let result = ToolResult {
+                call_id,
+                content,
+                ..ToolResult::default()
+            };
             message.parts.push(Part::from(PartBody::ToolResult(result)));
         }
         Role::System | Role::Developer | Role::User => {
@@ -117,7 +126,9 @@ pub(super) fn assistant(fields: &mut Fields, ext: &mut ir::Ext) -> (Vec<Part>, b
 
 /// Mistral writes reasoning as a part among the content: `{"type": "thinking", "thinking": [..]}`.
 pub(super) fn thought(part: Part) -> Part {
-    let PartBody::Unknown { raw, .. } = &part.body else { return part };
+    let PartBody::Unknown { raw, .. } = &part.body else {
+        return part;
+    };
     let text = thinking_text(raw);
     match text {
         Some(text) => {
@@ -149,15 +160,24 @@ pub(super) fn thinking_text(raw: &Value) -> Option<String> {
 /// One call of a tool. A custom tool's input is text and need not be JSON.
 pub(crate) fn decode_call(value: Value, own: Dialect) -> Part {
     let unknown = |raw| {
-        let mut part = Part::from(PartBody::Unknown { dialect: String::from(own.as_str()), raw });
+        let mut part = Part::from(PartBody::Unknown {
+            dialect: String::from(own.as_str()),
+            raw,
+        });
         part.ext.set(own, "$in", "tool_calls");
         part
     };
-    let Some(mut fields) = Fields::of(value.clone()) else { return unknown(value) };
+    let Some(mut fields) = Fields::of(value.clone()) else {
+        return unknown(value);
+    };
     let kind = fields.string("type");
     let word = kind.as_deref().unwrap_or("function");
-    let Some(mut inner) = fields.object(word) else { return unknown(value) };
-    let Some(name) = inner.string("name") else { return unknown(value) };
+    let Some(mut inner) = fields.object(word) else {
+        return unknown(value);
+    };
+    let Some(name) = inner.string("name") else {
+        return unknown(value);
+    };
     let raw = match word {
         "function" => inner.take("arguments"),
         _ => inner.take("input"),
@@ -183,5 +203,9 @@ pub(crate) fn decode_call(value: Value, own: Dialect) -> Part {
     }
     fields.keep(word, inner);
     ext.extend(own, fields.rest());
-    Part { body: PartBody::ToolCall(call), cache: None, ext }
+    Part {
+        body: PartBody::ToolCall(call),
+        cache: None,
+        ext,
+    }
 }

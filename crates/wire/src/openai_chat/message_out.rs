@@ -1,22 +1,32 @@
 //! Messages, written. Results of tools become messages of their own, ahead of what else the turn says.
 
 use ir::{
-    Action, Error, Ledger, Map, Message, Origin, Part, PartBody, Role, ToolCall, ToolOutcome,
-    ToolResult,
+    Action, Error, Ledger, Map, Message, Origin, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
-pub(super) fn encode(message: &Message, pointer: &str, out: &mut Vec<Value>, ledger: &mut Ledger) -> Result<(), Error> {
+pub(super) fn encode(
+    message: &Message,
+    pointer: &str,
+    out: &mut Vec<Value>,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
     for (at, part) in message.parts.iter().enumerate() {
         if let PartBody::ToolResult(result) = &part.body {
             let pointer = format!("{pointer}/content_parts/{at}");
             encode_result(message, part, result, &pointer, out, ledger)?;
         }
     }
-    let rest = || message.parts.iter().enumerate().filter(|(_, part)| !matches!(part.body, PartBody::ToolResult(_)));
+    let rest = || {
+        message
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| !matches!(part.body, PartBody::ToolResult(_)))
+    };
     if message.role == Role::Tool || (rest().next().is_none() && !message.parts.is_empty()) {
         return Ok(());
     }
@@ -69,7 +79,10 @@ fn put_content(message: &Message, mut content: Vec<Value>, map: &mut Map) {
     let value = match message.ext.note(OWN, "$content") {
         Some("parts") => Value::Array(content),
         _ if !content.is_empty() => match content.as_slice() {
-            [only] if is_plain(only) => content.first_mut().map(|part| part["text"].take()).unwrap_or_default(),
+            [only] if is_plain(only) => content
+                .first_mut()
+                .map(|part| part["text"].take())
+                .unwrap_or_default(),
             _ => Value::Array(content),
         },
         Some("absent") => return,
@@ -100,7 +113,9 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
 
 /// Reasoning goes back only where it came from, and under the key it came with.
 fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>, ledger: &mut Ledger) {
-    let PartBody::Reasoning(reasoning) = &part.body else { return };
+    let PartBody::Reasoning(reasoning) = &part.body else {
+        return;
+    };
     if !reasoning.replays_to(&Origin::dialect(OWN)) {
         ledger.dropped(pointer, "reasoning is played back only to where it came from");
         return;
@@ -120,7 +135,10 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
             }
         }
     }
-    for (key, there) in [("signature", reasoning.signature.is_some()), ("data", reasoning.data.is_some())] {
+    for (key, there) in [
+        ("signature", reasoning.signature.is_some()),
+        ("data", reasoning.data.is_some()),
+    ] {
         if there {
             ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
         }
@@ -143,7 +161,10 @@ fn encode_part(part: &Part, pointer: &str, ledger: &mut Ledger) -> Result<Option
         if part.ext.value(OWN, "$cache_control").is_some() {
             map.insert(String::from("cache_control"), cache_control(cache));
         } else {
-            ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches on its own terms"));
+            ledger.dropped(
+                format!("{pointer}/cache"),
+                format!("{OWN} caches on its own terms"),
+            );
         }
     }
     restore(&part.ext, OWN, pointer, &mut map, ledger);
@@ -162,7 +183,10 @@ fn encode_result(
     let own = message.role == Role::Tool;
     let function = own && message.ext.note(OWN, "$role") == Some("function");
     let mut map = Map::new();
-    map.insert(String::from("role"), json!(if function { "function" } else { "tool" }));
+    map.insert(
+        String::from("role"),
+        json!(if function { "function" } else { "tool" }),
+    );
     if !result.call_id.is_empty() || !function {
         map.insert(String::from("tool_call_id"), json!(result.call_id));
     }
@@ -173,13 +197,21 @@ fn encode_result(
         let pointer = format!("{pointer}/content/{at}");
         let encoded = encode_part(inner, &pointer, ledger)?;
         if matches!(inner.body, PartBody::Media(_)) && !as_parts {
-            ledger.note(pointer, Action::Merged, "a result of a tool holds text; media follows as the user's");
+            ledger.note(
+                pointer,
+                Action::Merged,
+                "a result of a tool holds text; media follows as the user's",
+            );
             media.extend(encoded);
         } else {
             content.extend(encoded);
         }
     }
-    let single = Message { parts: Vec::new(), role: Role::Tool, ..message.clone() };
+    let single = Message {
+        parts: Vec::new(),
+        role: Role::Tool,
+        ..message.clone()
+    };
     let alone = Message::new(Role::Tool, Vec::new());
     put_content(if own { &single } else { &alone }, content, &mut map);
     if own {
@@ -202,7 +234,10 @@ fn book_result(part: &Part, result: &ToolResult, pointer: &str, ledger: &mut Led
         ledger.dropped(format!("{pointer}/outcome"), format!("{OWN} has no word for it"));
     }
     if part.cache.is_some() {
-        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches on its own terms"));
+        ledger.dropped(
+            format!("{pointer}/cache"),
+            format!("{OWN} caches on its own terms"),
+        );
     }
     // The name stands with the call already.
     ledger.foreign(pointer, &part.ext, OWN);

@@ -1,22 +1,31 @@
 //! A request, read.
 
-use ir::{
-    ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec,
-};
+use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::Value;
 
 use crate::openai_chat::{OWN, message_in};
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
-    let messages = fields.array("messages").ok_or_else(|| Error::invalid_request("`messages` is missing"))?;
-    let mut chat = ChatRequest { model: fields.string("model"), ..ChatRequest::default() };
-    chat.messages = messages.into_iter().map(message_in::decode).collect::<Result<_, _>>()?;
+    let messages = fields
+        .array("messages")
+        .ok_or_else(|| Error::invalid_request("`messages` is missing"))?;
+    let mut chat = ChatRequest {
+        model: fields.string("model"),
+        ..ChatRequest::default()
+    };
+    chat.messages = messages
+        .into_iter()
+        .map(message_in::decode)
+        .collect::<Result<_, _>>()?;
     tools(&mut fields, &mut chat);
     chat.generation = generation(&mut fields, &mut chat.ext);
     chat.response_format = response_format(&mut fields);
     if let Some(effort) = fields.string("reasoning_effort") {
-        chat.reasoning = Some(ReasoningRequest { effort: Some(effort), ..ReasoningRequest::default() });
+        chat.reasoning = Some(ReasoningRequest {
+            effort: Some(effort),
+            ..ReasoningRequest::default()
+        });
     }
     if let Some(words) = fields.strings("modalities") {
         if words.is_empty() {
@@ -45,16 +54,24 @@ fn tools(fields: &mut Fields, chat: &mut ChatRequest) {
 
 fn tool(value: Value) -> ToolSpec {
     let hosted = |value| ToolSpec::hosted(OWN, value);
-    let Some(mut fields) = Fields::of(value.clone()) else { return hosted(value) };
+    let Some(mut fields) = Fields::of(value.clone()) else {
+        return hosted(value);
+    };
     if fields.string("type").as_deref() != Some("function") {
         return hosted(value);
     }
-    let Some(mut inner) = fields.object("function") else { return hosted(value) };
-    let Some(name) = inner.string("name") else { return hosted(value) };
+    let Some(mut inner) = fields.object("function") else {
+        return hosted(value);
+    };
+    let Some(name) = inner.string("name") else {
+        return hosted(value);
+    };
     let mut tool = ToolSpec {
         name,
         description: inner.string("description"),
-        parameters: inner.object("parameters").map(|schema| Value::Object(schema.rest())),
+        parameters: inner
+            .object("parameters")
+            .map(|schema| Value::Object(schema.rest())),
         strict: inner.bool("strict"),
         ..ToolSpec::default()
     };
@@ -137,4 +154,3 @@ pub(crate) fn schema_format(value: Value) -> Option<ResponseFormat> {
     };
     inner.is_empty().then_some(format)
 }
-

@@ -1,6 +1,8 @@
 //! A request, written.
 
-use ir::{ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec};
+use ir::{
+    ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec,
+};
 use serde_json::{Value, json};
 
 use crate::openai_chat::content::restore;
@@ -19,13 +21,23 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     map.insert(String::from("messages"), Value::Array(messages));
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();
-        let tools: Vec<Value> = tools.filter_map(|(at, tool)| encode_tool(tool, at, ledger)).collect();
+        let tools: Vec<Value> = tools
+            .filter_map(|(at, tool)| encode_tool(tool, at, ledger))
+            .collect();
         map.insert(String::from("tools"), Value::Array(tools));
     }
     put_generation(&chat.generation, chat, &mut map);
-    put(&mut map, "tool_choice", chat.tool_choice.as_ref().map(encode_choice));
+    put(
+        &mut map,
+        "tool_choice",
+        chat.tool_choice.as_ref().map(encode_choice),
+    );
     put(&mut map, "parallel_tool_calls", chat.parallel_tool_calls);
-    put(&mut map, "response_format", chat.response_format.as_ref().map(encode_format));
+    put(
+        &mut map,
+        "response_format",
+        chat.response_format.as_ref().map(encode_format),
+    );
     put_reasoning(chat.reasoning.as_ref(), &mut map, ledger);
     if !chat.modalities.is_empty() {
         put(&mut map, "modalities", Some(json!(chat.modalities)));
@@ -82,7 +94,10 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map) {
     put(map, "logprobs", *logprobs);
     put(map, "top_logprobs", *top_logprobs);
     put(map, "stream", *stream);
-    let limit = chat.ext.note(OWN, "$max_tokens").unwrap_or("max_completion_tokens");
+    let limit = chat
+        .ext
+        .note(OWN, "$max_tokens")
+        .unwrap_or("max_completion_tokens");
     put(map, limit, *max_tokens);
     match stop.as_slice() {
         [] => {}
@@ -92,7 +107,15 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map) {
 }
 
 fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &mut Ledger) {
-    let Some(ReasoningRequest { enabled, effort, budget_tokens, summary }) = reasoning else { return };
+    let Some(ReasoningRequest {
+        enabled,
+        effort,
+        budget_tokens,
+        summary,
+    }) = reasoning
+    else {
+        return;
+    };
     put(map, "reasoning_effort", effort.clone());
     let lost = [
         ("enabled", enabled.is_some() && effort.is_none()),
@@ -100,7 +123,10 @@ fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &m
         ("summary", summary.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/reasoning/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(
+            format!("/payload/reasoning/{key}"),
+            format!("{OWN} has no word for it"),
+        );
     }
 }
 
@@ -122,7 +148,10 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     put(&mut map, "type", Some("function"));
     put(&mut map, "function", Some(function));
     if tool.cache.is_some() {
-        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches on its own terms"));
+        ledger.dropped(
+            format!("{pointer}/cache"),
+            format!("{OWN} caches on its own terms"),
+        );
     }
     restore(&tool.ext, OWN, &pointer, &mut map, ledger);
     Some(Value::Object(map))
@@ -141,10 +170,19 @@ fn encode_format(format: &ResponseFormat) -> Value {
     match format {
         ResponseFormat::Text => json!({"type": "text"}),
         ResponseFormat::JsonObject => json!({"type": "json_object"}),
-        ResponseFormat::JsonSchema { name, description, schema, strict } => {
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
             let mut inner = Map::new();
             // The name is mandatory here.
-            put(&mut inner, "name", Some(name.clone().unwrap_or_else(|| String::from("response"))));
+            put(
+                &mut inner,
+                "name",
+                Some(name.clone().unwrap_or_else(|| String::from("response"))),
+            );
             put(&mut inner, "description", description.clone());
             put(&mut inner, "schema", Some(schema.clone()));
             put(&mut inner, "strict", *strict);

@@ -7,11 +7,11 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::{constant, error_body};
 use crate::openai_chat::content::{decode_part, encode_media, restore};
 use crate::openai_chat::message_in::assistant;
 use crate::openai_chat::message_out::{encode_call, is_call};
 use crate::openai_chat::{OWN, usage};
+use crate::{constant, error_body};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
@@ -26,7 +26,9 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let more = choices.split_off(1);
     let first = choices.pop().and_then(Fields::of);
     let mut choice = first.ok_or_else(|| bad("has a choice that is not an object"))?;
-    let mut message = choice.object("message").ok_or_else(|| bad("has a choice without a message"))?;
+    let mut message = choice
+        .object("message")
+        .ok_or_else(|| bad("has a choice without a message"))?;
     let mut response = ChatResponse {
         id: fields.string("id"),
         model: fields.string("model"),
@@ -53,9 +55,13 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     response.parts = parts;
     extra_media(&mut message, &mut response.parts);
     // Calls come last, wherever the fields stood.
-    response.parts.sort_by_key(|part| matches!(part.body, PartBody::ToolCall(_)) || is_call(part));
+    response
+        .parts
+        .sort_by_key(|part| matches!(part.body, PartBody::ToolCall(_)) || is_call(part));
     spread_logprobs(&mut choice, &mut response.parts);
-    response.finish_reason = choice.string("finish_reason").map(|word| finish_of(&word, &mut response.ext));
+    response.finish_reason = choice
+        .string("finish_reason")
+        .map(|word| finish_of(&word, &mut response.ext));
     let usage = fields.object("usage").map(|usage| Value::Object(usage.rest()));
     response.usage = usage.map(|usage| usage::decode(&usage, OWN));
     if !message.is_empty() {
@@ -80,7 +86,9 @@ pub(super) fn drop_constant(fields: &mut Fields, key: &str, constant: &Value) {
 
 /// Pictures (as several gateways send them) and sound that the model made.
 fn extra_media(message: &mut Fields, parts: &mut Vec<Part>) {
-    if message.peek("audio").is_some_and(|audio| audio["data"].is_string())
+    if message
+        .peek("audio")
+        .is_some_and(|audio| audio["data"].is_string())
         && let Some(audio) = message.object("audio")
     {
         parts.push(sound(audio));
@@ -103,8 +111,12 @@ fn sound(mut audio: Fields) -> Part {
 
 /// The probabilities of the tokens belong to the text they are about.
 fn spread_logprobs(choice: &mut Fields, parts: &mut [Part]) {
-    let Some(text) = parts.iter_mut().find(|part| part.as_text().is_some()) else { return };
-    let Some(mut logprobs) = choice.object("logprobs") else { return };
+    let Some(text) = parts.iter_mut().find(|part| part.as_text().is_some()) else {
+        return;
+    };
+    let Some(mut logprobs) = choice.object("logprobs") else {
+        return;
+    };
     match logprobs.take("content") {
         Some(Value::Array(list)) if !list.is_empty() => text.ext.set(OWN, "logprobs", list),
         Some(other) => logprobs.put_back("content", other),
@@ -135,7 +147,13 @@ pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String 
         FinishReason::ContentFilter => "content_filter",
         FinishReason::Pause => {
             let pointer = "/result/payload/finish_reason";
-            ledger.changed(pointer, ir::Action::Replaced, "pause", "stop", format!("{OWN} knows no pause"));
+            ledger.changed(
+                pointer,
+                ir::Action::Replaced,
+                "pause",
+                "stop",
+                format!("{OWN} knows no pause"),
+            );
             "stop"
         }
         FinishReason::Other(word) => word,
@@ -165,7 +183,10 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     }
     let reason = match response.ext.note(OWN, "$finish_reason") {
         Some(word) => Some(String::from(word)),
-        None => response.finish_reason.as_ref().map(|reason| finish_word(reason, ledger)),
+        None => response
+            .finish_reason
+            .as_ref()
+            .map(|reason| finish_word(reason, ledger)),
     };
     if let Some(reason) = reason {
         choice.insert(String::from("finish_reason"), json!(reason));
@@ -173,36 +194,65 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     join(own("message"), &mut message);
     match response.ext.note(OWN, "$content") {
         Some("absent") => {}
-        Some("null") | None => constant::put(&mut message, OWN, &response.ext, "message", "content", Value::Null),
+        Some("null") | None => constant::put(
+            &mut message,
+            OWN,
+            &response.ext,
+            "message",
+            "content",
+            Value::Null,
+        ),
         Some(text) => constant::put(&mut message, OWN, &response.ext, "message", "content", text),
     }
     constant::put(&mut message, OWN, &response.ext, "message", "role", "assistant");
     join(own("choice"), &mut choice);
     constant::put(&mut choice, OWN, &response.ext, "choice", "index", 0);
-    constant::put(&mut choice, OWN, &response.ext, "choice", "finish_reason", Value::Null);
+    constant::put(
+        &mut choice,
+        OWN,
+        &response.ext,
+        "choice",
+        "finish_reason",
+        Value::Null,
+    );
     choice.insert(String::from("message"), Value::Object(message));
     let mut choices = vec![Value::Object(choice)];
-    choices.extend(response.ext.value(OWN, "more_choices").and_then(Value::as_array).into_iter().flatten().cloned());
+    choices.extend(
+        response
+            .ext
+            .value(OWN, "more_choices")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .cloned(),
+    );
     map.insert(String::from("choices"), Value::Array(choices));
     if let Some(usage) = &response.usage {
         map.insert(String::from("usage"), usage::encode(usage, &usage::CHAT));
     }
+    finish_top(response, &mut map, ledger);
+    Ok(Value::Object(map))
+}
+
+fn finish_top(response: &ChatResponse, map: &mut Map, ledger: &mut Ledger) {
     let mut ext = response.ext.clone();
     for key in ["message", "choice", "more_choices"] {
         ext.remove(OWN, key);
     }
-    restore(&ext, OWN, "/result/payload", &mut map, ledger);
-    constant::put(&mut map, OWN, &response.ext, "", "object", "chat.completion");
-    constant::put(&mut map, OWN, &response.ext, "", "id", "");
-    constant::put(&mut map, OWN, &response.ext, "", "created", 0);
-    constant::put(&mut map, OWN, &response.ext, "", "model", "");
+    restore(&ext, OWN, "/result/payload", map, ledger);
+    constant::put(map, OWN, &response.ext, "", "object", "chat.completion");
+    constant::put(map, OWN, &response.ext, "", "id", "");
+    constant::put(map, OWN, &response.ext, "", "created", 0);
+    constant::put(map, OWN, &response.ext, "", "model", "");
     book_warnings(response, ledger);
-    Ok(Value::Object(map))
 }
 
 pub(crate) fn book_warnings(response: &ChatResponse, ledger: &mut Ledger) {
     for at in 0..response.warnings.len() {
-        ledger.dropped(format!("/result/payload/warnings/{at}"), "an answer in this dialect carries no warnings");
+        ledger.dropped(
+            format!("/result/payload/warnings/{at}"),
+            "an answer in this dialect carries no warnings",
+        );
     }
 }
 
@@ -245,7 +295,9 @@ fn put_parts(
                 calls.push(raw.clone());
             }
             PartBody::Media(media) => put_media(media, part, &pointer, message, ledger)?,
-            PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() && as_parts => list.push(raw.clone()),
+            PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() && as_parts => {
+                list.push(raw.clone());
+            }
             _ => ledger.dropped(pointer, format!("{OWN} has no word for it")),
         }
     }
@@ -271,7 +323,9 @@ fn append(message: &mut Map, key: &str, text: &str) {
 
 /// In an answer reasoning is shown whatever its origin; its proof is not, unless it is our own.
 fn put_reasoning(part: &Part, pointer: &str, message: &mut Map, list: &mut Vec<Value>, ledger: &mut Ledger) {
-    let PartBody::Reasoning(reasoning) = &part.body else { return };
+    let PartBody::Reasoning(reasoning) = &part.body else {
+        return;
+    };
     let text = reasoning.text.as_deref().unwrap_or_default();
     match part.ext.note(OWN, "$key") {
         Some("thinking") => {
@@ -285,7 +339,10 @@ fn put_reasoning(part: &Part, pointer: &str, message: &mut Map, list: &mut Vec<V
 }
 
 pub(super) fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
-    for (key, there) in [("signature", reasoning.signature.is_some()), ("data", reasoning.data.is_some())] {
+    for (key, there) in [
+        ("signature", reasoning.signature.is_some()),
+        ("data", reasoning.data.is_some()),
+    ] {
         if there {
             ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
         }

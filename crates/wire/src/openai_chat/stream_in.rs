@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::error_body;
 use crate::limits::TOOL_CALLS_MAX;
 use crate::openai_chat::message_in::thought;
 use crate::openai_chat::response::{drop_constant, finish_of};
 use crate::openai_chat::{OWN, decode_part, usage};
 use crate::stream::{Read, cut, garbled};
-use crate::error_body;
 
 const REASONING: u32 = 0;
 const TEXT: u32 = 1;
@@ -97,7 +97,10 @@ impl Read for Reader {
             return self.close(out);
         }
         if self.started
-            && let Ok(Short { choices: (ShortChoice { index: 0, delta, .. },), .. }) = serde_json::from_str(data)
+            && let Ok(Short {
+                choices: (ShortChoice { index: 0, delta, .. },),
+                ..
+            }) = serde_json::from_str(data)
         {
             if let Some(text) = delta.reasoning_content {
                 self.reasoning(text, None, out);
@@ -118,7 +121,11 @@ impl Read for Reader {
             return;
         }
         // Some servers leave the final mark out; a reason to finish is mark enough.
-        if self.finish.is_some() { self.close(out) } else { out.push(cut()) }
+        if self.finish.is_some() {
+            self.close(out);
+        } else {
+            out.push(cut());
+        }
     }
 }
 
@@ -134,7 +141,9 @@ impl Reader {
         if let Some(error) = error_body::from_value(OWN, value.clone(), Phase::MidStream, None) {
             return out.push(Event::Error { error });
         }
-        let Some(mut fields) = Fields::of(value) else { return };
+        let Some(mut fields) = Fields::of(value) else {
+            return;
+        };
         let id = fields.string("id").filter(|id| !id.is_empty());
         let model = fields.string("model").filter(|model| !model.is_empty());
         let created = fields.u64("created").filter(|created| *created > 0);
@@ -160,7 +169,9 @@ impl Reader {
         rest.retain(|key, value| self.told.get(key) != Some(value));
         if !rest.is_empty() {
             self.told.extend(rest.clone());
-            out.push(Event::Meta { ext: Ext::of(OWN, rest) });
+            out.push(Event::Meta {
+                ext: Ext::of(OWN, rest),
+            });
         }
     }
 
@@ -168,12 +179,17 @@ impl Reader {
         if choice.peek("index").and_then(Value::as_u64).unwrap_or(0) > 0 {
             if !std::mem::replace(&mut self.warned, true) {
                 let message = "the stream holds several choices; only the first is kept";
-                out.push(Event::Warning { warning: Warning::new("further_choices_dropped", message) });
+                out.push(Event::Warning {
+                    warning: Warning::new("further_choices_dropped", message),
+                });
             }
             return;
         }
         drop_constant(&mut choice, "index", &json!(0));
-        let mut delta = choice.object("delta").or_else(|| choice.object("message")).unwrap_or_default();
+        let mut delta = choice
+            .object("delta")
+            .or_else(|| choice.object("message"))
+            .unwrap_or_default();
         drop_constant(&mut delta, "role", &json!("assistant"));
         self.delta(&mut delta, out);
         self.logprobs(&mut choice, out);
@@ -185,7 +201,10 @@ impl Reader {
             }
         }
         if !delta.is_empty() {
-            let rest = Ext::of(OWN, Map::from_iter([(String::from("message"), Value::Object(delta.rest()))]));
+            let rest = Ext::of(
+                OWN,
+                Map::from_iter([(String::from("message"), Value::Object(delta.rest()))]),
+            );
             let rest = rest.without_notes();
             if !rest.is_empty() {
                 out.push(Event::Meta { ext: rest });
@@ -250,7 +269,10 @@ impl Reader {
     fn text(&mut self, index: u32, block: &Block, text: String, out: &mut Vec<Event>) {
         if !text.is_empty() {
             self.begin(index, block.clone(), out);
-            out.push(Event::BlockDelta { index, delta: Delta::Text { text } });
+            out.push(Event::BlockDelta {
+                index,
+                delta: Delta::Text { text },
+            });
         }
     }
 
@@ -258,21 +280,36 @@ impl Reader {
         if text.is_empty() {
             return;
         }
-        let block =
-            Block::Reasoning { form: ReasoningForm::Text, id: None, origin: Some(Origin::dialect(OWN)) };
+        let block = Block::Reasoning {
+            form: ReasoningForm::Text,
+            id: None,
+            origin: Some(Origin::dialect(OWN)),
+        };
         if self.begin(REASONING, block, out)
             && let Some(key) = key
         {
             let mut ext = Ext::default();
             ext.set(OWN, "$key", key);
-            out.push(Event::BlockDelta { index: REASONING, delta: Delta::Meta { ext } });
+            out.push(Event::BlockDelta {
+                index: REASONING,
+                delta: Delta::Meta { ext },
+            });
         }
-        out.push(Event::BlockDelta { index: REASONING, delta: Delta::Reasoning { text } });
+        out.push(Event::BlockDelta {
+            index: REASONING,
+            delta: Delta::Reasoning { text },
+        });
     }
 
     fn sound(&mut self, mut audio: Fields, out: &mut Vec<Event>) {
         let empty = Media::new(MediaSource::Inline(Base64::from_text("")), None).with_kind(MediaKind::Audio);
-        self.begin(SOUND, Block::Media { media: Box::new(empty) }, out);
+        self.begin(
+            SOUND,
+            Block::Media {
+                media: Box::new(empty),
+            },
+            out,
+        );
         let mut push = |delta| out.push(Event::BlockDelta { index: SOUND, delta });
         if let Some(base64) = audio.string("data") {
             push(Delta::Data { base64 });
@@ -281,7 +318,9 @@ impl Reader {
             push(Delta::Text { text });
         }
         if !audio.is_empty() {
-            push(Delta::Meta { ext: Ext::of(OWN, audio.rest()) });
+            push(Delta::Meta {
+                ext: Ext::of(OWN, audio.rest()),
+            });
         }
     }
 
@@ -289,9 +328,15 @@ impl Reader {
         if !self.begun.contains(&TEXT) {
             return;
         }
-        let Some(mut logprobs) = choice.object("logprobs") else { return };
+        let Some(mut logprobs) = choice.object("logprobs") else {
+            return;
+        };
         for value in logprobs.array("content").unwrap_or_default() {
-            let delta = Delta::Annotation { dialect: OWN, list: String::from("logprobs"), value };
+            let delta = Delta::Annotation {
+                dialect: OWN,
+                list: String::from("logprobs"),
+                value,
+            };
             out.push(Event::BlockDelta { index: TEXT, delta });
         }
         choice.keep("logprobs", logprobs);
@@ -317,22 +362,40 @@ impl Reader {
                 self.calls.push((number, id.clone()));
                 let at = self.calls.len() - 1;
                 let index = block_of(at);
-                self.begin(index, Block::ToolCall { id, name: name.unwrap_or_default() }, out);
+                self.begin(
+                    index,
+                    Block::ToolCall {
+                        id,
+                        name: name.unwrap_or_default(),
+                    },
+                    out,
+                );
                 if let Some(kind) = &kind {
                     let mut ext = Ext::default();
                     ext.set(OWN, "$type", kind.as_str());
-                    out.push(Event::BlockDelta { index, delta: Delta::Meta { ext } });
+                    out.push(Event::BlockDelta {
+                        index,
+                        delta: Delta::Meta { ext },
+                    });
                 }
                 at
             }
         };
         let index = block_of(at);
         if let Some(json) = json.filter(|json| !json.is_empty()) {
-            out.push(Event::BlockDelta { index, delta: Delta::ToolArguments { json } });
+            out.push(Event::BlockDelta {
+                index,
+                delta: Delta::ToolArguments { json },
+            });
         }
         call.keep(word, inner);
         if !call.is_empty() {
-            out.push(Event::BlockDelta { index, delta: Delta::Meta { ext: Ext::of(OWN, call.rest()) } });
+            out.push(Event::BlockDelta {
+                index,
+                delta: Delta::Meta {
+                    ext: Ext::of(OWN, call.rest()),
+                },
+            });
         }
     }
 

@@ -43,7 +43,9 @@ impl Write for Writer {
                 let reason = finish_word(reason, ledger);
                 self.chunk(json!({}), json!(reason), out);
             }
-            Event::Warning { .. } => ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings")),
+            Event::Warning { .. } => {
+                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+            }
             Event::Foreign { dialect, data, .. } if dialect == OWN.as_str() => write_sse(out, "", data),
             Event::Foreign { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
@@ -70,13 +72,18 @@ impl Writer {
         let mut rest = Map::new();
         ext.restore(OWN, &mut rest);
         if rest.shift_remove("more_choices").is_some() {
-            ledger.dropped("/result/payload/ext/openai-chat/more_choices", "a stream holds one choice");
+            ledger.dropped(
+                "/result/payload/ext/openai-chat/more_choices",
+                "a stream holds one choice",
+            );
         }
         let message = rest.shift_remove("message");
         let choice = rest.shift_remove("choice");
         self.pending.extend(rest);
         if message.is_some() || choice.is_some() {
-            let mut whole = choice.and_then(|choice| choice.as_object().cloned()).unwrap_or_default();
+            let mut whole = choice
+                .and_then(|choice| choice.as_object().cloned())
+                .unwrap_or_default();
             whole.insert(String::from("delta"), message.unwrap_or_else(|| json!({})));
             self.choice(whole, Value::Null, out);
         }
@@ -112,7 +119,11 @@ impl Writer {
 
     fn delta(&mut self, index: u32, delta: &Delta, out: &mut Vec<u8>, ledger: &mut Ledger) {
         let pointer = || format!("/result/payload/content_parts/{index}");
-        let kind = self.kinds.iter().find(|(at, _)| *at == index).map_or("", |(_, kind)| *kind);
+        let kind = self
+            .kinds
+            .iter()
+            .find(|(at, _)| *at == index)
+            .map_or("", |(_, kind)| *kind);
         match delta {
             Delta::Text { text } if kind == "audio" => {
                 self.chunk(json!({"audio": {"transcript": text}}), Value::Null, out);
@@ -127,7 +138,9 @@ impl Writer {
                 self.choice(choice.as_object().cloned().unwrap_or_default(), Value::Null, out);
             }
             Delta::Meta { ext } => self.block_meta(index, kind, ext, out, ledger),
-            Delta::Signature { .. } => ledger.dropped(pointer() + "/signature", format!("{OWN} has no word for it")),
+            Delta::Signature { .. } => {
+                ledger.dropped(pointer() + "/signature", format!("{OWN} has no word for it"));
+            }
             Delta::Sealed { .. } => ledger.dropped(pointer() + "/data", format!("{OWN} has no word for it")),
             Delta::Annotation { list, .. } => {
                 ledger.dropped(pointer() + "/" + list, format!("{OWN} has no word for it"));

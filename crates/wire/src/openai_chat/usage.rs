@@ -27,7 +27,9 @@ pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
         ]),
         input_audio_tokens: at("/prompt_tokens_details/audio_tokens"),
         output_audio_tokens: at("/completion_tokens_details/audio_tokens"),
-        cost_usd: value.get("cost").and_then(|cost| serde_json::from_value(cost.clone()).ok()),
+        cost_usd: value
+            .get("cost")
+            .and_then(|cost| serde_json::from_value(cost.clone()).ok()),
         estimated: false,
         raw: None,
     }
@@ -41,10 +43,17 @@ pub(crate) struct Words {
     pub(crate) output: &'static str,
 }
 
-pub(crate) const CHAT: Words =
-    Words { dialect: Dialect::OpenaiChat, input: "prompt_tokens", output: "completion_tokens" };
-pub(crate) const RESPONSES: Words =
-    Words { dialect: Dialect::OpenaiResponses, input: "input_tokens", output: "output_tokens" };
+pub(crate) const CHAT: Words = Words {
+    dialect: Dialect::OpenaiChat,
+    input: "prompt_tokens",
+    output: "completion_tokens",
+};
+#[expect(dead_code, reason = "for the other API of this vendor")]
+pub(crate) const RESPONSES: Words = Words {
+    dialect: Dialect::OpenaiResponses,
+    input: "input_tokens",
+    output: "output_tokens",
+};
 
 pub(crate) fn encode(usage: &Usage, words: &Words) -> Value {
     if let Some(raw) = usage.raw_in(words.dialect) {
@@ -59,7 +68,9 @@ pub(crate) fn encode(usage: &Usage, words: &Words) -> Value {
     put("total_tokens", json!(usage.total_tokens()));
     let details = |pairs: &[(&str, Option<u64>)]| {
         let known = pairs.iter().filter(|(_, value)| value.is_some());
-        known.map(|(key, value)| (String::from(*key), json!(value))).collect::<Map>()
+        known
+            .map(|(key, value)| (String::from(*key), json!(value)))
+            .collect::<Map>()
     };
     let input = details(&[
         ("cached_tokens", usage.cache_read_tokens),

@@ -3,17 +3,17 @@
 use ir::event::Warning;
 use ir::media::Base64;
 use ir::{
-    ChatResponse, Dialect, FinishReason, Media, MediaSource, Origin, Part, PartBody, Reasoning, ReasoningForm,
-    ToolCall, Usage,
+    ChatResponse, Dialect, FinishReason, Media, MediaSource, Origin, Part, PartBody, Reasoning,
+    ReasoningForm, ToolCall, Usage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// An answer as `dialect` could have given it: reasoning is of its own making.
-pub fn answer(dialect: Dialect) -> impl Strategy<Value = ChatResponse> {
+pub(crate) fn answer(dialect: Dialect) -> impl Strategy<Value = ChatResponse> {
     let parts = prop::collection::vec(part(dialect), 0..5);
-    (parts, finish(), prop::option::of(usage()), 1_u64..4_000_000_000).prop_map(|(parts, finish, usage, created)| {
-        ChatResponse {
+    (parts, finish(), prop::option::of(usage()), 1_u64..4_000_000_000).prop_map(
+        |(parts, finish, usage, created)| ChatResponse {
             id: Some(String::from("id-1")),
             model: Some(String::from("model-1")),
             created: Some(created),
@@ -21,8 +21,8 @@ pub fn answer(dialect: Dialect) -> impl Strategy<Value = ChatResponse> {
             finish_reason: Some(finish),
             usage,
             ..ChatResponse::default()
-        }
-    })
+        },
+    )
 }
 
 fn finish() -> impl Strategy<Value = FinishReason> {
@@ -46,7 +46,11 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z é\n\"{}<|>]{1,12}", Just(String::from("<|channel|>final")), "\\PC{1,8}"]
+    prop_oneof![
+        "[a-z é\n\"{}<|>]{1,12}",
+        Just(String::from("<|channel|>final")),
+        "\\PC{1,8}"
+    ]
 }
 
 fn part(dialect: Dialect) -> impl Strategy<Value = Part> {
@@ -84,7 +88,7 @@ fn arguments() -> impl Strategy<Value = Value> {
 
 /// What is information in an answer: notes about form are not, and neither are ids that a dialect has no
 /// word for and a decoder must invent.
-pub fn information(mut response: ChatResponse) -> ChatResponse {
+pub(crate) fn information(mut response: ChatResponse) -> ChatResponse {
     response.ext = response.ext.without_notes();
     for part in &mut response.parts {
         part.ext = std::mem::take(&mut part.ext).without_notes();

@@ -8,9 +8,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Fixtures of a dialect whose names end in `suffix`, by name.
-pub fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(dialect.as_str());
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+pub(crate) fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(dialect.as_str());
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.sort();
     let mut found = Vec::new();
     for path in paths {
@@ -24,9 +29,9 @@ pub fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
 }
 
 /// A disturbance: where (by number), what, with which value.
-pub type Disturbance = (usize, u8, Value);
+pub(crate) type Disturbance = (usize, u8, Value);
 
-pub fn disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
+pub(crate) fn disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
     prop::collection::vec((any::<usize>(), 0_u8..4, anything()), 0..4)
 }
 
@@ -45,11 +50,13 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 /// Changes a document somewhere: adds a field, removes one, replaces a value, adds an item.
-pub fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
+pub(crate) fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
     let mut pointers = Vec::new();
     collect(document, String::new(), &mut pointers);
     let pointer = pointers[at % pointers.len()].clone();
-    let Some(place) = document.pointer_mut(&pointer) else { return };
+    let Some(place) = document.pointer_mut(&pointer) else {
+        return;
+    };
     match (how, place) {
         (0, Value::Object(map)) => {
             map.insert(String::from("$zusatz"), value.clone());
@@ -88,6 +95,8 @@ fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {
 }
 
 /// How many cases a property is tried on: a bounded share, or `COGN_LONG` times as many.
-pub fn cases(usual: u32) -> u32 {
-    option_env!("COGN_LONG").and_then(|text| text.parse::<u32>().ok()).map_or(usual, |times| usual * times)
+pub(crate) fn cases(usual: u32) -> u32 {
+    option_env!("COGN_LONG")
+        .and_then(|text| text.parse::<u32>().ok())
+        .map_or(usual, |times| usual * times)
 }

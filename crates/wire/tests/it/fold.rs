@@ -7,7 +7,7 @@ use wire::{Decoder, Encoder, chat};
 
 use crate::answers::{answer, information};
 
-pub fn fold_bytes(dialect: Dialect, bytes: &[u8], size: usize) -> Result<ChatResponse, ir::Error> {
+pub(crate) fn fold_bytes(dialect: Dialect, bytes: &[u8], size: usize) -> Result<ChatResponse, ir::Error> {
     let mut decoder = Decoder::new(dialect).unwrap();
     let mut events = Vec::new();
     for piece in bytes.chunks(size.max(1)) {
@@ -27,14 +27,24 @@ fn finer(events: Vec<Event>, size: usize) -> Vec<Event> {
     };
     let cut = |index: u32, delta: Delta| -> Vec<Event> {
         let deltas: Vec<Delta> = match &delta {
-            Delta::Text { text } => pieces(text).into_iter().map(|text| Delta::Text { text }).collect(),
-            Delta::Reasoning { text } => pieces(text).into_iter().map(|text| Delta::Reasoning { text }).collect(),
-            Delta::ToolArguments { json } => {
-                pieces(json).into_iter().map(|json| Delta::ToolArguments { json }).collect()
-            }
+            Delta::Text { text } => pieces(text)
+                .into_iter()
+                .map(|text| Delta::Text { text })
+                .collect(),
+            Delta::Reasoning { text } => pieces(text)
+                .into_iter()
+                .map(|text| Delta::Reasoning { text })
+                .collect(),
+            Delta::ToolArguments { json } => pieces(json)
+                .into_iter()
+                .map(|json| Delta::ToolArguments { json })
+                .collect(),
             _ => vec![delta],
         };
-        deltas.into_iter().map(|delta| Event::BlockDelta { index, delta }).collect()
+        deltas
+            .into_iter()
+            .map(|delta| Event::BlockDelta { index, delta })
+            .collect()
     };
     events
         .into_iter()
@@ -45,7 +55,7 @@ fn finer(events: Vec<Event>, size: usize) -> Vec<Event> {
         .collect()
 }
 
-pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
+pub(crate) fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect).unwrap();
     let mut ledger = Ledger::new(Party::Adapter);
     let mut bytes = Vec::new();
@@ -56,14 +66,25 @@ pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
     bytes
 }
 
-fn check(dialect: Dialect, response: &ChatResponse, letters: usize, size: usize) -> Result<(), TestCaseError> {
+fn check(
+    dialect: Dialect,
+    response: &ChatResponse,
+    letters: usize,
+    size: usize,
+) -> Result<(), TestCaseError> {
     let mut ledger = Ledger::new(Party::Adapter);
     let whole = chat::encode_response(dialect, response, &mut ledger).unwrap();
     let whole = chat::decode_response(dialect, whole).unwrap();
     let events = finer(ir::fold::unfold(response), letters);
     let bytes = stream_of(dialect, &events);
     let folded = fold_bytes(dialect, &bytes, size).unwrap();
-    prop_assert_eq!(information(folded), information(whole), "{}\n{}", dialect, String::from_utf8_lossy(&bytes));
+    prop_assert_eq!(
+        information(folded),
+        information(whole),
+        "{}\n{}",
+        dialect,
+        String::from_utf8_lossy(&bytes)
+    );
     Ok(())
 }
 
@@ -88,7 +109,10 @@ fold_law! {
 #[test]
 fn a_cut_stream_is_an_error() {
     for dialect in chat::DIALECTS {
-        let mut response = ChatResponse { id: Some(String::from("i")), ..ChatResponse::default() };
+        let mut response = ChatResponse {
+            id: Some(String::from("i")),
+            ..ChatResponse::default()
+        };
         response.parts.push(ir::Part::text("hello world"));
         response.finish_reason = Some(ir::FinishReason::Stop);
         let events = ir::fold::unfold(&response);
@@ -113,18 +137,37 @@ fn an_error_in_a_stream_is_an_error() {
         let mut error = ir::Error::new(ir::ErrorKind::RateLimited, ir::Phase::MidStream, "slow down");
         error.status = Some(429);
         let events = [
-            Event::Started { id: None, model: None, created: None },
-            Event::BlockStart { index: 0, block: ir::Block::Text },
+            Event::Started {
+                id: None,
+                model: None,
+                created: None,
+            },
+            Event::BlockStart {
+                index: 0,
+                block: ir::Block::Text,
+            },
             Event::text(0, "he"),
             Event::Error { error },
             Event::text(0, "llo"),
-            Event::Finish { reason: ir::FinishReason::Stop },
+            Event::Finish {
+                reason: ir::FinishReason::Stop,
+            },
         ];
         let bytes = stream_of(*dialect, &events);
         let error = fold_bytes(*dialect, &bytes, 5).unwrap_err();
-        assert_eq!((error.kind, error.message.as_str()), (ir::ErrorKind::RateLimited, "slow down"), "{dialect}");
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ir::ErrorKind::RateLimited, "slow down"),
+            "{dialect}"
+        );
         let text = String::from_utf8(bytes).unwrap();
-        for mark in ["[DONE]", "message_stop", "response.completed", "\"done\":true", "llo"] {
+        for mark in [
+            "[DONE]",
+            "message_stop",
+            "response.completed",
+            "\"done\":true",
+            "llo",
+        ] {
             assert!(!text.contains(mark), "{dialect}: {mark} follows an error");
         }
     }

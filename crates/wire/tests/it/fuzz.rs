@@ -23,7 +23,9 @@ fn stream_decoders_stand_any_bytes() {
 fn document_decoders_stand_any_json() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         error_body::decode(Dialect::OpenaiChat, 502, None, bytes);
-        let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
+        let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+            return;
+        };
         for dialect in chat::DIALECTS {
             let mut ledger = Ledger::new(Party::Adapter);
             if let Ok(request) = chat::decode_request(*dialect, value.clone()) {

@@ -24,7 +24,10 @@ fn again_response(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
 }
 
 type Again = fn(Dialect, &Value) -> Option<(Value, Ledger)>;
-const KINDS: [(&str, Again); 2] = [(".request.json", again_request), (".response.json", again_response)];
+const KINDS: [(&str, Again); 2] = [
+    (".request.json", again_request),
+    (".response.json", again_response),
+];
 
 #[test]
 fn fixtures_come_back_as_they_were() {
@@ -51,7 +54,14 @@ fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) 
         let mut differs = Vec::new();
         differences(&body, &again, String::new(), &mut differs);
         prop_assert!(differs.is_empty(), "{}: {:#?}", dialect, differs);
-        prop_assert!(ledger.entries().iter().all(|entry| entry.action != Action::Dropped), "{:?}", ledger.entries());
+        prop_assert!(
+            ledger
+                .entries()
+                .iter()
+                .all(|entry| entry.action != Action::Dropped),
+            "{:?}",
+            ledger.entries()
+        );
     }
     Ok(())
 }

@@ -22,12 +22,26 @@ fn openai_chat() {
     let response = whole(Dialect::OpenaiChat, "chat.json");
     assert!(!response.text().is_empty());
     assert!(response.usage.unwrap().total_tokens().unwrap() > 0);
-    assert_eq!(whole(Dialect::OpenaiChat, "chat-length.json").finish_reason, Some(ir::FinishReason::Length));
-    for name in ["chat-stream.sse", "chat-tools-stream.sse", "chat-schema-stream.sse"] {
+    assert_eq!(
+        whole(Dialect::OpenaiChat, "chat-length.json").finish_reason,
+        Some(ir::FinishReason::Length)
+    );
+    for name in [
+        "chat-stream.sse",
+        "chat-tools-stream.sse",
+        "chat-schema-stream.sse",
+    ] {
         let bytes = recorded(name);
         let folded = fold_bytes(Dialect::OpenaiChat, &bytes, bytes.len()).unwrap();
-        assert_eq!(fold_bytes(Dialect::OpenaiChat, &bytes, 1).unwrap(), folded, "{name}");
-        assert!(!folded.text().is_empty() || folded.tool_calls().next().is_some(), "{name}");
+        assert_eq!(
+            fold_bytes(Dialect::OpenaiChat, &bytes, 1).unwrap(),
+            folded,
+            "{name}"
+        );
+        assert!(
+            !folded.text().is_empty() || folded.tool_calls().next().is_some(),
+            "{name}"
+        );
         assert!(folded.finish_reason.is_some(), "{name}");
     }
     let error = serde_json::from_slice(&recorded("chat-error.json")).unwrap();
