@@ -1,6 +1,7 @@
 //! `cogn migrate`: modules in a newer format. The plan is made by the library; here it is shown, carried
 //! out on disk, and summed up. One module that cannot be migrated does not keep the others back.
 
+use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,8 @@ enum Done {
         plan: Plan,
         remaining: Vec<Diagnostic>,
         backup: Option<PathBuf>,
+        /// The caller's working folder was inside the module, and moved away with the old folder.
+        stands_in_old: bool,
     },
     Refused(Refusal),
 }
@@ -129,6 +132,9 @@ impl Migrate {
         };
         let remaining = remaining(&plan);
         let mut backup = None;
+        let here = env::current_dir().and_then(fs::canonicalize);
+        let stands_in_old =
+            here.is_ok_and(|here| here.starts_with(&real)) && !self.dry_run && !plan.is_empty();
         if !self.dry_run && !plan.is_empty() {
             backup = replace(&Replacement {
                 path: &real,
@@ -147,6 +153,7 @@ impl Migrate {
             plan,
             remaining,
             backup,
+            stands_in_old,
         })
     }
 
@@ -163,6 +170,7 @@ impl Migrate {
                 plan,
                 remaining,
                 backup,
+                stands_in_old,
             }) => {
                 if self.dry_run {
                     for difference in diff(before, &plan.files) {
@@ -172,6 +180,9 @@ impl Migrate {
                     }
                 }
                 self.tell(name, plan, backup.as_deref(), output);
+                if *stands_in_old {
+                    output.note("  your shell still stands in the old folder: leave it and come back");
+                }
                 // Why the exit code is not 0 is said even when little is asked for.
                 for line in pressing(plan, remaining) {
                     writeln!(output.stderr(), "{line}").ok();
@@ -232,6 +243,7 @@ impl Migrate {
                 plan,
                 remaining,
                 backup,
+                ..
             }) => {
                 let status = match plan {
                     plan if plan.is_above() => "above",

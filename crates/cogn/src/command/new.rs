@@ -298,6 +298,8 @@ fn create(path: &Path, files: &FileMap) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     let part = parent.join(format!(".{name}.cogn-new"));
+    // What an earlier attempt left behind when it was killed.
+    fs::remove_dir_all(&part).ok();
     let made = fill(&part, files).and_then(|()| fs::rename(&part, path));
     if made.is_err() {
         fs::remove_dir_all(&part).ok();

@@ -308,6 +308,45 @@ fn a_newer_module_stays_what_it_is() {
 }
 
 #[test]
+fn the_module_one_stands_in_can_be_migrated() {
+    let place = Place::new();
+    let path = place.v1("planner");
+    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        .args(["migrate", "."])
+        .current_dir(&path)
+        .env("HOME", place.root.path())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("planner: was v1, is now v2.2"), "{stderr}");
+    assert!(stderr.contains("still stands in the old folder"), "{stderr}");
+    assert!(path.join("module.yaml").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_linked_module_is_migrated_where_it_really_is() {
+    let place = Place::new();
+    let real = place.root.path().join("elsewhere");
+    fs::rename(place.v1("planner"), &real).unwrap();
+    std::os::unix::fs::symlink(&real, place.modules().join("planner")).unwrap();
+    let ran = place.run(&["migrate", "planner"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        fs::symlink_metadata(place.modules().join("planner"))
+            .unwrap()
+            .is_symlink()
+    );
+    assert!(real.join("module.yaml").is_file());
+    assert_eq!(
+        place.names(),
+        ["planner"],
+        "the backup stands beside the real folder"
+    );
+}
+
+#[test]
 fn usage_and_io_are_exit_code_2() {
     let place = Place::new();
     place.v1("planner");
