@@ -28,7 +28,12 @@ pub(super) fn check_section(
             Section::Input | Section::Envelope => String::new(),
             Section::Data | Section::Meta | Section::Error => format!("/{}", section.as_str()),
         };
+        let before = found.len();
         collect(validator, value, &root, found);
+        if found.len() == before {
+            // The validator said no, so its silence about the reason must not become a yes.
+            found.push(Violation::new(root, "schema", "does not fit the schema"));
+        }
     }
     Ok(())
 }
