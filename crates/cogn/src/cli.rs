@@ -44,8 +44,12 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Say everything that is wrong with modules, with place, code and a way out.
+    Validate(command::validate::Validate),
     /// List the modules that can be found, and which of them hide others.
     List(command::list::List),
+    /// Show everything that follows from a module's files, defaults included.
+    Info(command::info::Info),
     /// Make a new module that is valid from the first moment and has a golden test.
     New(command::new::New),
     /// Hold a saved reply of a model, or a recorded stream, against a module's contract.

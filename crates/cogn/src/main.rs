@@ -11,6 +11,7 @@ mod near;
 mod output;
 mod pages;
 mod readable;
+mod render;
 mod wiring;
 
 use std::process::ExitCode;

@@ -1,55 +1,132 @@
-//! `cogn list`: every module that can be found, in search order.
+//! `cogn list`: every module that can be found, in search order. One that is broken is listed as such.
 
 use anyhow::Result;
 use clap::Args;
-use module::load;
+use module::{Module, load};
 use owo_colors::OwoColorize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::modules::{Search, read_folder};
+use crate::modules::{Found, Search, read_folder, survey};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {}
 
+/// What is shown of a module.
+struct Row {
+    found: Found,
+    facts: Option<Facts>,
+    /// Why it cannot be used, if so.
+    broken: Option<String>,
+}
+
+struct Facts {
+    version: String,
+    format: &'static str,
+    tier: &'static str,
+    mode: Value,
+    responsibility: String,
+}
+
 impl List {
     #[expect(clippy::unused_self, reason = "every command has the same form")]
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let mut rows = Vec::new();
-        for found in search.all()? {
-            let files = read_folder(&found.path)?;
-            let loaded = load(&files);
-            let Some(module) = loaded.module else { continue };
+        let work = |found: &Result<Found>| match found {
+            Ok(found) => Ok(look(found)),
+            Err(error) => Err(anyhow::anyhow!("{error:#}")),
+        };
+        survey(search.each(), work, |row| -> Result<()> {
+            let row = row?;
             if output.json {
-                rows.push(json!({
-                    "name": found.name,
-                    "version": module.manifest.version,
-                    "format": module.format.as_str(),
-                    "tier": module.manifest.tier.as_str(),
-                    "responsibility": module.manifest.responsibility,
-                    "path": found.path,
-                    "shadowed_by": found.shadowed_by,
-                }));
+                rows.push(row.json());
             } else {
-                let shadow = found
-                    .shadowed_by
-                    .as_ref()
-                    .map_or_else(String::new, |by| format!(" (hidden by {})", by.display()));
-                output.line(format!(
-                    "{:<24} {:<8} {:<5} {:<12} {}{}",
-                    found.name.bold(),
-                    module.manifest.version,
-                    module.format,
-                    module.manifest.tier.as_str(),
-                    module.manifest.responsibility,
-                    shadow.dimmed()
-                ))?;
+                output.line(row.text())?;
             }
-        }
+            Ok(())
+        })?;
         if output.json {
             output.json(&rows)?;
         }
         Ok(Exit::Good)
+    }
+}
+
+fn look(found: &Found) -> Row {
+    let (facts, broken) = match read_folder(&found.path) {
+        Err(error) => (None, Some(format!("{error:#}"))),
+        Ok(files) => {
+            let loaded = load(&files);
+            let mut errors = loaded
+                .report
+                .iter()
+                .filter(|found| found.severity == module::Severity::Error);
+            let broken = errors.next().map(|error| error.message.clone());
+            (loaded.module.as_ref().map(Facts::of), broken)
+        }
+    };
+    Row {
+        found: found.clone(),
+        facts,
+        broken,
+    }
+}
+
+impl Facts {
+    fn of(module: &Module) -> Self {
+        Self {
+            version: module.manifest.version.clone(),
+            format: module.format.as_str(),
+            tier: module.manifest.tier.as_str(),
+            mode: json!(module.manifest.response.mode),
+            responsibility: module.manifest.responsibility.clone(),
+        }
+    }
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let facts = self.facts.as_ref();
+        json!({
+            "name": self.found.name,
+            "version": facts.map(|facts| &facts.version),
+            "format": facts.map(|facts| facts.format),
+            "tier": facts.map(|facts| facts.tier),
+            "response_mode": facts.map(|facts| &facts.mode),
+            "responsibility": facts.map(|facts| &facts.responsibility),
+            "path": self.found.path,
+            "shadowed_by": self.found.shadowed_by,
+            "broken": self.broken,
+        })
+    }
+
+    fn text(&self) -> String {
+        let hidden = match &self.found.shadowed_by {
+            Some(by) => format!(" (hidden by {})", by.display()),
+            None => String::new(),
+        };
+        let broken = match &self.broken {
+            Some(why) => format!(" (broken: {why})"),
+            None => String::new(),
+        };
+        match &self.facts {
+            Some(facts) => format!(
+                "{:<24} {:<8} {:<5} {:<12} {}{}{}",
+                self.found.name.bold(),
+                facts.version,
+                facts.format,
+                facts.tier,
+                facts.responsibility,
+                broken.red(),
+                hidden.dimmed()
+            ),
+            None => format!(
+                "{:<24}{}{}",
+                self.found.name.bold(),
+                broken.red(),
+                hidden.dimmed()
+            ),
+        }
     }
 }

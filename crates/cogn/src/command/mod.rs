@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod conformance;
 pub(crate) mod convert;
 pub(crate) mod explain;
+pub(crate) mod info;
 pub(crate) mod internal_docs;
 pub(crate) mod list;
 pub(crate) mod man;
@@ -12,6 +13,7 @@ pub(crate) mod migrate;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod validate;
 
 use anyhow::Result;
 
@@ -23,7 +25,9 @@ use crate::output::Output;
 pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
     let search = Search::from_environment(&cli.global.modules);
     match cli.command {
+        Command::Validate(validate) => validate.run(&search, output),
         Command::List(list) => list.run(&search, output),
+        Command::Info(info) => info.run(&search, output),
         Command::New(new) => new.run(output),
         Command::Check(check) => check.run(&search, output),
         Command::Migrate(migrate) => migrate.run(&search, output),

@@ -18,6 +18,27 @@ pub(crate) fn read_folder(root: &Path) -> Result<FileMap> {
     Ok(files)
 }
 
+/// Only what says who a module is and what it leads to: its manifest and its prompt.
+pub(crate) fn read_essentials(root: &Path) -> Result<FileMap> {
+    let real =
+        fs::canonicalize(root).with_context(|| format!("cannot open module folder {}", root.display()))?;
+    let mut files = FileMap::new();
+    for name in [
+        "module.yaml",
+        "module.yml",
+        "MODULE.md",
+        "module.md",
+        "prompt.md",
+        "prompt.txt",
+    ] {
+        let path = real.join(name);
+        if let Ok(Kind::File { size_bytes }) = inspect(&real, &path) {
+            files.insert(name, take(&path, name, size_bytes));
+        }
+    }
+    Ok(files)
+}
+
 fn walk(root: &Path, folder: &Path, prefix: &str, depth: usize, files: &mut FileMap) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut entries: Vec<_> = entries.collect::<io::Result<_>>()?;
@@ -41,6 +62,10 @@ fn walk(root: &Path, folder: &Path, prefix: &str, depth: usize, files: &mut File
         match inspect(root, &entry.path()) {
             Ok(Kind::Folder) if depth + 1 >= limits::FOLDER_DEPTH_MAX => {
                 files.insert(path, Entry::Refused(Refusal::TooMany));
+            }
+            // A folder in the place of a text is a mistake, even an empty one.
+            Ok(Kind::Folder) if is_text(&path) => {
+                files.insert(path, Entry::Refused(Refusal::NotAFile));
             }
             Ok(Kind::Folder) => walk(root, &entry.path(), &path, depth + 1, files)?,
             Ok(Kind::File { size_bytes }) => {

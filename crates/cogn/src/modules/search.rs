@@ -1,6 +1,5 @@
 //! Where modules are looked for, in which order, and what hides what.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -73,23 +72,36 @@ impl Search {
 
     /// Every module in every root, in search order; those that cannot be reached say what hides them.
     pub(crate) fn all(&self) -> Result<Vec<Found>> {
-        let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
-        let mut all = Vec::new();
-        for root in &self.roots {
-            for name in module_names(root)? {
-                let path = root.join(&name);
-                let shadowed_by = first.get(&name).cloned();
-                if shadowed_by.is_none() {
-                    first.insert(name.clone(), path.clone());
-                }
-                all.push(Found {
+        self.each().collect()
+    }
+
+    /// The same, one by one: only the names of one root are held at a time.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Result<Found>> {
+        self.roots.iter().enumerate().flat_map(move |(index, root)| {
+            let (names, error) = match module_names(root) {
+                Ok(names) => (names, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            let earlier = self.roots.get(..index).unwrap_or_default();
+            let found = names.into_iter().map(move |name| {
+                let hides = earlier.iter().map(|root| root.join(&name));
+                let shadowed_by = hides.into_iter().find(|path| is_module(path));
+                Ok(Found {
+                    path: root.join(&name),
                     name,
-                    path,
                     shadowed_by,
-                });
-            }
-        }
-        Ok(all)
+                })
+            });
+            error.into_iter().chain(found)
+        })
+    }
+
+    /// The folder of a module by its name alone.
+    pub(crate) fn lookup(&self, name: &str) -> Option<PathBuf> {
+        self.roots
+            .iter()
+            .map(|root| root.join(name))
+            .find(|path| is_module(path))
     }
 
     fn not_found(&self, name: &str, is_path: bool) -> anyhow::Error {
@@ -135,10 +147,12 @@ fn module_names(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn is_module(path: &Path) -> bool {
+/// Whether a folder means to be a module. Whatever stands in the place of a manifest counts, a pipe or
+/// a broken link as well: it is better reported than passed over.
+pub(crate) fn is_module(path: &Path) -> bool {
     ["module.yaml", "module.yml", "MODULE.md", "module.md"]
         .iter()
-        .any(|file| path.join(file).is_file())
+        .any(|file| fs::symlink_metadata(path.join(file)).is_ok())
 }
 
 fn folder_name(path: &Path) -> String {

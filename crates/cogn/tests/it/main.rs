@@ -11,6 +11,10 @@ mod examples;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod info;
+#[cfg(test)]
+mod list;
+#[cfg(test)]
 mod migrate;
 #[cfg(test)]
 mod new;
@@ -24,3 +28,7 @@ mod serve;
 mod shapes;
 #[cfg(test)]
 mod stage;
+#[cfg(test)]
+mod validate;
+#[cfg(test)]
+mod workspace;

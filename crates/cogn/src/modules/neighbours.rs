@@ -1,0 +1,45 @@
+//! The modules around a module, by name: read once each, and only their cards are kept.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use module::check::Card;
+
+use super::{Search, read_essentials};
+
+#[derive(Debug)]
+pub(crate) struct Neighbours<'a> {
+    search: &'a Search,
+    cards: Mutex<HashMap<PathBuf, Option<Card>>>,
+}
+
+impl<'a> Neighbours<'a> {
+    pub(crate) fn new(search: &'a Search) -> Self {
+        Self {
+            search,
+            cards: Mutex::default(),
+        }
+    }
+
+    /// The card of the module that `name` means to the module in `folder`: one that can be found
+    /// anywhere, or one that lies beside it.
+    pub(crate) fn find(&self, folder: &Path, name: &str) -> Option<Card> {
+        let beside = || {
+            let real = std::fs::canonicalize(folder).ok()?;
+            let path = real.parent()?.join(name);
+            super::is_module(&path).then_some(path)
+        };
+        let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']);
+        let path = plain
+            .then(|| self.search.lookup(name).or_else(beside))
+            .flatten()?;
+        let lock = || self.cards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(card) = lock().get(&path) {
+            return card.clone();
+        }
+        let card = read_essentials(&path).ok().and_then(|files| Card::read(&files));
+        lock().insert(path, card.clone());
+        card
+    }
+}

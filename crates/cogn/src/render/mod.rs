@@ -1,0 +1,85 @@
+//! Diagnostics for their readers: people at a terminal, programs, GitHub's annotations, and tools that
+//! read SARIF. A renderer sees one module after the other and keeps nothing, so that ten thousand of
+//! them cost no more memory than one.
+
+mod github;
+mod human;
+mod json;
+mod sarif;
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use module::Format;
+use module::diagnostic::{Diagnostic, Report};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Style {
+    /// Text with the lines of source it is about.
+    Human,
+    /// One JSON document.
+    Json,
+    /// Workflow commands that GitHub shows beside the lines of a change.
+    Github,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+}
+
+/// A module that has been looked at.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) name: String,
+    /// Its folder, as people would type it.
+    pub(crate) path: PathBuf,
+    pub(crate) format: Option<Format>,
+    pub(crate) report: Report,
+}
+
+impl Checked {
+    /// The path of the file that a diagnostic is about; the folder where it is about all of it.
+    fn file(&self, diagnostic: &Diagnostic) -> String {
+        let path = match &diagnostic.location {
+            Some(location) => self.path.join(&location.file),
+            None => self.path.clone(),
+        };
+        path.strip_prefix(".").unwrap_or(&path).display().to_string()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) modules: usize,
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+    /// Modules that another one of the same name hides; they were not looked at.
+    pub(crate) hidden: usize,
+}
+
+impl Summary {
+    pub(crate) fn add(&mut self, checked: &Checked) {
+        self.modules += 1;
+        self.errors += checked.report.errors();
+        self.warnings += checked.report.warnings();
+    }
+}
+
+/// Writes what it is given, in the order in which it is given.
+pub(crate) trait Renderer {
+    fn begin(&mut self) -> io::Result<()>;
+    fn module(&mut self, checked: &Checked) -> io::Result<()>;
+    fn end(&mut self, summary: Summary) -> io::Result<()>;
+}
+
+pub(crate) fn renderer<'a>(
+    style: Style,
+    quiet: bool,
+    out: Box<dyn io::Write + 'a>,
+) -> Box<dyn Renderer + 'a> {
+    match style {
+        Style::Human => Box::new(human::Human::new(quiet, out)),
+        Style::Json => Box::new(json::Json::new(out)),
+        Style::Github => Box::new(github::Github::new(out)),
+        Style::Sarif => Box::new(sarif::Sarif::new(out)),
+    }
+}

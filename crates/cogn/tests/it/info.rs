@@ -1,0 +1,23 @@
+//! `cogn info`: what follows from a module's files, defaults included.
+
+use crate::workspace::Workspace;
+
+#[test]
+fn every_fact_is_shown_defaults_included() {
+    let workspace = Workspace::new();
+    workspace.good("sorter");
+    let ran = workspace.run(&["info", "sorter", "--json"]);
+    assert_eq!(ran.code(), 0);
+    let text = serde_json::to_string_pretty(&ran.json()).expect("JSON");
+    insta::assert_snapshot!("info_json", text);
+    insta::assert_snapshot!("info_human", workspace.run(&["info", "sorter"]).stdout());
+}
+
+#[test]
+fn a_module_that_cannot_be_read_is_no_answer() {
+    let workspace = Workspace::new();
+    workspace.module("m", &[("module.yaml", "name: [")]);
+    let ran = workspace.run(&["info", "m"]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.stderr().contains("cogn validate m"), "{}", ran.stderr());
+}
