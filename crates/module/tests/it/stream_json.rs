@@ -5,6 +5,11 @@ use module::stream::json::{JsonError, JsonErrorKind, JsonEvent, JsonParser, Repl
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
+/// As many cases as the command asks for, and no fewer than a property deserves.
+pub(crate) fn at_least(cases: u32) -> ProptestConfig {
+    ProptestConfig::with_cases(ProptestConfig::default().cases.max(cases))
+}
+
 /// An event that can be kept, with neighbouring text joined.
 #[derive(Clone, Debug, PartialEq)]
 enum Kept {
@@ -165,7 +170,7 @@ pub(crate) fn string() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(at_least(400))]
 
     #[test]
     fn documents_give_the_same_values_however_they_are_cut(
@@ -326,6 +331,8 @@ fn the_document_is_found_in_prose() {
         Some(&document),
     );
     check_reply(&format!("{{ {}{document}", " ".repeat(20)), Some(&document));
+    // The document begins inside what was held back for another brace.
+    check_reply("{\"so {\"a\": 1}", Some(&json!({"a": 1})));
     check_reply("no {braces} that {\"matter\" and {}", None);
     check_reply("{\"a\"", None);
 }

@@ -6,7 +6,7 @@ use module::stream::{Assembler, Chunk, Projector, ProjectorOptions};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::stream_json::{document, string};
+use crate::stream_json::{at_least, document, string};
 
 fn options(chunk_type: ChunkType, buffer_bytes: usize) -> ProjectorOptions {
     ProjectorOptions {
@@ -133,7 +133,7 @@ fn looks_like_envelope(data: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(at_least(600))]
 
     #[test]
     fn chunks_fold_to_the_data(
