@@ -1,8 +1,12 @@
 //! `cogn serve` from outside: streams that survive clients, back-ends and the server itself.
 
+use std::time::Duration;
+
+use engine::port::Journal;
 use futures::StreamExt;
 use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
+use store::sqlite::SqliteJournal;
 
 use crate::stage::{REPLY, Server, Stage, assemble, chunks, data, input};
 
@@ -305,6 +309,37 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
         let violations = check_structure(&envelope, Profile::Cognitive);
         assert!(violations.is_empty(), "{violations:?}: {envelope}");
     }
+}
+
+#[tokio::test]
+async fn a_silent_stream_shows_that_it_lives() {
+    let stage = Stage::new();
+    let slow = stage.script("slow", &json!([{"reply": REPLY, "chunk_bytes": 100, "delay_ms": 100}]));
+    let server = stage.serve(&[&slow]);
+    let events = sse(server.execute("ticker", &input())).await;
+    assert!(events.contains("\n\n: hb\n\n"), "{events}");
+    let lines = stream(server.execute("ticker", &input()), "application/x-ndjson").await;
+    assert!(lines.contains("\n\n"), "{lines}");
+    for text in [events, lines] {
+        assert_eq!(assemble(&text).envelope["data"], data());
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_before_the_whole_answer_ends_the_run() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(500)]);
+    let call = server.execute("counter", &input()).send();
+    let gone = tokio::time::timeout(Duration::from_millis(300), call).await;
+    assert!(gone.is_err(), "the answer came too early");
+    let journal = SqliteJournal::open(&stage.path("journal.db")).await.unwrap();
+    let ended = async {
+        while !journal.unfinished().await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    // The whole answer would take more than ten seconds.
+    tokio::time::timeout(Duration::from_secs(5), ended).await.unwrap();
 }
 
 #[tokio::test]

@@ -21,13 +21,15 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the modules `counter` (harmless), `actor` (acts on the world) and `waiter` (never streams).
+    /// With the modules `counter` (harmless), `actor` (acts on the world), `ticker` (fast heartbeat) and `waiter`
+    /// (never streams).
     pub(crate) fn new() -> Self {
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
         };
         stage.module("counter", "deny", "both");
         stage.module("actor", "allow", "both");
+        stage.module("ticker", "deny", "both, heartbeat_interval_ms: 20");
         stage.module("waiter", "deny", "sync");
         stage
     }
@@ -41,7 +43,7 @@ impl Stage {
         fs::create_dir_all(&folder).unwrap();
         let manifest = format!(
             "name: {name}\nversion: 1.0.0\nresponsibility: count words\ntier: decision\nexcludes: [guessing]\n\
-             policies:\n  side_effects: {side_effects}\nresponse:\n  mode: {mode}\n  buffer_size: 0\n"
+             policies:\n  side_effects: {side_effects}\nresponse: {{buffer_size: 0, mode: {mode}}}\n"
         );
         let schema = json!({
             "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
