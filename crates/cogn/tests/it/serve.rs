@@ -314,7 +314,10 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
 #[tokio::test]
 async fn a_silent_stream_shows_that_it_lives() {
     let stage = Stage::new();
-    let slow = stage.script("slow", &json!([{"reply": REPLY, "chunk_bytes": 100, "delay_ms": 100}]));
+    let slow = stage.script(
+        "slow",
+        &json!([{"reply": REPLY, "chunk_bytes": 100, "delay_ms": 100}]),
+    );
     let server = stage.serve(&[&slow]);
     let events = sse(server.execute("ticker", &input())).await;
     assert!(events.contains("\n\n: hb\n\n"), "{events}");
