@@ -175,3 +175,27 @@ fn new_prints_its_shape() {
     );
     assert!(path.join("module.yaml").is_file(), "{printed}");
 }
+
+#[test]
+fn validate_prints_its_shape() {
+    let printed = check("validate", &["validate", "--all"]);
+    assert!(
+        printed["modules"]
+            .as_array()
+            .is_some_and(|modules| modules.len() > 5)
+    );
+    let broken = tempfile::tempdir().unwrap();
+    fs::write(broken.path().join("module.yaml"), "name: A\ntier: x\n").unwrap();
+    let printed = check(
+        "validate",
+        &["validate", "--v25", broken.path().to_str().unwrap()],
+    );
+    assert_eq!(printed["modules"][0]["ok"], false);
+}
+
+#[test]
+fn info_prints_its_shape() {
+    for row in print(&["list"]).as_array().unwrap() {
+        check("info", &["info", row["name"].as_str().unwrap()]);
+    }
+}

@@ -200,3 +200,45 @@ fn examples_cause_what_their_page_is_about() {
         "pages whose example does not cause their diagnostic, or does and is listed: {wrong:?}"
     );
 }
+
+/// Media that is wrong in its form is shown on the page of its code.
+#[test]
+fn examples_of_media_are_rejected_with_the_code_of_their_page() {
+    for code in ["E1002", "E1003", "E1010", "E1013"] {
+        let (_, text) = example(&page(code)).unwrap();
+        let shown: Value = serde_json::from_str(&text).unwrap();
+        let input = match shown.get("images") {
+            Some(_) => shown,
+            None => json!({"images": [shown]}),
+        };
+        let test = json!({"expects": "reject", "conformance_level": 4, "error_codes": [code]});
+        let report =
+            module::conformance::run([(String::from(code), json!({"$test": test, "input": input}))], 4);
+        assert!(report.is_good() && report.declares_level == 4, "{report:#?}");
+    }
+}
+
+/// Whole envelopes on a page are envelopes, unless what is wrong with them is the point.
+#[test]
+fn envelopes_on_the_pages_are_envelopes() {
+    let broken = ["E3001", "E3003"];
+    let mut seen = 0;
+    for code in module::Code::all().map(module::Code::as_str) {
+        for block in page(code)
+            .split("```json\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("```").next().map(String::from))
+        {
+            let Ok(value) = serde_json::from_str::<Value>(&block) else {
+                assert_eq!(code, "E1000", "{block}");
+                continue;
+            };
+            if value.get("ok").is_some() && value.get("meta").is_some() {
+                let found = module::envelope::check_structure(&value, module::envelope::Profile::Cognitive);
+                assert_eq!(found.is_empty(), !broken.contains(&code), "{code}: {found:?}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 4, "{seen}");
+}
