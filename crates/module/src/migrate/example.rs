@@ -7,7 +7,7 @@ use super::Refusal;
 use super::draft::Draft;
 use super::edit::{Edit, Place, path};
 use super::manifest::section;
-use crate::files::FileMap;
+use crate::files::{Entry, FileMap};
 use crate::format::Format;
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
@@ -26,8 +26,12 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         draft.files.remove(&output);
         draft.change(&input, format!("moves to {target_input}"));
         draft.change(&output, format!("moves to {target_expected}"));
-        draft.create(&target_input, &given, format!("takes {input}"));
-        draft.create(&target_expected, &expected, format!("takes {output}"));
+        draft
+            .files
+            .insert(target_input.clone(), Entry::Read(given.into_bytes()));
+        draft
+            .files
+            .insert(target_expected.clone(), Entry::Read(expected.into_bytes()));
         list(draft, &format!("{target_input} -> {target_expected}"))?;
     }
     Ok(())
