@@ -67,6 +67,25 @@ fn data_on_the_pages_can_be_parsed() {
     assert!(blocks > 0, "the pages show no data");
 }
 
+/// The format document shows a few commands; they are ours to the letter.
+#[test]
+fn commands_of_the_format_document_exist() {
+    let path = root().join("crates/module/tests/fixtures/documents/formats.zh.md");
+    let document = fs::read_to_string(path).expect("the document is there");
+    let mut commands = 0;
+    for command in document.lines().filter_map(|line| line.strip_prefix("cogn ")) {
+        commands += 1;
+        // Help is printed only when everything before it could be parsed.
+        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+            .args(command.split(' '))
+            .arg("--help")
+            .output()
+            .expect("cogn runs");
+        assert!(output.status.success(), "cogn {command}");
+    }
+    assert!(commands >= 5, "the commands went missing");
+}
+
 /// A working folder of its own with the examples in it, so that a page may show commands that write.
 struct Session {
     folder: tempfile::TempDir,
