@@ -62,6 +62,10 @@ impl Engine {
     /// Starts a run. An input that the module does not take starts nothing.
     pub async fn start(&self, tenant: &Tenant, execute: Execute) -> Result<RunId, Error> {
         admit_input(&execute.module, &execute.input).map_err(Error::Input)?;
+        let running = self.live().len();
+        if running >= self.settings.runs_max {
+            return Err(Error::Busy(running));
+        }
         let now_ms = self.ports.clock.now_ms();
         let run = RunId::from_parts(now_ms, self.ports.clock.random());
         let command = Command {
@@ -101,6 +105,21 @@ impl Engine {
 
     pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, Error> {
         Ok(self.ports.journal.find(tenant, run).await?)
+    }
+
+    /// Ends a run that is in progress. One that has ended stays as it is.
+    pub async fn cancel(&self, tenant: &Tenant, run: RunId) -> Result<(), Error> {
+        let live = self
+            .live()
+            .get(&run)
+            .filter(|live| live.tenant == *tenant)
+            .cloned();
+        match live {
+            Some(live) => live.cancel.cancel(),
+            None if self.find(tenant, run).await?.is_none() => return Err(Error::UnknownRun(run)),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Picks up every run that was left unfinished: runs it again where that does no harm, and ends it

@@ -14,6 +14,9 @@ pub enum Error {
     Input(Box<ErrorBody>),
     #[error("no run {0}")]
     UnknownRun(RunId),
+    /// As many runs are in progress as may be.
+    #[error("{0} runs are in progress")]
+    Busy(usize),
     /// The client's place in the stream is not one that was sent.
     #[error("the checkpoint does not match run {0}")]
     Checkpoint(RunId),
@@ -30,6 +33,7 @@ impl Error {
         match self {
             Self::Input(body) => *body,
             Self::UnknownRun(run) => ErrorBody::new(Code::E4009, format!("no run {run}")),
+            Self::Busy(runs) => ErrorBody::new(Code::E4002, format!("{runs} runs are in progress")),
             Self::Checkpoint(run) => {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }

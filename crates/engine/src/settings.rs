@@ -2,6 +2,8 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// Most runs at a time; more are refused.
+    pub runs_max: usize,
     /// How long a stream goes on with nobody listening.
     pub resume_grace_ms: u64,
     /// How long a back-end may be silent before the attempt counts as lost.
@@ -16,6 +18,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            runs_max: 10_000,
             resume_grace_ms: 60_000,
             upstream_idle_ms: 60_000,
             flush_ms: 50,

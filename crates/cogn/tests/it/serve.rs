@@ -312,6 +312,19 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
 }
 
 #[tokio::test]
+async fn a_run_can_be_cancelled() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(200)]);
+    let before = sse_until(server.execute("counter", &input()), 0).await;
+    let path = format!("/v1/runs/{}", session(&before));
+    let asked = server.post(&format!("{path}/cancel")).send().await.unwrap();
+    assert_eq!(asked.status(), 200);
+    let rest = server.get(&format!("{path}/events")).header("last-event-id", "0");
+    let both = format!("{before}{}", sse(rest).await);
+    assert_eq!(assemble(&both).envelope["error"]["code"], "E2010");
+}
+
+#[tokio::test]
 async fn a_silent_stream_shows_that_it_lives() {
     let stage = Stage::new();
     let slow = stage.script(

@@ -131,6 +131,10 @@ impl Server {
         reqwest::Client::new().post(url)
     }
 
+    pub(crate) fn post(&self, path: &str) -> reqwest::RequestBuilder {
+        reqwest::Client::new().post(format!("{}{path}", self.url))
+    }
+
     pub(crate) fn get(&self, path: &str) -> reqwest::RequestBuilder {
         reqwest::Client::new().get(format!("{}{path}", self.url))
     }

@@ -187,6 +187,41 @@ async fn a_run_belongs_to_its_tenant() {
 }
 
 #[tokio::test]
+async fn a_cancelled_run_ends_and_drops_its_back_end() {
+    let puppet = Puppet::new("p");
+    let engine = engine(
+        Arc::new(MemoryJournal::default()),
+        puppet.clone(),
+        Settings::default(),
+    );
+    let (run, reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    let stranger = engine.cancel(&Tenant::new("other"), run).await;
+    assert!(
+        matches!(stranger, Err(engine::Error::UnknownRun(_))),
+        "{stranger:?}"
+    );
+    engine.cancel(&Tenant::local(), run).await.unwrap();
+    timeout(SOON, strings.dropped()).await.unwrap();
+    assert_eq!(assemble(&rest(reader).await).envelope["error"]["code"], "E2010");
+    engine.drain().await;
+    engine.cancel(&Tenant::local(), run).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_runs_than_may_be_are_refused() {
+    let settings = Settings {
+        runs_max: 1,
+        ..Settings::default()
+    };
+    let puppet = Puppet::new("p");
+    let engine = engine(Arc::new(MemoryJournal::default()), puppet, settings);
+    let (_run, _reader) = start(&engine, Mode::Stream).await;
+    let second = engine.start(&Tenant::local(), execute(Mode::Stream)).await;
+    assert_eq!(second.unwrap_err().into_body().code, "E4002");
+}
+
+#[tokio::test]
 async fn a_server_that_takes_a_run_over_is_its_only_writer() {
     let journal = Arc::new(MemoryJournal::default());
     let (old, new) = (Puppet::new("old"), Puppet::new("new"));

@@ -22,6 +22,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/modules/{name}/execute", post(execute::execute))
         .route("/v1/runs/{session_id}", get(runs::show))
         .route("/v1/runs/{session_id}/events", get(runs::events))
+        .route("/v1/runs/{session_id}/cancel", post(runs::cancel))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(gateway)

@@ -38,6 +38,17 @@ pub(super) async fn show(
     ))
 }
 
+/// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
+pub(super) async fn cancel(
+    State(gateway): State<Gateway>,
+    Path(session_id): Path<String>,
+) -> Result<Response, Refusal> {
+    let row = find(&gateway, &session_id).await?;
+    gateway.engine.cancel(&gateway.tenant, row.id).await?;
+    let data = json!({"session_id": row.id, "module": row.module});
+    Ok(reply::resource("the run was asked to end", data))
+}
+
 pub(super) async fn events(
     State(gateway): State<Gateway>,
     Path(session_id): Path<String>,
