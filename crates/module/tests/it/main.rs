@@ -23,6 +23,8 @@ mod envelope_wrap;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod load_fuzz;
+#[cfg(test)]
 mod migrate;
 mod migrate_property;
 #[cfg(test)]
