@@ -5,15 +5,24 @@ use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, PartBody};
 use serde_json::Value;
 
 use crate::markers::Markers;
-use crate::{anthropic, openai_chat};
+use crate::{anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// The dialects that speak chat.
-pub const DIALECTS: &[Dialect] = &[Dialect::OpenaiChat, Dialect::Anthropic];
+pub const DIALECTS: &[Dialect] = &[
+    Dialect::OpenaiChat,
+    Dialect::OpenaiResponses,
+    Dialect::Anthropic,
+    Dialect::Gemini,
+    Dialect::Ollama,
+];
 
 pub fn decode_request(dialect: Dialect, body: Value) -> Result<ChatRequest, Error> {
     match dialect {
         Dialect::OpenaiChat => openai_chat::decode_request(body),
+        Dialect::OpenaiResponses => openai_responses::decode_request(body),
         Dialect::Anthropic => anthropic::decode_request(body),
+        Dialect::Gemini => gemini::decode_request(body),
+        Dialect::Ollama => ollama::decode_request(body),
         _ => Err(not_chat(dialect)),
     }
 }
@@ -22,7 +31,10 @@ pub fn decode_request(dialect: Dialect, body: Value) -> Result<ChatRequest, Erro
 pub fn encode_request(dialect: Dialect, chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     match dialect {
         Dialect::OpenaiChat => openai_chat::encode_request(chat, ledger),
+        Dialect::OpenaiResponses => openai_responses::encode_request(chat, ledger),
         Dialect::Anthropic => anthropic::encode_request(chat, ledger),
+        Dialect::Gemini => gemini::encode_request(chat, ledger),
+        Dialect::Ollama => ollama::encode_request(chat, ledger),
         _ => Err(not_chat(dialect)),
     }
 }
@@ -31,7 +43,10 @@ pub fn encode_request(dialect: Dialect, chat: &ChatRequest, ledger: &mut Ledger)
 pub fn decode_response(dialect: Dialect, body: Value) -> Result<ChatResponse, Error> {
     let mut response = match dialect {
         Dialect::OpenaiChat => openai_chat::decode_response(body),
+        Dialect::OpenaiResponses => openai_responses::decode_response(body),
         Dialect::Anthropic => anthropic::decode_response(body),
+        Dialect::Gemini => gemini::decode_response(body),
+        Dialect::Ollama => ollama::decode_response(body),
         _ => Err(not_chat(dialect)),
     }?;
     let mut markers = Markers::default();
@@ -53,7 +68,10 @@ pub fn encode_response(
 ) -> Result<Value, Error> {
     match dialect {
         Dialect::OpenaiChat => openai_chat::encode_response(response, ledger),
+        Dialect::OpenaiResponses => openai_responses::encode_response(response, ledger),
         Dialect::Anthropic => anthropic::encode_response(response, ledger),
+        Dialect::Gemini => gemini::encode_response(response, ledger),
+        Dialect::Ollama => ollama::encode_response(response, ledger),
         _ => Err(not_chat(dialect)),
     }
 }
@@ -62,6 +80,8 @@ pub fn encode_response(
 pub fn encode_error(dialect: Dialect, error: &Error) -> Value {
     match dialect {
         Dialect::Anthropic => anthropic::encode_error(error),
+        Dialect::Gemini => gemini::encode_error(error),
+        Dialect::Ollama => ollama::encode_error(error),
         _ => openai_chat::encode_error(error),
     }
 }

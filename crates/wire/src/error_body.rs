@@ -31,6 +31,11 @@ pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: O
     };
     let inner = match fields.take("error") {
         Some(Value::String(message)) => {
+            let code = fields
+                .peek("status_code")
+                .and_then(Value::as_u64)
+                .and_then(|code| u16::try_from(code).ok());
+            let status = status.or(code);
             let kind = kind_of(dialect, None, &message, status);
             return Some(Error {
                 status,

@@ -41,7 +41,10 @@ impl Decoder {
         let ndjson = || Framing::Ndjson(Ndjson::new());
         let (framing, read): (Framing, Box<dyn Read>) = match dialect {
             Dialect::OpenaiChat => (sse(), Box::new(crate::openai_chat::Reader::default())),
+            Dialect::OpenaiResponses => (sse(), Box::new(crate::openai_responses::Reader::default())),
             Dialect::Anthropic => (sse(), Box::new(crate::anthropic::Reader::default())),
+            Dialect::Gemini => (sse(), Box::new(crate::gemini::Reader::default())),
+            Dialect::Ollama => (ndjson(), Box::new(crate::ollama::Reader::default())),
             Dialect::Canonical => (ndjson(), Box::new(crate::canonical::Reader::default())),
             _ => return None,
         };
@@ -144,7 +147,10 @@ impl Encoder {
     pub fn new(dialect: Dialect) -> Option<Self> {
         let write: Box<dyn Write> = match dialect {
             Dialect::OpenaiChat => Box::new(crate::openai_chat::Writer::default()),
+            Dialect::OpenaiResponses => Box::new(crate::openai_responses::Writer::default()),
             Dialect::Anthropic => Box::new(crate::anthropic::Writer::default()),
+            Dialect::Gemini => Box::new(crate::gemini::Writer::default()),
+            Dialect::Ollama => Box::new(crate::ollama::Writer::default()),
             Dialect::Canonical => Box::new(crate::canonical::Writer),
             _ => return None,
         };

@@ -48,7 +48,6 @@ pub(crate) const CHAT: Words = Words {
     input: "prompt_tokens",
     output: "completion_tokens",
 };
-#[expect(dead_code, reason = "for the other API of this vendor")]
 pub(crate) const RESPONSES: Words = Words {
     dialect: Dialect::OpenaiResponses,
     input: "input_tokens",

@@ -102,7 +102,10 @@ macro_rules! fold_law {
 
 fold_law! {
     openai_chat_folds: Dialect::OpenaiChat,
+    openai_responses_folds: Dialect::OpenaiResponses,
     anthropic_folds: Dialect::Anthropic,
+    gemini_folds: Dialect::Gemini,
+    ollama_folds: Dialect::Ollama,
 }
 
 /// A stream that is cut anywhere before its end is an error, never a short answer.

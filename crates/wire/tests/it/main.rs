@@ -1,10 +1,14 @@
 //! The dialects from outside: documents in, documents out.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "these are tests, helpers included")]
-
+#[cfg(test)]
 mod answers;
+#[cfg(test)]
 mod documents;
+#[cfg(test)]
 mod fold;
+#[cfg(test)]
 mod fuzz;
+#[cfg(test)]
 mod identity;
+#[cfg(test)]
 mod recorded;

@@ -1,0 +1,79 @@
+//! Arguments of a call that come value by value: each piece names its place (`$.a.b[0]`) and a string
+//! may come in several pieces.
+
+use ir::Map;
+use serde_json::Value;
+
+/// Depth and length beyond which a place is not believed.
+const STEPS_MAX: usize = 64;
+const INDEX_MAX: usize = 65_536;
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// Adds one piece to the arguments. A piece that leads nowhere is left out.
+pub(super) fn add(arguments: &mut Value, piece: &Value) {
+    let Some(steps) = piece.get("jsonPath").and_then(Value::as_str).and_then(steps) else {
+        return;
+    };
+    let mut place = arguments;
+    for step in steps {
+        match step {
+            Step::Key(key) => {
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                let Value::Object(map) = place else { return };
+                place = map.entry(key).or_insert(Value::Null);
+            }
+            Step::Index(at) => {
+                if !place.is_array() {
+                    *place = Value::Array(Vec::new());
+                }
+                let Value::Array(list) = place else { return };
+                if list.len() <= at {
+                    list.resize(at + 1, Value::Null);
+                }
+                let Some(next) = list.get_mut(at) else { return };
+                place = next;
+            }
+        }
+    }
+    let value = ["stringValue", "numberValue", "boolValue"]
+        .iter()
+        .find_map(|key| piece.get(key));
+    match (place, value) {
+        (Value::String(text), Some(Value::String(more))) => text.push_str(more),
+        (place, Some(value)) => *place = value.clone(),
+        (_, None) => {}
+    }
+}
+
+fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+    let mut steps = Vec::new();
+    let mut rest = path.strip_prefix('$')?;
+    while !rest.is_empty() {
+        if steps.len() >= STEPS_MAX {
+            return None;
+        }
+        if let Some(tail) = rest.strip_prefix('[') {
+            let (inner, after) = tail.split_once(']')?;
+            let quoted = inner.trim_matches(|c| c == '\'' || c == '"');
+            match inner.parse::<usize>() {
+                Ok(at) if at < INDEX_MAX => steps.push(Step::Index(at)),
+                Ok(_) => return None,
+                Err(_) => steps.push(Step::Key(quoted)),
+            }
+            rest = after;
+        } else {
+            let tail = rest.strip_prefix('.')?;
+            let end = tail.find(['.', '[']).unwrap_or(tail.len());
+            let (key, after) = tail.split_at(end);
+            steps.push(Step::Key(key));
+            rest = after;
+        }
+    }
+    Some(steps)
+}

@@ -1,0 +1,193 @@
+//! A request, read. The system instruction becomes the first message.
+
+use ir::{
+    ChatRequest, Error, Fields, Generation, Message, ReasoningRequest, ResponseFormat, Role, ToolChoice,
+    ToolSpec,
+};
+use serde_json::{Value, json};
+
+use crate::gemini::OWN;
+use crate::gemini::part_in::{self, Calls};
+
+pub fn decode(body: Value) -> Result<ChatRequest, Error> {
+    let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
+    let contents = fields
+        .array("contents")
+        .ok_or_else(|| Error::invalid_request("`contents` is missing"))?;
+    let mut chat = ChatRequest::default();
+    if let Some(model) = fields.string("model") {
+        chat.model = Some(model);
+        chat.ext.set(OWN, "$model", "body");
+    }
+    let mut calls = Calls::default();
+    if fields
+        .peek("systemInstruction")
+        .is_some_and(|system| system["parts"].is_array())
+        && let Some(system) = fields.object("systemInstruction")
+    {
+        chat.messages.push(message(system, Role::System, &mut calls));
+    }
+    for content in contents {
+        let mut content =
+            Fields::of(content).ok_or_else(|| Error::invalid_request("a content is an object"))?;
+        let word = content.string("role");
+        let role = match word.as_deref() {
+            Some("user") | None => Role::User,
+            Some("model") => Role::Assistant,
+            Some("function") => Role::Tool,
+            Some(other) => return Err(Error::invalid_request(format!("unknown role `{other}`"))),
+        };
+        if !content.peek("parts").is_none_or(Value::is_array) {
+            return Err(Error::invalid_request("`parts` is a list"));
+        }
+        let mut message = message(content, role, &mut calls);
+        if word.is_none() {
+            message.ext.set(OWN, "$role", "absent");
+        }
+        chat.messages.push(message);
+    }
+    tools(&mut fields, &mut chat);
+    if let Some(mut config) = fields.object("generationConfig") {
+        if config.is_empty() {
+            fields.put_back("generationConfig", json!({}));
+        }
+        generation(&mut config, &mut chat);
+        fields.keep("generationConfig", config);
+    }
+    chat.ext.extend(OWN, fields.rest());
+    Ok(chat)
+}
+
+fn message(mut content: Fields, role: Role, calls: &mut Calls) -> Message {
+    let list = content.array("parts");
+    let mut message = Message::new(role, Vec::new());
+    if list.is_none() {
+        message.ext.set(OWN, "$parts", "absent");
+    }
+    let parts = list.unwrap_or_default().into_iter();
+    message.parts = parts.map(|part| part_in::decode(part, calls)).collect();
+    message.ext.extend(OWN, content.rest());
+    message
+}
+
+fn tools(fields: &mut Fields, chat: &mut ChatRequest) {
+    match fields.array("tools") {
+        Some(list) if list.is_empty() => fields.put_back("tools", Value::Array(list)),
+        Some(list) => {
+            for (group, tool) in list.into_iter().enumerate() {
+                let declared = tool.get("functionDeclarations").and_then(Value::as_array);
+                let only = tool.as_object().is_some_and(|map| map.len() == 1);
+                let declared: Option<Vec<ToolSpec>> = declared
+                    .filter(|list| only && !list.is_empty())
+                    .and_then(|list| list.iter().map(|value| declaration(value, group)).collect());
+                match declared {
+                    Some(list) => chat.tools.extend(list),
+                    None => chat.tools.push(ToolSpec::hosted(OWN, tool)),
+                }
+            }
+        }
+        None => {}
+    }
+    let choice = fields.peek("toolConfig").and_then(|config| {
+        let map = config.get("functionCallingConfig")?.as_object()?;
+        let names = map.get("allowedFunctionNames").and_then(Value::as_array);
+        let choice = match (map.get("mode")?.as_str()?, names.map(Vec::as_slice)) {
+            ("AUTO", None) => ToolChoice::Auto,
+            ("NONE", None) => ToolChoice::None,
+            ("ANY", None) => ToolChoice::Required,
+            ("ANY", Some([Value::String(name)])) => ToolChoice::Tool(name.clone()),
+            _ => return None,
+        };
+        let exact = map.len() == 1 + usize::from(names.is_some()) && config.as_object()?.len() == 1;
+        exact.then_some(choice)
+    });
+    if choice.is_some() {
+        chat.tool_choice = choice;
+        fields.take("toolConfig");
+    }
+}
+
+fn declaration(value: &Value, group: usize) -> Option<ToolSpec> {
+    let mut fields = Fields::of(value.clone())?;
+    let mut tool = ToolSpec {
+        name: fields.string("name")?,
+        ..ToolSpec::default()
+    };
+    tool.description = fields.string("description");
+    if let Some(schema) = fields.object("parametersJsonSchema") {
+        tool.parameters = Some(Value::Object(schema.rest()));
+    } else if let Some(schema) = fields.object("parameters") {
+        tool.parameters = Some(Value::Object(schema.rest()));
+        tool.ext.set(OWN, "$schema", "parameters");
+    }
+    tool.ext.set(OWN, "$group", group);
+    tool.ext.extend(OWN, fields.rest());
+    Some(tool)
+}
+
+fn generation(config: &mut Fields, chat: &mut ChatRequest) {
+    chat.generation = Generation {
+        temperature: config.number("temperature"),
+        top_p: config.number("topP"),
+        top_k: config.number("topK"),
+        max_tokens: config.u64("maxOutputTokens"),
+        seed: config.number("seed"),
+        presence_penalty: config.number("presencePenalty"),
+        frequency_penalty: config.number("frequencyPenalty"),
+        n: config.u64("candidateCount"),
+        logprobs: config.bool("responseLogprobs"),
+        top_logprobs: config.u64("logprobs"),
+        ..Generation::default()
+    };
+    match config.strings("stopSequences") {
+        Some(list) if list.is_empty() => config.put_back("stopSequences", json!([])),
+        Some(list) => chat.generation.stop = list,
+        None => {}
+    }
+    match config.strings("responseModalities") {
+        Some(list) if list.is_empty() => config.put_back("responseModalities", json!([])),
+        Some(list) => {
+            chat.ext.set(OWN, "$modalities", json!(list));
+            chat.modalities = list.iter().map(|word| word.to_lowercase()).collect();
+        }
+        None => {}
+    }
+    if config.peek_str("responseMimeType") == Some("application/json") {
+        let schema = |key: &str| config.peek(key).filter(|schema| schema.is_object()).cloned();
+        let (key, schema) = match (schema("responseJsonSchema"), schema("responseSchema")) {
+            (Some(schema), _) => ("responseJsonSchema", Some(schema)),
+            (None, Some(schema)) => ("responseSchema", Some(schema)),
+            (None, None) => ("", None),
+        };
+        config.take("responseMimeType");
+        chat.response_format = Some(match schema {
+            Some(schema) => {
+                config.take(key);
+                chat.ext.set(OWN, "$schema", key);
+                ResponseFormat::JsonSchema {
+                    name: None,
+                    description: None,
+                    schema,
+                    strict: None,
+                }
+            }
+            None => ResponseFormat::JsonObject,
+        });
+    }
+    if let Some(mut thinking) = config.object("thinkingConfig") {
+        let mut reasoning = ReasoningRequest {
+            effort: thinking.string("thinkingLevel"),
+            budget_tokens: thinking.u64("thinkingBudget"),
+            ..ReasoningRequest::default()
+        };
+        if thinking.peek("includeThoughts") == Some(&Value::Bool(true)) {
+            thinking.take("includeThoughts");
+            reasoning.summary = Some(String::from("auto"));
+        }
+        if reasoning == ReasoningRequest::default() {
+            return config.put_back("thinkingConfig", Value::Object(thinking.rest()));
+        }
+        chat.reasoning = Some(reasoning);
+        config.keep("thinkingConfig", thinking);
+    }
+}
