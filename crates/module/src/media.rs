@@ -340,8 +340,10 @@ impl Check {
         }
     }
 
+    /// Names that begin with `x-` are for extensions; every other name is the specification's.
     fn only(&mut self, map: &Map<String, Value>, known: &[&str]) {
-        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
+        let stranger = |key: &&String| !known.contains(&key.as_str()) && !key.starts_with("x-");
+        for key in map.keys().filter(stranger) {
             self.unknown("", key);
         }
     }

@@ -13,6 +13,7 @@ pub mod framing;
 pub mod gemini;
 pub mod limits;
 mod markers;
+pub mod media;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;

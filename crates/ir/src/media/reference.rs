@@ -65,8 +65,7 @@ impl Media {
 
     fn put_particulars(&self, map: &mut Map) {
         let mut put = |key: &str, value: Value| {
-            let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-            if !empty {
+            if says_something(&value) {
                 map.insert(String::from(key), value);
             }
         };
@@ -101,7 +100,9 @@ impl Media {
                 None => MediaSource::Stored(Stored::from_uri(&need_uri(&mut fields)?)),
             },
             "http_url" => MediaSource::Remote(need("url")?),
-            "local_file" => MediaSource::LocalFile(need("path")?),
+            // A path means something only on the machine of whoever wrote it, and reading one for a stranger
+            // would hand out our files. Only a local runtime takes paths, and in another form.
+            "local_file" => return Err(String::from("a media reference never names a local file")),
             "provider_file" => MediaSource::ProviderFile {
                 backend: need("backend")?,
                 id: need("id")?,
@@ -109,16 +110,27 @@ impl Media {
             other => return Err(format!("unknown kind of media reference `{other}`")),
         };
         let mut media = Self::new(source, fields.string("mime"));
-        take(&mut fields, "mime_trust", &mut media.mime_trust);
-        take(&mut fields, "media_kind", &mut media.kind);
+        // That bytes were verified is not believed from outside; the word is kept, not the claim.
+        if fields.peek_str("mime_trust") == Some("inferred") {
+            fields.take("mime_trust");
+            media.mime_trust = MimeTrust::Inferred;
+        }
+        if fields.peek_str("media_kind") != Some(media.kind.as_str()) {
+            take(&mut fields, "media_kind", &mut media.kind);
+        }
         take(&mut fields, "facts", &mut media.facts);
         take(&mut fields, "hints", &mut media.hints);
         media.text_fallback = fields.string("text_fallback");
         media.expires_at = fields.string("expires_at");
-        media.generation = fields.take("generation_params");
+        if fields.peek("generation_params").is_some_and(says_something) {
+            media.generation = fields.take("generation_params");
+        }
         take(&mut fields, "checksum", &mut media.checksum);
         let mut ext = Ext::default();
-        take(&mut fields, "ext", &mut ext);
+        let own = fields.peek("ext").and_then(|ext| ext.get(URI_DIALECT.as_str()));
+        if own.is_none() {
+            take(&mut fields, "ext", &mut ext);
+        }
         ext.extend(URI_DIALECT, fields.rest());
         media.ext = ext;
         Ok(media)
@@ -138,6 +150,10 @@ fn take<T: for<'a> Deserialize<'a> + Serialize>(fields: &mut Fields, key: &str, 
     }
 }
 
+fn says_something(value: &Value) -> bool {
+    !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty())
+}
+
 fn need_uri(fields: &mut Fields) -> Result<String, String> {
     fields
         .string("uri")
@@ -147,7 +163,11 @@ fn need_uri(fields: &mut Fields) -> Result<String, String> {
 fn alias_of(mut alias: Fields) -> Result<Stored, String> {
     let dialect = alias.string("dialect").and_then(|name| name.parse().ok());
     match (dialect, alias.string("id")) {
-        (Some(dialect), Some(text)) => Ok(Stored::Foreign { dialect, text }),
-        _ => Err(String::from("an alias has a dialect and an id")),
+        (Some(dialect), Some(text)) if dialect != URI_DIALECT && alias.is_empty() => {
+            Ok(Stored::Foreign { dialect, text })
+        }
+        _ => Err(String::from(
+            "an alias has a dialect of its own and an id, nothing else",
+        )),
     }
 }

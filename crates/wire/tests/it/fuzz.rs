@@ -1,7 +1,8 @@
 //! No bytes and no documents make a decoder panic.
 
 use ir::{Dialect, Ledger, Party};
-use wire::{Decoder, chat, error_body};
+use wire::media::{Place, Setting};
+use wire::{Decoder, chat, error_body, media};
 
 #[test]
 fn stream_decoders_stand_any_bytes() {
@@ -36,6 +37,35 @@ fn document_decoders_stand_any_json() {
             if let Ok(response) = chat::decode_response(*dialect, value.clone()) {
                 for target in chat::DIALECTS {
                     chat::encode_response(*target, &response, &mut ledger).ok();
+                }
+            }
+        }
+    });
+}
+
+/// Bytes are read as JSON, or put where a form keeps its text: in ids, addresses, base64 and types.
+#[test]
+fn media_decoders_stand_anything() {
+    let aliases = ir::media::Aliases::default();
+    let setting = Setting {
+        place: Place::Local,
+        aliases: &aliases,
+    };
+    bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let read = serde_json::from_slice::<serde_json::Value>(bytes);
+        let seeded = crate::media::examples().into_iter().map(|(_, mut example)| {
+            crate::documents::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            example
+        });
+        for value in read.into_iter().chain(seeded) {
+            for dialect in media::DIALECTS {
+                let Ok(read) = media::decode(*dialect, value.clone(), &setting) else {
+                    continue;
+                };
+                media::may_rest(&read).ok();
+                for target in media::DIALECTS {
+                    media::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
                 }
             }
         }

@@ -11,4 +11,6 @@ mod fuzz;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod media;
+#[cfg(test)]
 mod recorded;

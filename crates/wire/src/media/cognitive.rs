@@ -1,0 +1,192 @@
+//! `MediaInput` and `MediaOutput` of the specification. Both share their sources; an output also says how
+//! large it is, how long it lasts and how it was made. Fields that begin with `x-` are extensions: they
+//! carry what other dialects say and this one does not.
+
+use ir::media::{Base64, Stored};
+use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
+use serde_json::{Value, json};
+
+use crate::media::hints;
+use crate::media::refusal::{Need, Refusal};
+use crate::media::setting::{Place, Setting};
+use crate::media::sidecar::{self, Plain};
+
+const OWN: Dialect = Dialect::Cognitive;
+const HINTS: &str = "x-harmony";
+/// A note: the source spoke the words of an output.
+const OUTPUT: &str = "$output";
+
+/// What an output says in its own words. The checksum stands last: an upload has none.
+const FIELDS: [&str; 11] = [
+    "mime",
+    "hints/detail",
+    "hints/rotation",
+    "hints/index",
+    "hints/video_frame",
+    "facts/width",
+    "facts/height",
+    "facts/duration_ms",
+    "expires_at",
+    "generation_params",
+    "checksum",
+];
+const INPUT_FIELDS: [&str; 6] = [
+    "mime",
+    "hints/detail",
+    "hints/rotation",
+    "hints/index",
+    "hints/video_frame",
+    "checksum",
+];
+
+pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media, Refusal> {
+    let word = fields.string("type").unwrap_or_default();
+    let key = match word.as_str() {
+        "url" => "url",
+        "base64" => "data",
+        "file" => "path",
+        "upload_ref" => "upload_id",
+        _ => {
+            return Err(Refusal::malformed(
+                "/type",
+                "`type` is url, base64, file or upload_ref",
+            ));
+        }
+    };
+    if word == "file" && setting.place != Place::Local {
+        return Err(Refusal::unsupported("", "only a local runtime reads local files"));
+    }
+    let missing = || Refusal::malformed("", format!("media of type {word} has no `{key}`"));
+    let text = fields.string(key).ok_or_else(missing)?;
+    let source = match word.as_str() {
+        "url" => MediaSource::Remote(text),
+        "base64" => MediaSource::Inline(Base64::from_text(text)),
+        "file" => MediaSource::LocalFile(text),
+        _ => MediaSource::Stored(Stored::from_upload(&text)),
+    };
+    let mime = fields.string("media_type");
+    if word == "base64" && mime.is_none() {
+        return Err(Refusal::malformed("", "media of type base64 has no `media_type`"));
+    }
+    let mut media = Media::new(source, mime);
+    media.facts.width = fields.u64("width");
+    media.facts.height = fields.u64("height");
+    media.facts.duration_ms = fields.u64("duration_ms");
+    media.expires_at = fields.string("expires_at");
+    if fields
+        .peek("generation_params")
+        .is_some_and(|value| !value.is_null())
+    {
+        media.generation = fields.take("generation_params");
+    }
+    if word != "upload_ref"
+        && let Some(value) = fields.peek("checksum")
+        && let Ok(checksum) = serde_json::from_value(value.clone())
+    {
+        media.checksum = Some(checksum);
+        fields.take("checksum");
+    }
+    if media.facts != ir::media::MediaFacts::default() || speaks_as_output(&media) {
+        media.ext.set(OWN, OUTPUT, true);
+    }
+    hints::inside(&mut fields, HINTS, |inner| {
+        hints::read_view(inner, &mut media.hints);
+        hints::read_place(inner, &mut media.hints);
+    });
+    let mime = media.mime.clone();
+    let plain = plain(&media, mime.as_deref());
+    sidecar::read(&mut fields, &mut media, &plain);
+    media.ext.extend(OWN, fields.rest());
+    Ok(media)
+}
+
+pub(super) fn encode(
+    media: &Media,
+    pointer: &str,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Map, Refusal> {
+    let mut map = Map::new();
+    let mut source = |word: &str, key: &str, text: &str| {
+        map.insert(String::from("type"), json!(word));
+        map.insert(String::from(key), json!(text));
+    };
+    let mut mime = media.mime.clone();
+    match &media.source {
+        MediaSource::Inline(data) => {
+            source("base64", "data", data.as_str());
+            mime = Some(mime.unwrap_or_else(|| required_mime(media, pointer, ledger)));
+        }
+        MediaSource::Remote(url) => source("url", "url", url),
+        MediaSource::Stored(stored) => {
+            let id = setting.spell(stored, OWN, ir::MediaId::upload);
+            let id = id.ok_or_else(|| Refusal::needs(OWN, pointer, Need::Alias))?;
+            source("upload_ref", "upload_id", &id);
+        }
+        MediaSource::LocalFile(path) if setting.place == Place::Local => source("file", "path", path),
+        MediaSource::LocalFile(_) => return Err(Refusal::needs(OWN, pointer, Need::Read)),
+        MediaSource::ProviderFile { .. } => {
+            return Err(Refusal::unsupported(
+                pointer,
+                "only its provider can read this file",
+            ));
+        }
+    }
+    let plain = plain(media, mime.as_deref());
+    hints::put(&mut map, "media_type", json!(mime));
+    for field in plain.fields {
+        let (key, value) = match *field {
+            "facts/width" => ("width", json!(media.facts.width)),
+            "facts/height" => ("height", json!(media.facts.height)),
+            "facts/duration_ms" => ("duration_ms", json!(media.facts.duration_ms)),
+            "expires_at" => ("expires_at", json!(media.expires_at)),
+            "checksum" => ("checksum", json!(media.checksum)),
+            _ => continue,
+        };
+        hints::put(&mut map, key, value);
+    }
+    if let (Some(value), true) = (&media.generation, plain.fields.contains(&"generation_params")) {
+        map.insert(String::from("generation_params"), value.clone());
+    }
+    let mut carried = Map::new();
+    hints::write_view(&media.hints, &mut carried);
+    hints::write_place(&media.hints, &mut carried);
+    hints::put(&mut map, HINTS, Value::Object(carried));
+    hints::put(
+        &mut map,
+        sidecar::KEY,
+        Value::Object(sidecar::write(media, &plain)),
+    );
+    media.ext.restore(OWN, &mut map);
+    ledger.foreign(pointer, &media.ext, OWN);
+    Ok(map)
+}
+
+/// Inline bytes have a type here. Where nobody declared one, the first bytes tell, or nothing does.
+fn required_mime(media: &Media, pointer: &str, ledger: &mut Ledger) -> String {
+    let mime = media
+        .mime_or_sniffed()
+        .unwrap_or_else(|| String::from("application/octet-stream"));
+    let reason = format!("{OWN} demands a type; nobody declared one");
+    ledger.note(format!("{pointer}/mime"), Action::Added, reason);
+    mime
+}
+
+fn speaks_as_output(media: &Media) -> bool {
+    media.generation.is_some() || media.expires_at.is_some()
+}
+
+fn plain<'a>(media: &Media, mime: Option<&'a str>) -> Plain<'a> {
+    let output = speaks_as_output(media) || media.ext.value(OWN, OUTPUT).is_some();
+    let stored = matches!(media.source, MediaSource::Stored(_));
+    let all: &[&str] = if output { &FIELDS } else { &INPUT_FIELDS };
+    let fields = match all.split_last() {
+        Some((_, rest)) if stored => rest,
+        _ => all,
+    };
+    Plain {
+        fields,
+        kind: mime.map_or(MediaKind::Other, MediaKind::of_mime),
+        mime,
+    }
+}

@@ -1,0 +1,77 @@
+//! `MediaRef`, the form of canonical documents. It says everything that media can say, so all that this
+//! adds to the vocabulary's own JSON is the type that it demands and the spelling of ids.
+
+use ir::media::{MimeTrust, Stored};
+use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
+use serde_json::json;
+
+use crate::media::refusal::{Need, Refusal};
+use crate::media::setting::Setting;
+
+const OWN: Dialect = Dialect::MediaRef;
+/// A note: the source had no type although it should.
+const NO_MIME: &str = "$no_mime";
+/// A note: the id stood in another spelling of its scheme.
+const URI: &str = "$uri";
+/// A note: the source named the id as its issuer spells it, by an alias.
+const ALIAS: &str = "$alias";
+
+pub(super) fn decode(fields: Fields) -> Result<Media, Refusal> {
+    let uri = fields.peek_str("uri").map(String::from);
+    let mut media = Media::from_reference(fields.rest()).map_err(|reason| Refusal::malformed("", reason))?;
+    if media.mime.is_none() {
+        media.ext.set(OWN, NO_MIME, true);
+    }
+    match (&media.source, uri) {
+        (MediaSource::Stored(Stored::Id(id)), Some(uri)) if id.uri() != uri => {
+            media.ext.set(OWN, URI, uri);
+        }
+        (MediaSource::Stored(Stored::Foreign { dialect, .. }), _) if *dialect != OWN => {
+            media.ext.set(OWN, ALIAS, true);
+        }
+        _ => {}
+    }
+    Ok(media)
+}
+
+pub(super) fn encode(
+    media: &Media,
+    pointer: &str,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Map, Refusal> {
+    if matches!(media.source, MediaSource::LocalFile(_)) {
+        return Err(Refusal::needs(OWN, pointer, Need::Read));
+    }
+    let mut map = media.to_reference();
+    if let MediaSource::Stored(stored) = &media.source {
+        let uri = setting.spell(stored, OWN, |id| noted_uri(media, id));
+        if uri.is_none() && media.ext.value(OWN, ALIAS).is_none() {
+            return Err(Refusal::needs(OWN, pointer, Need::Alias));
+        }
+        if let Some(uri) = uri {
+            map.shift_remove("alias");
+            map.insert(String::from("uri"), json!(uri));
+        }
+    }
+    if media.mime.is_none() && media.ext.value(OWN, NO_MIME).is_none() {
+        let mime = media.mime_or_sniffed();
+        let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
+        map.insert(String::from("mime_trust"), json!(MimeTrust::Inferred));
+        if media.kind != MediaKind::of_mime(&mime) {
+            map.insert(String::from("media_kind"), json!(media.kind));
+        } else {
+            map.shift_remove("media_kind");
+        }
+        map.insert(String::from("mime"), json!(mime));
+        let reason = format!("{OWN} demands a type; nobody declared one");
+        ledger.note(format!("{pointer}/mime"), Action::Added, reason);
+    }
+    Ok(map)
+}
+
+fn noted_uri(media: &Media, id: MediaId) -> String {
+    let noted = media.ext.note(OWN, URI);
+    let noted = noted.filter(|text| MediaId::from_uri(text) == Ok(id));
+    noted.map_or_else(|| id.uri(), String::from)
+}

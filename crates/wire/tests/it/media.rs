@@ -1,0 +1,513 @@
+//! One media type, four forms: every example of the documents, and the laws that hold between the forms.
+
+use std::collections::BTreeMap;
+
+use ir::media::{Aliases, Base64, Checksum, MediaFacts, MediaHints, Stored, VideoFrame};
+use ir::{Dialect, Ledger, Media, MediaId, MediaKind, MediaSource, Party};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use wire::media::{DIALECTS, Need, Place, Refusal, Setting, convert, decode, encode};
+
+use crate::documents::{cases, disturb, disturbances};
+
+fn here(aliases: &Aliases) -> Setting<'_> {
+    Setting {
+        place: Place::Local,
+        aliases,
+    }
+}
+
+fn ledger() -> Ledger {
+    Ledger::new(Party::Adapter)
+}
+
+/// Every piece of media that the documents show, as it stands there, and one of each form that they name.
+pub(crate) fn examples() -> Vec<(Dialect, Value)> {
+    let data = "iVBORw0KGgoAAAANSUhEUgAAAAUA...";
+    let sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let id = "018f6e5c-0000-7000-8000-00000000abcd";
+    let cognitive = [
+        json!({"type": "url", "url": "https://example.com/image.jpg", "media_type": "image/jpeg"}),
+        json!({"type": "base64", "media_type": "image/png", "data": data}),
+        json!({"type": "file", "path": "/path/to/image.jpg"}),
+        json!({"type": "upload_ref", "upload_id": "upl_abc123", "media_type": "video/mp4"}),
+        json!({"type": "base64", "media_type": "image/png", "data": data, "width": 1024, "height": 1024,
+            "generation_params": {"model": "dall-e-3", "quality": "hd", "style": "natural"}}),
+        json!({"type": "url", "media_type": "image/png", "url": "https://cdn.example.com/generated/abc123.png",
+            "expires_at": "2026-02-04T12:00:00Z", "width": 1024, "height": 1024}),
+        json!({"type": "base64", "media_type": "image/png", "data": data,
+            "checksum": {"algorithm": "sha256", "value": sum}}),
+        json!({"type": "url", "url": "https://example.com/receipt.jpg"}),
+        json!({"type": "base64", "media_type": "audio/wav", "data": "UklGRgAAAABXQVZF",
+            "x-harmony": {"index": 3}, "x-media": {"facts": {"sample_rate_hz": 8000}, "text_fallback": "a cough"}}),
+    ];
+    let media_ref = [
+        json!({"kind": "inline_base64", "mime": "audio/wav", "data": "..."}),
+        json!({"kind": "sms_file", "uri": "sms+file://<id>", "mime": "image/png"}),
+        json!({"kind": "http_url", "url": "https://...", "mime": "image/jpeg"}),
+        json!({"kind": "sms_file", "uri": "sms+file://01JFK...ABCD", "mime": "audio/wav"}),
+        json!({"kind": "sms_file", "uri": "sms+file://01JFK...WXYZ", "mime": "image/png"}),
+        json!({"kind": "sms_file", "uri": "sms+file://01J...", "mime": "image/jpeg"}),
+        json!({"kind": "sms_file", "uri": "smsfile://01JFKABCDEFGHJKMNPQRSTVWXY", "mime": "image/jpeg"}),
+        json!({"kind": "http_url", "url": "u", "media_kind": "image", "mime_trust": "verified",
+            "hints": {"detail": "low"}, "ext": {"cognitive": {"y": 2}}}),
+    ];
+    let content_block = [
+        json!({"type": "image", "media_id": id, "text_fallback": "a red car",
+            "metadata": {"mime_type": "image/png", "dimensions": {"width": 3, "height": 4}, "detail": "low"}}),
+        json!({"type": "audio", "media_id": id, "text_fallback": "", "metadata": {"duration": 3}}),
+        json!({"type": "document", "media_id": "of another house", "text_fallback": "t"}),
+        json!({"type": "video", "media_id": id, "metadata": {}}),
+    ];
+    let harmony = [
+        json!({"type": "image_url", "image_url": {"url": "https://s3.amazonaws.com/bucket/invoice_scan_01.jpg",
+            "detail": "high", "rotation": 0}}),
+        json!({"type": "image_url", "image_url": {"url": "..."},
+            "video_metadata": {"video_id": "vid_abc", "timestamp_sec": 12.5, "frame_index": 300}}),
+        json!({"type": "input_audio",
+            "input_audio": {"data": "base64_string...", "format": "wav", "sample_rate": 24000}}),
+        json!({"type": "image_url", "image_url": {"url": "https://.../chart_temp.png"}}),
+        json!({"type": "image_url", "image_url": {"url": "https://.../frame_10s.jpg", "detail": "low"},
+            "video_metadata": {"timestamp_sec": 10.0}}),
+        json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}),
+        json!({"type": "image_url", "image_url": {"url": "DATA:;base64,iVBORw0KGgo="}, "index": 1}),
+        json!({"type": "image_url", "image_url": {"url": format!("media:///{id}")}}),
+        json!({"type": "image_url", "image_url": {"url": "media:///other"}}),
+        json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "pcm16"}}),
+        json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "pcm16", "sample_rate": 16000}}),
+        json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "amr"},
+            "x-media": {"mime": "audio/AMR"}}),
+        json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}),
+        json!({"type": "file", "file": {"file_data": "JVBERi0="}}),
+        json!({"type": "file", "file": {"file_id": "file-1"}}),
+    ];
+    let all = [
+        (Dialect::Cognitive, cognitive.to_vec()),
+        (Dialect::MediaRef, media_ref.to_vec()),
+        (Dialect::ContentBlock, content_block.to_vec()),
+        (Dialect::HarmonySchema, harmony.to_vec()),
+    ];
+    all.into_iter()
+        .flat_map(|(dialect, list)| list.into_iter().map(move |value| (dialect, value)))
+        .collect()
+}
+
+#[test]
+fn l1_examples_come_back_as_they_were() {
+    let aliases = Aliases::default();
+    for (dialect, value) in examples() {
+        let mut ledger = ledger();
+        let again = convert(dialect, dialect, value.clone(), &here(&aliases), &mut ledger).unwrap();
+        assert_eq!(again, value, "{dialect}");
+        assert_eq!(ledger.entries(), [], "{dialect}");
+    }
+}
+
+/// A store, the web and a disk, all at once.
+#[derive(Default)]
+struct Shelf {
+    blobs: BTreeMap<MediaId, Vec<u8>>,
+    aliases: Aliases,
+}
+
+impl Shelf {
+    fn bytes(&self, media: &Media) -> Vec<u8> {
+        match &media.source {
+            MediaSource::Inline(data) => data.decode().unwrap_or_else(|_| data.as_str().into()),
+            MediaSource::Stored(Stored::Id(id)) => {
+                self.blobs.get(id).cloned().unwrap_or_else(|| id.uuid().into())
+            }
+            MediaSource::Stored(Stored::Foreign { dialect, text }) => match self.aliases.id(*dialect, text) {
+                Some(id) => self.bytes(&Media::new(MediaSource::Stored(Stored::Id(id)), None)),
+                None => text.as_bytes().to_vec(),
+            },
+            MediaSource::Remote(text) | MediaSource::LocalFile(text) => text.as_bytes().to_vec(),
+            MediaSource::ProviderFile { id, .. } => id.as_bytes().to_vec(),
+        }
+    }
+
+    fn put(&mut self, bytes: Vec<u8>) -> MediaId {
+        let id = MediaId::new(0x0198_0000_0000_7000_8000_0000_0000_0000 + self.blobs.len() as u128);
+        self.blobs.insert(id, bytes);
+        id
+    }
+
+    fn fulfil(&mut self, media: &mut Media, need: Need) {
+        let bytes = self.bytes(media);
+        media.source = match (need, &media.source) {
+            (Need::Load, _) => MediaSource::Inline(Base64::from_bytes(&bytes)),
+            (Need::Alias, MediaSource::Stored(Stored::Foreign { dialect, text })) => {
+                let (dialect, text) = (*dialect, text.clone());
+                let id = self.put(bytes);
+                self.aliases.insert(dialect, &text, id);
+                media.source.clone()
+            }
+            _ => MediaSource::Stored(Stored::Id(self.put(bytes))),
+        };
+    }
+
+    /// Writes the media, doing whatever the form needs to be done first.
+    fn encode(&mut self, dialect: Dialect, media: &mut Media) -> Result<(Value, Ledger), Refusal> {
+        for _ in 0..3 {
+            let mut ledger = ledger();
+            match encode(dialect, media, &here(&self.aliases.clone()), &mut ledger) {
+                Err(Refusal::NeedsStore { need, .. }) => self.fulfil(media, need),
+                other => return other.map(|value| (value, ledger)),
+            }
+        }
+        panic!("{dialect} is never content with {media:?}");
+    }
+}
+
+fn word() -> impl Strategy<Value = Option<String>> {
+    prop::option::of("[a-z é$]{0,6}")
+}
+
+fn small() -> impl Strategy<Value = Option<u64>> {
+    prop::option::of(0_u64..5000)
+}
+
+fn source() -> impl Strategy<Value = MediaSource> {
+    let foreign = (prop::sample::select(DIALECTS), "[a-z]{1,6}").prop_map(|(dialect, text)| {
+        let text = match dialect {
+            Dialect::Cognitive => format!("upl_{text}"),
+            Dialect::MediaRef => format!("sms+file://{text}"),
+            Dialect::HarmonySchema => format!("media:///{text}"),
+            _ => text,
+        };
+        MediaSource::Stored(Stored::Foreign { dialect, text })
+    });
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40)
+            .prop_map(|bytes| MediaSource::Inline(Base64::from_bytes(&bytes))),
+        any::<u128>().prop_map(|bits| MediaSource::Stored(Stored::Id(MediaId::new(bits)))),
+        foreign,
+        "https://[a-z]{1,5}\\.example/[a-z]{1,5}\\.(png|wav|mp4|bin)".prop_map(MediaSource::Remote),
+        "/[a-z]{1,5}\\.(png|wav)".prop_map(MediaSource::LocalFile),
+    ]
+}
+
+fn facts() -> impl Strategy<Value = MediaFacts> {
+    (
+        small(),
+        word(),
+        small(),
+        small(),
+        small(),
+        small(),
+        small(),
+        small(),
+    )
+        .prop_map(
+            |(size_bytes, sha256, width, height, duration_ms, sample_rate_hz, channels, pages)| MediaFacts {
+                size_bytes,
+                sha256,
+                width,
+                height,
+                duration_ms,
+                sample_rate_hz,
+                channels,
+                pages,
+            },
+        )
+}
+
+fn hints() -> impl Strategy<Value = MediaHints> {
+    let frame = (word(), small(), small()).prop_map(|(video_id, seconds, frame_index)| VideoFrame {
+        video_id,
+        timestamp_sec: seconds.map(Into::into),
+        frame_index,
+    });
+    let frame = frame.prop_map(|frame| (frame != VideoFrame::default()).then_some(frame));
+    (word(), small(), word(), small(), frame).prop_map(|(detail, rotation, filename, index, video_frame)| {
+        MediaHints {
+            detail,
+            rotation: rotation.map(Into::into),
+            filename,
+            index,
+            video_frame,
+        }
+    })
+}
+
+const MIMES: [&str; 9] = [
+    "image/png",
+    "image/svg+xml",
+    "audio/wav",
+    "audio/amr",
+    "audio/L16;rate=16000;channels=2",
+    "video/mp4",
+    "application/pdf",
+    "application/octet-stream",
+    "text/plain",
+];
+const KINDS: [MediaKind; 5] = [
+    MediaKind::Image,
+    MediaKind::Audio,
+    MediaKind::Video,
+    MediaKind::Document,
+    MediaKind::Other,
+];
+
+prop_compose! {
+    fn media()(
+        source in source(),
+        mime in prop::option::of(prop::sample::select(&MIMES[..])),
+        kind in prop::option::of(prop::sample::select(&KINDS[..])),
+        facts in facts(),
+        hints in hints(),
+        text_fallback in word(),
+        expires_at in word(),
+        generation in prop::option::of(Just(json!({"model": "m"}))),
+        checksum in prop::option::of(Just(Checksum { algorithm: "md5".into(), value: "00".into() })),
+    ) -> Media {
+        let mut media = Media::new(source, mime.map(String::from));
+        media.kind = kind.unwrap_or(media.kind);
+        Media { facts, hints, text_fallback, expires_at, generation, checksum, ..media }
+    }
+}
+
+/// Every fact that was known is still known.
+fn kept(before: &impl serde::Serialize, after: &impl serde::Serialize) -> bool {
+    let (before, after) = (
+        serde_json::to_value(before).unwrap(),
+        serde_json::to_value(after).unwrap(),
+    );
+    let mut known = before.as_object().unwrap().iter();
+    known.all(|(key, value)| after.get(key) == Some(value))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(384)))]
+
+    #[test]
+    fn l1_disturbed_examples_come_back_too(changes in disturbances(), pick: prop::sample::Index) {
+        let examples = examples();
+        let (dialect, value) = pick.get(&examples);
+        let mut value = value.clone();
+        for change in &changes {
+            disturb(&mut value, change);
+        }
+        let aliases = Aliases::default();
+        if let Ok(media) = decode(*dialect, value.clone(), &here(&aliases)) {
+            let again = encode(*dialect, &media, &here(&aliases), &mut ledger()).unwrap();
+            prop_assert_eq!(again, value);
+        }
+    }
+
+    #[test]
+    fn l1_what_is_written_is_read_and_written_the_same(mut media in media()) {
+        let mut shelf = Shelf::default();
+        for dialect in DIALECTS {
+            let (value, _) = shelf.encode(*dialect, &mut media).unwrap();
+            let again = decode(*dialect, value.clone(), &here(&shelf.aliases)).unwrap();
+            let again = encode(*dialect, &again, &here(&shelf.aliases), &mut ledger()).unwrap();
+            prop_assert_eq!(again, value);
+        }
+    }
+
+    /// An unknown field goes along or is booked; it never just vanishes.
+    #[test]
+    fn l2_nothing_vanishes_silently(
+        at: usize,
+        pick: prop::sample::Index,
+        target in prop::sample::select(DIALECTS),
+    ) {
+        let examples = examples();
+        let (dialect, value) = pick.get(&examples);
+        let mut value = value.clone();
+        disturb(&mut value, &(at, 2, json!("canary!")));
+        prop_assume!(value.to_string().contains("canary"));
+        let aliases = Aliases::default();
+        let mut book = ledger();
+        if let Ok(written) = convert(*dialect, target, value, &here(&aliases), &mut book) {
+            let carried = written.to_string().contains("canary");
+            prop_assert!(carried || book.losses().any(|loss| loss.pointer.starts_with("/ext/")), "{written}");
+        }
+    }
+
+    /// With a store, any way through the forms keeps the bytes and everything said about them.
+    #[test]
+    fn l3_any_way_through_the_forms_keeps_bytes_and_words(
+        media in media(),
+        way in prop::collection::vec(prop::sample::select(DIALECTS), 1..6),
+    ) {
+        let mut shelf = Shelf::default();
+        let bytes = shelf.bytes(&media);
+        let mut now = media.clone();
+        for dialect in way {
+            let (value, ledger) = shelf.encode(dialect, &mut now).unwrap();
+            prop_assert_eq!(ledger.losses().count(), 0);
+            now = decode(dialect, value, &here(&shelf.aliases)).unwrap();
+            prop_assert_eq!(shelf.bytes(&now), &bytes[..]);
+            prop_assert_eq!(&now.hints, &media.hints);
+            prop_assert_eq!(&now.text_fallback, &media.text_fallback);
+            prop_assert_eq!(&now.checksum, &media.checksum);
+            prop_assert_eq!(&now.generation, &media.generation);
+            prop_assert_eq!(&now.expires_at, &media.expires_at);
+            prop_assert!(media.mime.is_none() || now.mime == media.mime, "{:?}", now.mime);
+            prop_assert!(media.kind == MediaKind::Other || now.kind == media.kind, "{:?}", now.kind);
+            prop_assert!(kept(&media.facts, &now.facts), "{:?}", now.facts);
+        }
+    }
+
+    /// L4: no form touches bytes, and base64 in another spelling is the same bytes.
+    #[test]
+    fn l4_bytes_never_change(bytes: Vec<u8>, target in prop::sample::select(&[Dialect::MediaRef, Dialect::HarmonySchema][..])) {
+        let canonical = Base64::from_bytes(&bytes);
+        let odd: String = canonical.as_str().trim_end_matches('=').replace('+', "-").replace('/', "_");
+        let aliases = Aliases::default();
+        for text in [canonical.as_str(), &odd] {
+            let value = json!({"type": "base64", "media_type": "image/png", "data": text});
+            let mut book = ledger();
+            let written = convert(Dialect::Cognitive, target, value, &here(&aliases), &mut book).unwrap();
+            let media = decode(target, written, &here(&aliases)).unwrap();
+            let MediaSource::Inline(data) = &media.source else { panic!("{media:?}") };
+            prop_assert!(data.is_canonical());
+            prop_assert_eq!(data.decode().unwrap(), &bytes[..]);
+            prop_assert_eq!(book.entries().len(), usize::from(text != canonical.as_str()));
+            prop_assert_eq!(book.losses().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn l5_only_a_local_runtime_takes_local_files() {
+    let aliases = Aliases::default();
+    let server = Setting {
+        place: Place::Server,
+        aliases: &aliases,
+    };
+    let file = json!({"type": "file", "path": "/etc/passwd"});
+    assert!(decode(Dialect::Cognitive, file.clone(), &server).is_err());
+    let media = decode(Dialect::Cognitive, file.clone(), &here(&aliases)).unwrap();
+    assert_eq!(
+        encode(Dialect::Cognitive, &media, &here(&aliases), &mut ledger()),
+        Ok(file)
+    );
+    for dialect in DIALECTS {
+        let refused = encode(*dialect, &media, &server, &mut ledger()).unwrap_err();
+        assert!(
+            matches!(refused, Refusal::NeedsStore { need: Need::Read, .. }),
+            "{dialect}"
+        );
+    }
+    let reference = json!({"kind": "local_file", "path": "/etc/passwd", "mime": "text/plain"});
+    assert!(decode(Dialect::MediaRef, reference.clone(), &here(&aliases)).is_err());
+    assert!(serde_json::from_value::<Media>(reference).is_err());
+}
+
+#[test]
+fn l5_signed_addresses_are_not_kept() {
+    let signed = [
+        "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Signature=ab",
+        "https://storage.googleapis.com/b/k?x-goog-signature=ab",
+        "https://a.blob.core.windows.net/c/k?sv=2020&se=2026&sig=ab%3D",
+        "https://d.cloudfront.net/k?Expires=1&Signature=a&Key-Pair-Id=K",
+        "https://b.oss-cn.aliyuncs.com/k?OSSAccessKeyId=a&Expires=1&Signature=b",
+    ];
+    let aliases = Aliases::default();
+    for url in signed {
+        assert!(wire::media::is_presigned(url), "{url}");
+        let media = Media::from_url(url);
+        assert!(wire::media::may_rest(&media).is_err());
+        assert!(matches!(
+            encode(Dialect::ContentBlock, &media, &here(&aliases), &mut ledger()),
+            Err(Refusal::NeedsStore {
+                need: Need::Fetch,
+                ..
+            })
+        ));
+        let id = MediaId::new(7).uuid();
+        for block in [
+            json!({"type": "image", "media_id": id, "text_fallback": format!("see {url}")}),
+            json!({"type": "image", "media_id": id, "text_fallback": "t", "metadata": {"thumb": [url]}}),
+        ] {
+            assert!(decode(Dialect::ContentBlock, block, &here(&aliases)).is_err());
+        }
+    }
+    for key in [
+        "bucket",
+        "key",
+        "presigned_url",
+        "schema_version",
+        "content_version",
+    ] {
+        let block =
+            json!({"type": "image", "media_id": "m", "text_fallback": "t", "metadata": {"a": {key: 1}}});
+        let refused = decode(Dialect::ContentBlock, block, &here(&aliases)).unwrap_err();
+        assert_eq!(refused.pointer(), format!("/metadata/a/{key}"));
+    }
+    for plain in [
+        "https://example.com/a?signal=1",
+        "https://example.com/sig",
+        "a sentence? sig=1",
+    ] {
+        assert!(!wire::media::is_presigned(plain), "{plain}");
+    }
+}
+
+/// An id keeps the spelling that its issuer gave it, through every other dialect and back.
+#[test]
+fn foreign_ids_go_back_letter_by_letter() {
+    let none = Aliases::default();
+    for (own, value) in [
+        (
+            Dialect::Cognitive,
+            json!({"type": "upload_ref", "upload_id": "upl_abc123", "media_type": "image/png"}),
+        ),
+        (
+            Dialect::MediaRef,
+            json!({"kind": "sms_file", "uri": "sms+file://01JFK...ABCD", "mime": "image/png"}),
+        ),
+    ] {
+        let media = decode(own, value.clone(), &here(&none)).unwrap();
+        let MediaSource::Stored(Stored::Foreign { text, .. }) = &media.source else {
+            panic!("{media:?}")
+        };
+        let mut aliases = Aliases::default();
+        aliases.insert(own, text, MediaId::new(7));
+        for other in DIALECTS.iter().filter(|other| **other != own) {
+            let refused = encode(*other, &media, &here(&none), &mut ledger()).unwrap_err();
+            assert!(
+                matches!(
+                    refused,
+                    Refusal::NeedsStore {
+                        need: Need::Alias,
+                        ..
+                    }
+                ),
+                "{other}"
+            );
+            let there = convert(own, *other, value.clone(), &here(&aliases), &mut ledger()).unwrap();
+            assert!(!there.to_string().contains(text.as_str()), "{there}");
+            let back = convert(*other, own, there, &here(&aliases), &mut ledger()).unwrap();
+            let key = if own == Dialect::Cognitive {
+                "upload_id"
+            } else {
+                "uri"
+            };
+            assert_eq!(back[key], value[key]);
+        }
+    }
+}
+
+#[test]
+fn one_id_has_a_spelling_in_each_form() {
+    let aliases = Aliases::default();
+    let media = Media::new(
+        MediaSource::Stored(Stored::Id(MediaId::new(7))),
+        Some("image/png".into()),
+    );
+    let spelled = DIALECTS.iter().map(|dialect| {
+        encode(*dialect, &media, &here(&aliases), &mut ledger())
+            .unwrap()
+            .to_string()
+    });
+    insta::assert_snapshot!(spelled.collect::<Vec<_>>().join("\n"), @r#"
+    {"type":"upload_ref","upload_id":"upl_00000000000000000000000007","media_type":"image/png"}
+    {"kind":"sms_file","uri":"sms+file://00000000000000000000000007","mime":"image/png"}
+    {"type":"image","media_id":"00000000-0000-0000-0000-000000000007","text_fallback":"[image]","metadata":{"mime_type":"image/png","text_fallback_generated":true}}
+    {"type":"image_url","image_url":{"url":"media:///00000000-0000-0000-0000-000000000007"},"x-media":{"mime":"image/png"}}
+    "#);
+}
