@@ -27,6 +27,8 @@ pub const REPLY_OBJECTS_MAX: usize = 64;
 pub const REPLY_KEY_BYTES_MAX: usize = 64;
 /// Most schema errors listed in one error; the rest is only mentioned.
 pub const ERRORS_LISTED_MAX: usize = 20;
+/// Most values of an enum named in the message about a value that is none of them.
+pub const ENUM_VALUES_LISTED_MAX: usize = 20;
 /// Longest `custom` value of an extensible enum, in code points.
 pub const CUSTOM_CHARS_MAX: usize = 32;
 /// Deepest level of data in which items with a confidence are looked for.

@@ -73,9 +73,14 @@ pub fn check_object(module: &Module, object: Map<String, Value>, options: &Check
         Ok(parts) if parts.ok => judge_success(module, parts, &mut repairs),
         Ok(parts) => judge_failure(module, parts, &mut repairs),
         Err(refused) => {
-            let suggestion = "answer with {ok, meta, data} as the prompt must demand, or set \
-                              compat.runtime_auto_wrap in module.yaml to have bare objects wrapped";
-            let error = answer_error(&[refused.violation]).suggest(suggestion);
+            let is_bare = refused.violation.pointer.is_empty();
+            let mut error = answer_error(&[refused.violation]);
+            if is_bare {
+                error = error.suggest(
+                    "answer with {ok, meta, data} as the prompt must demand, or set \
+                     compat.runtime_auto_wrap in module.yaml to have bare objects wrapped",
+                );
+            }
             refuse(module, error, Some(refused.data), Map::new())
         }
     };
@@ -314,7 +319,14 @@ fn check_parts(
     check_confidence_fields(meta, found);
     let before = found.len();
     check_map(contract, Section::Meta, meta, found)?;
-    let refused_by_schema = found.len() > before;
+    let mut from_schema = found.split_off(before);
+    let refused_by_schema = !from_schema.is_empty();
+    // What is beyond repair is also against the schema; once is enough. Without any meta all is missing.
+    from_schema.retain(|violation| {
+        let is_told = |told: &Violation| told.pointer == violation.pointer || told.pointer == "/meta";
+        !found.iter().any(is_told)
+    });
+    found.append(&mut from_schema);
     if meta.get("risk").is_some_and(Value::is_object) && !refused_by_schema {
         check_custom_risk(module, meta, found);
     }

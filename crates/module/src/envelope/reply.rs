@@ -283,13 +283,16 @@ fn parse(text: &[u8]) -> Result<(Value, usize), serde_json::Error> {
     }
 }
 
-/// Whether a brace was written to open an object: a quote follows, or its end, or a bare key and a
-/// colon as in JavaScript. Other braces are prose, code or mathematics.
+/// Whether a brace was written to open an object: a quote of any kind follows, or its end, or a comment,
+/// or a bare key and a colon as in JavaScript. Other braces are prose, code or mathematics.
 fn means_object(text: &[u8]) -> bool {
     let inside = text.get(1..).unwrap_or_default().trim_ascii_start();
+    let begins = [&b"//"[..], b"/*", "“".as_bytes(), "‘".as_bytes()];
+    if begins.iter().any(|begin| inside.starts_with(begin)) {
+        return true;
+    }
     match inside.first() {
-        Some(b'"' | b'}') => true,
-        Some(b'\'') => true,
+        Some(b'"' | b'\'' | b'}') => true,
         // The text ends with the brace, or it is code.
         None => true,
         Some(first) if first.is_ascii_alphabetic() || *first == b'_' => {

@@ -82,11 +82,27 @@ fn describe(error: &ValidationError<'_>, is_enum: bool) -> String {
                 String::from("is none of the values that the schema lists")
             }
         }
+        ValidationErrorKind::Enum { options } => describe_enum(options),
         ValidationErrorKind::Required { property } => {
             format!("`{}` is missing", property.as_str().unwrap_or_default())
         }
         _ => error.masked().to_string(),
     }
+}
+
+/// Whoever has to mend the value wants all that is allowed, not a sample.
+fn describe_enum(options: &Value) -> String {
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let listed: Vec<String> = options
+        .iter()
+        .take(limits::ENUM_VALUES_LISTED_MAX)
+        .map(Value::to_string)
+        .collect();
+    let rest = match options.len() - listed.len() {
+        0 => String::new(),
+        rest => format!(" or {rest} others"),
+    };
+    format!("must be one of {}{rest}", listed.join(", "))
 }
 
 pub(super) fn broken_contract(section: Section, error: &SchemaError) -> ErrorBody {

@@ -6,6 +6,34 @@ use serde_json::{Value, json};
 use crate::envelope_sample::{check, code, decision, exec, insights, module, repairs, reply, schema};
 
 #[test]
+fn one_problem_is_told_once_and_says_what_would_do() {
+    let mut strict = schema();
+    strict["meta"]["properties"] = json!({
+        "confidence": {"type": "number"},
+        "risk": {"type": "string", "enum": ["none", "low", "medium", "high"]},
+        "explain": {"type": "string"}
+    });
+    strict["data"]["properties"]["kind"] = json!({"enum": ["a", "b", "c", "d", 5]});
+    let strict = module("tier: decision\nenums: {strategy: strict}\n", &strict);
+    let errors = |changes: &[(&str, Value)]| check(&strict, reply(changes))["error"]["details"]["errors"].clone();
+    for (pointer, wrong) in [
+        ("/meta/risk", json!("critical")),
+        ("/meta/confidence", json!("0.9")),
+        ("/meta/explain", json!(7)),
+        ("/meta", json!([])),
+    ] {
+        let errors = errors(&[(pointer, wrong)]);
+        assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");
+        assert_eq!(errors[0]["pointer"], pointer);
+    }
+    let errors = errors(&[("/data/kind", json!("z"))]);
+    assert_eq!(errors[0]["message"], r#"must be one of "a", "b", "c", "d", 5"#);
+    let value = check(&strict, r#"{"ok": "true", "meta": {}, "data": {}}"#);
+    let suggestion = value["error"]["suggestion"].as_str().unwrap();
+    assert!(suggestion.starts_with("correct `/ok`"), "{suggestion}");
+}
+
+#[test]
 fn risk_follows_the_rule() {
     let with = |rule: &str, changes: &[(&str, Value)]| {
         let module = module(

@@ -66,6 +66,26 @@ fn of_several_answers_the_last_good_one_counts() {
 }
 
 #[test]
+fn the_insides_of_an_almost_good_object_are_no_answer() {
+    let lenient = module("tier: decision\ncompat: {runtime_auto_wrap: true}\n", &schema());
+    let rest = r#"false, "error": {"code": "E2004", "message": "no"}, "partial_data": {"rationale": "r"}}"#;
+    let texts = [
+        format!("{{\n  // the verdict\n  \"ok\": {rest}"),
+        format!("{{ /* the verdict */ \"ok\": {rest}"),
+        format!("{{“ok”: {rest}"),
+        format!("{{‘ok’: {rest}"),
+        format!("{{'ok': {rest}"),
+        format!("{{ok: {rest}"),
+        format!("Here: {{\"ok\": verdict, \"was\": {rest}"),
+    ];
+    for text in texts {
+        let value = check(&lenient, &text);
+        assert_eq!(code(&value), "E1000", "{text}");
+        assert_eq!(value["error"]["details"]["reason"], "malformed", "{text}");
+    }
+}
+
+#[test]
 fn a_reply_that_was_cut_off_gives_what_was_whole() {
     let whole = r#"{"ok": true, "meta": {"confidence": 0.9}, "data": {"rationale": "because", "list": [1, {"a": "b"}, 22], "code": "x"#;
     let expected = json!({"rationale": "because", "list": [1, {"a": "b"}, 22]});
