@@ -1,6 +1,7 @@
 //! Whole answers. Every body is an envelope, and its code decides the status.
 
 use axum::Json;
+use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ir::RunId;
@@ -49,8 +50,8 @@ impl From<engine::Error> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = self.status.unwrap_or_else(|| status_of(&self.body.code));
-        let envelope = Envelope::failure(*self.body);
-        (status, Json(envelope.into_value())).into_response()
+        let envelope = Envelope::failure(*self.body).into_value();
+        whole(status, envelope)
     }
 }
 
@@ -58,9 +59,23 @@ impl IntoResponse for Refusal {
 pub(crate) fn run(run: RunId, envelope: Value) -> Response {
     let code = envelope.pointer("/error/code").and_then(Value::as_str);
     let status = code.map_or(StatusCode::OK, status_of);
-    let mut response = (status, Json(envelope)).into_response();
+    let mut response = whole(status, envelope);
     if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
         response.headers_mut().insert(SESSION_HEADER, value);
+    }
+    response
+}
+
+/// An envelope as a response. Proxies and clients that know no envelopes learn from the header when to
+/// come back.
+fn whole(status: StatusCode, envelope: Value) -> Response {
+    let pause_ms = envelope
+        .pointer("/error/details/retry_after_ms")
+        .and_then(Value::as_u64);
+    let mut response = (status, Json(envelope)).into_response();
+    if let Some(pause_ms) = pause_ms {
+        let seconds = HeaderValue::from(pause_ms.div_ceil(1_000));
+        response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use module::schema::{Section, resolve};
-use module::{Module, load};
+use module::{Module, Strict, check};
 use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ impl Info {
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let found = search.find(&self.name)?;
         let files = read_folder(&found.path)?;
-        let loaded = load(&files);
+        let loaded = check(&files, Strict::Standard);
         let Some(module) = loaded.module else {
             let hint = format!("`cogn validate {}` says what is wrong", self.name);
             return Err(hinted(

@@ -23,7 +23,7 @@ use crate::modules::Search;
 use crate::output::Output;
 
 pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
-    let search = Search::from_environment(&cli.global.modules);
+    let search = Search::from_environment(&cli.global.modules)?;
     match cli.command {
         Command::Validate(validate) => validate.run(&search, output),
         Command::List(list) => list.run(&search, output),

@@ -25,7 +25,12 @@ pub(crate) struct Found {
 
 impl Search {
     /// Flags, then `COGNITIVE_MODULES_PATH` from left to right, then the project, the user, the system.
-    pub(crate) fn from_environment(flags: &[PathBuf]) -> Self {
+    /// A folder that a flag names has to be there; the others may be.
+    pub(crate) fn from_environment(flags: &[PathBuf]) -> Result<Self> {
+        if let Some(missing) = flags.iter().find(|flag| !flag.is_dir()) {
+            let hint = "--modules DIR names a folder that holds the folders of modules";
+            return Err(hinted(format!("no folder {}", missing.display()), hint));
+        }
         let mut roots = flags.to_vec();
         if let Some(list) = env::var_os("COGNITIVE_MODULES_PATH") {
             roots.extend(env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()));
@@ -36,7 +41,7 @@ impl Search {
             roots.push(home.join(".cognitive/modules"));
         }
         roots.push(PathBuf::from("/usr/local/share/cognitive/modules"));
-        Self { roots }
+        Ok(Self { roots })
     }
 
     /// The folders themselves, in order.

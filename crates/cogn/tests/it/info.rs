@@ -1,6 +1,6 @@
 //! `cogn info`: what follows from a module's files, defaults included.
 
-use crate::workspace::Workspace;
+use crate::workspace::{MANIFEST, Workspace};
 
 #[test]
 fn every_fact_is_shown_defaults_included() {
@@ -20,4 +20,16 @@ fn a_module_that_cannot_be_read_is_no_answer() {
     let ran = workspace.run(&["info", "m"]);
     assert_eq!(ran.code(), 2);
     assert!(ran.stderr().contains("cogn validate m"), "{}", ran.stderr());
+}
+
+#[test]
+fn faults_are_counted_as_validate_counts_them() {
+    let workspace = Workspace::new();
+    let folder = workspace.good("sorter");
+    let manifest = MANIFEST.replace("NAME", "sorter").replace("strict}", "often}");
+    std::fs::write(folder.join("module.yaml"), manifest).expect("a manifest");
+    let validated = workspace.run(&["validate", "sorter", "--json"]).json();
+    let shown = workspace.run(&["info", "sorter", "--json"]).json();
+    assert_eq!(shown["errors"], validated["summary"]["errors"]);
+    assert_eq!(shown["errors"], 1);
 }

@@ -35,3 +35,12 @@ fn every_module_is_listed_in_search_order() {
     assert!(text.contains("(broken: "), "{text}");
     assert!(text.contains("(hidden by cognitive/modules/one)"), "{text}");
 }
+
+#[test]
+fn a_folder_that_is_named_has_to_be_there() {
+    let workspace = Workspace::new();
+    workspace.good("cognitive/modules/one");
+    let ran = workspace.run(&["list", "--modules", "modles"]);
+    assert_eq!(ran.code(), 2);
+    assert!(ran.stderr().contains("no folder modles"), "{}", ran.stderr());
+}

@@ -312,6 +312,29 @@ async fn every_body_is_an_envelope_with_the_status_of_its_code() {
 }
 
 #[tokio::test]
+async fn a_refusal_says_when_to_come_back() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.script("busy", &json!([{"status": 429}]))]);
+    let response = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()["retry-after"], "1");
+    let error = &body_of(response).await["error"];
+    assert_eq!(
+        (
+            &error["code"],
+            &error["recoverable"],
+            &error["details"]["retry_after_ms"]
+        ),
+        (&json!("E4002"), &json!(true), &json!(1_000))
+    );
+    let nowhere = json_of(server.get("/v2/modules")).await;
+    assert_eq!(
+        nowhere["error"]["details"],
+        json!({"method": "GET", "path": "/v2/modules"})
+    );
+}
+
+#[tokio::test]
 async fn a_run_can_be_cancelled() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(200)]);

@@ -6,6 +6,7 @@ use module::{Code, limits};
 use serde_json::{Map, Value, json};
 
 use super::command::Mode;
+use crate::settings::Settings;
 
 /// A failure that the runtime states itself: sure of nothing, and risky.
 pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Envelope {
@@ -21,7 +22,7 @@ pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>
 }
 
 /// The error of a run that no back-end could finish.
-pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode) -> ErrorBody {
+pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode, settings: &Settings) -> ErrorBody {
     let code = match error.kind {
         ErrorKind::RateLimited => Code::E4002,
         ErrorKind::Timeout => match mode {
@@ -38,7 +39,9 @@ pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode) -> Er
     if let Some(status) = error.status {
         body = body.detail("upstream_status", status);
     }
-    if let Some(retry_after_ms) = error.retry_after_ms {
+    // Whoever is told to wait is told how long, even where the back-end did not say.
+    let pause_ms = (code == Code::E4002).then_some(settings.retry_after_ms);
+    if let Some(retry_after_ms) = error.retry_after_ms.or(pause_ms) {
         body = body.detail("retry_after_ms", retry_after_ms);
     }
     body

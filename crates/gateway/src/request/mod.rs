@@ -94,7 +94,10 @@ impl ExecuteBody {
         }
         let value = serde_json::from_slice(&bytes).map_err(|error| {
             let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
-            Refusal::new(body.detail("stage", "request"))
+            Refusal::new(
+                body.suggest("send the input as one JSON object")
+                    .detail("stage", "request"),
+            )
         })?;
         Self::parse(value)
     }

@@ -28,14 +28,21 @@ pub fn router(gateway: Gateway) -> Router {
         .with_state(gateway)
 }
 
-async fn no_route(uri: Uri) -> Refusal {
-    Refusal::new(ErrorBody::new(
-        Code::E4008,
-        format!("nothing is at {}", uri.path()),
-    ))
+async fn no_route(method: Method, uri: Uri) -> Refusal {
+    let message = format!("nothing is at {}", uri.path());
+    Refusal::new(no_endpoint(message, &method, &uri))
 }
 
 async fn no_method(method: Method, uri: Uri) -> Refusal {
-    let body = ErrorBody::new(Code::E4008, format!("{} does not take {method}", uri.path()));
-    Refusal::with_status(body, StatusCode::METHOD_NOT_ALLOWED)
+    let message = format!("{} does not take {method}", uri.path());
+    Refusal::with_status(
+        no_endpoint(message, &method, &uri),
+        StatusCode::METHOD_NOT_ALLOWED,
+    )
+}
+
+fn no_endpoint(message: String, method: &Method, uri: &Uri) -> ErrorBody {
+    ErrorBody::new(Code::E4008, message)
+        .detail("method", method.as_str())
+        .detail("path", uri.path())
 }

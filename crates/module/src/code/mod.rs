@@ -209,9 +209,9 @@ registry! {
     E4000 INTERNAL_ERROR 500 No "something went wrong inside cogn"
         => "report this with the run id";
     E4001 PROVIDER_UNAVAILABLE 503 Yes "no back-end could answer"
-        => "try again, or check `cogn backends check`";
+        => "try again, or name a second back-end that takes over";
     E4002 RATE_LIMITED 429 Yes "too many requests"
-        => "wait for retry_after_ms, then try again";
+        => "wait, for as long as retry_after_ms says, then try again";
     E4003 CONTEXT_OVERFLOW 500 Depends "the input does not fit the model's context window"
         => "shorten the input or choose a model with a longer context";
     E4004 CIRCULAR_DEPENDENCY 500 No "modules call each other in a circle"
@@ -223,7 +223,7 @@ registry! {
     E4007 PERMISSION_DENIED 403 No "this is not allowed for these credentials"
         => "use a key whose scopes cover this";
     E4008 ENDPOINT_NOT_FOUND 404 No "no such endpoint"
-        => "see /openapi.json for the endpoints there are";
+        => "check the path and the method; GET /v1/modules lists what can be run";
     E4009 RESOURCE_NOT_FOUND 404 No "no such resource"
         => "check the id; what belongs to others is not visible";
     E4010 STREAMING_NOT_SUPPORTED 406 No "streaming was demanded and cannot be had"

@@ -312,25 +312,33 @@ fn check_parts(
     from_schema.retain(|violation| {
         let about_rationale = violation.pointer == "/data/rationale"
             || (violation.pointer == "/data" && violation.message == "`rationale` is missing");
-        let about_count = violation.pointer == "/data/extensions/insights" && violation.keyword == "maxItems";
-        !(about_count || (about_rationale && !has_rationale))
+        !about_rationale || has_rationale
     });
-    found.append(&mut from_schema);
+    add_untold(found, from_schema);
     check_confidence_fields(meta, found);
     let before = found.len();
     check_map(contract, Section::Meta, meta, found)?;
-    let mut from_schema = found.split_off(before);
+    let from_schema = found.split_off(before);
     let refused_by_schema = !from_schema.is_empty();
-    // What is beyond repair is also against the schema; once is enough. Without any meta all is missing.
-    from_schema.retain(|violation| {
-        let is_told = |told: &Violation| told.pointer == violation.pointer || told.pointer == "/meta";
-        !found.iter().any(is_told)
-    });
-    found.append(&mut from_schema);
+    add_untold(found, from_schema);
     if meta.get("risk").is_some_and(Value::is_object) && !refused_by_schema {
         check_custom_risk(module, meta, found);
     }
     Ok(())
+}
+
+/// Adds what a schema found and nothing else has: a value of the wrong type breaks the rules for the right
+/// one, too, and a schema often repeats what every envelope has to keep.
+fn add_untold(found: &mut Vec<Violation>, mut from_schema: Vec<Violation>) {
+    from_schema.retain(|new| {
+        let is_same = |old: &Violation| match &*old.keyword {
+            "type" => true,
+            "required" => old.message == new.message,
+            keyword => keyword == new.keyword,
+        };
+        !found.iter().any(|old| old.pointer == new.pointer && is_same(old))
+    });
+    found.append(&mut from_schema);
 }
 
 fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) -> bool {

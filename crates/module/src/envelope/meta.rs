@@ -35,6 +35,11 @@ impl Risk {
             _ => return None,
         })
     }
+
+    /// The level that is meant, whatever its case and the blanks around it.
+    pub fn guess(text: &str) -> Option<Self> {
+        Self::find(text).or_else(|| Self::find(&text.trim().to_ascii_lowercase()))
+    }
 }
 
 impl fmt::Display for Risk {

@@ -35,9 +35,11 @@ pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: 
         let mut kept = found.split_off(before);
         kept.retain(|violation| violation.keyword != "maxItems");
         found.append(&mut kept);
-        let message = match max {
-            0 => format!("holds {} insights, but the module takes none", insights.len()),
-            max => format!("holds {} insights, at most {max} are allowed", insights.len()),
+        let message = match (insights.len(), max) {
+            (1, 0) => String::from("holds an insight, but the module takes none"),
+            (count, 0) => format!("holds {count} insights, but the module takes none"),
+            (count, 1) => format!("holds {count} insights, at most one is allowed"),
+            (count, max) => format!("holds {count} insights, at most {max} are allowed"),
         };
         let mut violation = Violation::new("/data/extensions/insights", "maxItems", message);
         violation.code = Code::E3004;

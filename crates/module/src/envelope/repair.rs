@@ -108,7 +108,8 @@ fn repair_confidence(
     if tier == Tier::Exec {
         let message =
             format!("must lie between 0 and 1, not at {confidence}; tier exec repairs nothing here");
-        found.push(Violation::new("/meta/confidence", "maximum", message));
+        let keyword = if number < 0.0 { "minimum" } else { "maximum" };
+        found.push(Violation::new("/meta/confidence", keyword, message));
         return;
     }
     let clamped = Value::from(number.clamp(0.0, 1.0));
@@ -123,7 +124,7 @@ fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut
             if Risk::find(risk).is_some() {
                 return;
             }
-            match Risk::find(&risk.trim().to_ascii_lowercase()) {
+            match Risk::guess(risk) {
                 Some(level) => {
                     let before = std::mem::replace(risk, String::from(level.as_str()));
                     let after = Some(Value::from(level.as_str()));

@@ -19,7 +19,7 @@ pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Ris
     let level = |item: &Value| {
         item.get("risk")
             .and_then(Value::as_str)
-            .and_then(Risk::find)
+            .and_then(Risk::guess)
             .unwrap_or(Risk::Medium)
     };
     Some(items.iter().map(level).max().unwrap_or(Risk::Low))

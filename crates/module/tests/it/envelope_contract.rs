@@ -15,12 +15,15 @@ fn one_problem_is_told_once_and_says_what_would_do() {
     });
     strict["data"]["properties"]["kind"] = json!({"enum": ["a", "b", "c", "d", 5]});
     let strict = module("tier: decision\nenums: {strategy: strict}\n", &strict);
-    let errors = |changes: &[(&str, Value)]| check(&strict, reply(changes))["error"]["details"]["errors"].clone();
+    let errors =
+        |changes: &[(&str, Value)]| check(&strict, reply(changes))["error"]["details"]["errors"].clone();
     for (pointer, wrong) in [
         ("/meta/risk", json!("critical")),
         ("/meta/confidence", json!("0.9")),
         ("/meta/explain", json!(7)),
         ("/meta", json!([])),
+        ("/data/extensions", json!(null)),
+        ("/data/extensions", json!([])),
     ] {
         let errors = errors(&[(pointer, wrong)]);
         assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");
@@ -58,6 +61,13 @@ fn risk_follows_the_rule() {
             &[none.clone(), ("/data/changes", json!([{"risk": "odd"}]))]
         ),
         "medium"
+    );
+    assert_eq!(
+        with(
+            "max_changes_risk",
+            &[none.clone(), ("/data/changes", json!([{"risk": " High"}]))]
+        ),
+        "high"
     );
     assert_eq!(
         with(

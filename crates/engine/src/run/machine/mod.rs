@@ -220,7 +220,12 @@ impl Machine {
             }
             return self.open_next(next, now_ms, out);
         }
-        let body = verdict::exhausted(error, !attempt.reply.is_empty(), self.plan.mode);
+        let body = verdict::exhausted(
+            error,
+            !attempt.reply.is_empty(),
+            self.plan.mode,
+            &self.plan.settings,
+        );
         self.fail(body, Some(&attempt.reply), out);
     }
 

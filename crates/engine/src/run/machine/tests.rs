@@ -213,6 +213,8 @@ fn when_nobody_is_left_the_error_says_how_far_it_came() {
     let mut limited = Sim::new(plan(1));
     limited.fail(ErrorKind::RateLimited);
     assert_eq!(limited.code(), "E4002");
+    let details = &limited.assemble().envelope["error"]["details"];
+    assert_eq!(details["retry_after_ms"], 1_000);
 
     let mut late = Sim::new(plan(1));
     late.text(REPLY.get(..100).unwrap());
