@@ -10,10 +10,47 @@ use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
 use crate::document::{Part, join};
 use crate::format::Format;
 use crate::load::Reading;
-use crate::schema::{Contract, ReferenceProblem, ReferenceProblemKind, Section};
+use crate::schema::{Contract, Flow, ReferenceProblem, ReferenceProblemKind, Section, walk};
 
 /// Most complaints about one section; the first few tell what is wrong.
 const PER_SECTION_MAX: usize = 10;
+
+/// Keywords that demand something of a value.
+const RULES: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "dependencies",
+    "else",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "propertyNames",
+    "required",
+    "then",
+    "type",
+    "uniqueItems",
+];
 
 pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
     let mut found = Vec::new();
@@ -22,6 +59,7 @@ pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
         sections(reading, module.format, strict, contract, &mut found);
         let problems = contract.reference_problems();
         found.extend(problems.iter().map(|problem| reference(reading, problem)));
+        beside_references(reading, contract, &mut found);
         let before = found.len();
         meta(reading, contract, &mut found);
         if problems.is_empty() && before == found.len() {
@@ -112,21 +150,55 @@ fn reference(reading: &Reading<'_>, problem: &ReferenceProblem) -> Diagnostic {
     Diagnostic::new(rule, message).at(place).hint(hint)
 }
 
-/// Each section and each definition against the meta-schema of its draft. The document as a whole is
-/// not a schema, so the meta-schema has to be led to the places where schemas stand.
-fn meta(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
-    let document = contract.document();
+/// Rules that look as if they held and do not: up to draft-07 a `$ref` silences everything beside it.
+fn beside_references(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+    if matches!(contract.draft(), Draft::Draft201909 | Draft::Draft202012) {
+        return;
+    }
+    let mut places = Vec::new();
+    for root in roots(contract) {
+        let Some(schema) = contract.document().pointer(&root) else {
+            continue;
+        };
+        walk(schema, &root, &mut |here, schema| {
+            if schema.get("$ref").is_some_and(Value::is_string)
+                && let Some(silent) = schema.keys().find(|key| RULES.contains(&key.as_str()))
+            {
+                places.push((String::from(here), silent.clone()));
+            }
+            Flow::Into
+        });
+    }
+    for (here, keyword) in places.into_iter().take(PER_SECTION_MAX) {
+        let message = format!("`{keyword}` has no effect beside `$ref`");
+        found.push(
+            Diagnostic::new(Rule::SILENT_KEYWORD, message)
+                .at(reading.in_contract(&join(&here, &keyword), Part::Key))
+                .hint("write `allOf: [{$ref: ...}, {...}]` to have both"),
+        );
+    }
+}
+
+/// Where schemas begin: the sections and the definitions.
+fn roots(contract: &Contract) -> Vec<String> {
     let mut roots: Vec<String> = Section::ALL
         .into_iter()
         .filter_map(|section| contract.pointer(section).map(String::from))
         .collect();
     for group in ["$defs", "definitions"] {
-        if let Some(definitions) = document.get(group).and_then(Value::as_object) {
+        if let Some(definitions) = contract.document().get(group).and_then(Value::as_object) {
             let below = join("", group);
             roots.extend(definitions.keys().map(|name| join(&below, name)));
         }
     }
-    for root in roots {
+    roots
+}
+
+/// Each section and each definition against the meta-schema of its draft. The document as a whole is
+/// not a schema, so the meta-schema has to be led to the places where schemas stand.
+fn meta(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+    let document = contract.document();
+    for root in roots(contract) {
         let Some(schema) = document.pointer(&root) else {
             continue;
         };

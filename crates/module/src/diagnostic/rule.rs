@@ -132,6 +132,7 @@ rules! {
     M3009 OUTPUT_ALIAS "output-alias" Note "`output` is used as another name for `data`";
     M3010 ENUM_PATTERN "enum-pattern" Error "an extensible enum does not have the form the format asks for";
     M3011 MEDIA_PATTERN "media-pattern" Warning "the schema's media pattern refuses types that its manifest allows";
+    M3012 SILENT_KEYWORD "silent-keyword" Warning "a keyword of the schema has no effect where it stands";
     // M4: prompt, io, tests, assets
     M4001 EMPTY_PROMPT "empty-prompt" Error "the prompt is empty";
     M4002 UNKNOWN_PLACEHOLDER "unknown-placeholder" Warning "the prompt uses a placeholder that nothing fills";

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::walk::{Flow, walk};
 use crate::document::{join, tokens};
+use crate::limits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceProblem {
@@ -31,6 +32,13 @@ const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "els
 /// Everything wrong with the references of a document whose schemas stand at `roots`.
 pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProblem> {
     let mut graph = Graph::default();
+    // The document is no schema, but its definitions are, and their names hold everywhere in it.
+    graph.anchors = anchors(document);
+    for root in roots {
+        graph
+            .anchors
+            .extend(document.pointer(root).into_iter().flat_map(anchors));
+    }
     let mut pending: Vec<String> = roots.iter().map(|root| String::from(*root)).collect();
     let mut walked: BTreeSet<String> = BTreeSet::new();
     while let Some(root) = pending.pop() {
@@ -50,8 +58,7 @@ pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProb
 /// The value that a schema stands for once its `$ref`s are followed; a loop or a dead end ends there.
 pub fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // Longer chains than this are not written by people.
-    for _ in 0..16 {
+    for _ in 0..limits::REFERENCE_HOPS_MAX {
         let target = schema
             .get("$ref")
             .and_then(Value::as_str)
@@ -73,6 +80,7 @@ fn local_pointer(reference: &str) -> Option<String> {
 
 #[derive(Default)]
 struct Graph {
+    anchors: BTreeSet<String>,
     problems: Vec<ReferenceProblem>,
     /// Schema to the schemas that apply to the same value; with the reference where one led there.
     edges: BTreeMap<String, Vec<Edge>>,
@@ -85,9 +93,8 @@ struct Edge {
 
 impl Graph {
     fn collect(&mut self, document: &Value, root: &Value, pointer: &str, pending: &mut Vec<String>) {
-        let anchors = anchors(root);
         walk(root, pointer, &mut |here, schema| {
-            self.visit(document, here, schema, &anchors, pending);
+            self.visit(document, here, schema, pending);
             Flow::Into
         });
     }
@@ -97,7 +104,6 @@ impl Graph {
         document: &Value,
         here: &str,
         schema: &Map<String, Value>,
-        anchors: &BTreeSet<String>,
         pending: &mut Vec<String>,
     ) {
         for keyword in REFERENCES {
@@ -124,7 +130,7 @@ impl Graph {
                         pending.push(target);
                     }
                 }
-                None if anchors.contains(fragment) || *keyword != "$ref" => {}
+                None if self.anchors.contains(fragment) || *keyword != "$ref" => {}
                 _ => self.problems.push(problem(ReferenceProblemKind::Broken)),
             }
         }

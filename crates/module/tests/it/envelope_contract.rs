@@ -22,7 +22,7 @@ fn one_problem_is_told_once_and_says_what_would_do() {
         ("/meta/confidence", json!("0.9")),
         ("/meta/explain", json!(7)),
         ("/meta", json!([])),
-        ("/data/extensions", json!(null)),
+        ("/data/extensions", json!("none")),
         ("/data/extensions", json!([])),
     ] {
         let errors = errors(&[(pointer, wrong)]);
