@@ -31,9 +31,11 @@ const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "els
 
 /// Everything wrong with the references of a document whose schemas stand at `roots`.
 pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProblem> {
-    let mut graph = Graph::default();
-    // The document is no schema, but its definitions are, and their names hold everywhere in it.
-    graph.anchors = anchors(document);
+    let mut graph = Graph {
+        // The document is no schema, but its definitions are, and their names hold everywhere in it.
+        anchors: anchors(document),
+        ..Graph::default()
+    };
     for root in roots {
         graph
             .anchors
