@@ -1,8 +1,8 @@
 //! Conversation in every dialect that has it: one set of functions over all of them. This is what the
 //! edges call; the dialects' own folders know nothing of each other.
 
-use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, PartBody};
-use serde_json::Value;
+use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, Message, PartBody};
+use serde_json::{Value, json};
 
 use crate::markers::Markers;
 use crate::{anthropic, gemini, ollama, openai_chat, openai_responses};
@@ -83,6 +83,46 @@ pub fn encode_error(dialect: Dialect, error: &Error) -> Value {
         Dialect::Gemini => gemini::encode_error(error),
         Dialect::Ollama => ollama::encode_error(error),
         _ => openai_chat::encode_error(error),
+    }
+}
+
+/// A list of messages without the request around it.
+pub fn decode_messages(dialect: Dialect, list: Value) -> Result<Vec<Message>, Error> {
+    if dialect == Dialect::Canonical {
+        return serde_json::from_value(list).map_err(|why| Error::invalid_request(why.to_string()));
+    }
+    Ok(decode_request(dialect, json!({ (messages_field(dialect)): list }))?.messages)
+}
+
+/// The messages as a list; where a dialect keeps the system prompt beside it, as an object of both.
+pub fn encode_messages(dialect: Dialect, messages: &[Message], ledger: &mut Ledger) -> Result<Value, Error> {
+    if dialect == Dialect::Canonical {
+        return serde_json::to_value(messages).map_err(|why| Error::invalid_request(why.to_string()));
+    }
+    let request = ChatRequest {
+        messages: messages.to_vec(),
+        ..ChatRequest::default()
+    };
+    let Value::Object(body) = encode_request(dialect, &request, ledger)? else {
+        return Err(not_chat(dialect));
+    };
+    let field = messages_field(dialect);
+    let kept = [field, "system", "instructions", "systemInstruction"];
+    let mut body: ir::Map = body
+        .into_iter()
+        .filter(|(key, _)| kept.contains(&key.as_str()))
+        .collect();
+    Ok(match body.len() {
+        1 => body.shift_remove(field).unwrap_or_default(),
+        _ => Value::Object(body),
+    })
+}
+
+fn messages_field(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenaiResponses => "input",
+        Dialect::Gemini => "contents",
+        _ => "messages",
     }
 }
 

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
+use ir::media::Aliases;
 use ir::{Dialect, Event, Fold, Ledger, Loss, Party, Response, ResponsePayload};
 use serde_json::Value;
-use wire::{Decoder, Encoder, document};
+use wire::media::{Place, Setting};
+use wire::{Decoder, Encoder, chat, document, media};
 
 use crate::exit::Exit;
-use crate::output::{Output, hinted};
+use crate::output::Output;
 
 /// How much of a document is read. Streams have no limit; their events do.
 const DOCUMENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -63,12 +65,8 @@ impl Convert {
             Kind::Request => self.request(output, &mut ledger)?,
             Kind::Response => self.response(output, &mut ledger)?,
             Kind::Stream => self.stream(output, &mut ledger)?,
-            Kind::Media | Kind::Messages => {
-                return Err(hinted(
-                    "this kind is not supported yet",
-                    "use --kind request, response or stream",
-                ));
-            }
+            Kind::Media => self.media(output, &mut ledger)?,
+            Kind::Messages => self.messages(output, &mut ledger)?,
         };
         let losses: Vec<Loss> = ledger.losses().map(Loss::from).collect();
         self.report(&losses, output)?;
@@ -87,6 +85,31 @@ impl Convert {
         let response = document::decode_response(self.from, self.read()?)?;
         output.json(&document::encode_response(self.to, &response, ledger)?)?;
         Ok(matches!(response.result, ir::Outcome::Error(_)))
+    }
+
+    /// The messages of a conversation without the request around them.
+    fn messages(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
+        let messages = chat::decode_messages(self.from, self.read()?)?;
+        output.json(&chat::encode_messages(self.to, &messages, ledger)?)?;
+        Ok(false)
+    }
+
+    /// One piece of media or a list of them. Without a store, what needs one is refused.
+    fn media(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
+        let aliases = Aliases::default();
+        let setting = Setting {
+            place: Place::Local,
+            aliases: &aliases,
+        };
+        let mut one = |value: Value| -> Result<Value> {
+            Ok(media::convert(self.from, self.to, value, &setting, ledger)?)
+        };
+        let converted = match self.read()? {
+            Value::Array(list) => Value::Array(list.into_iter().map(one).collect::<Result<_>>()?),
+            value => one(value)?,
+        };
+        output.json(&converted)?;
+        Ok(false)
     }
 
     fn stream(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {

@@ -101,6 +101,7 @@ impl Read for Reader {
             self.text(text, thought, out);
             out.extend(
                 usage_metadata
+                    .as_ref()
                     .and_then(short_usage)
                     .map(|usage| Event::Usage { usage }),
             );
@@ -126,7 +127,7 @@ impl Read for Reader {
 }
 
 /// What is known so far. The provider's own words come with the last piece.
-fn short_usage(counts: ShortUsage) -> Option<Usage> {
+fn short_usage(counts: &ShortUsage) -> Option<Usage> {
     let thoughts = counts.thoughts_token_count;
     let spoken = counts.candidates_token_count;
     let usage = Usage {

@@ -59,7 +59,7 @@ impl Write for Writer {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         let reason = self.reason.take();
-        self.chunk(Vec::new(), reason, out);
+        self.chunk(&[], reason, out);
     }
 }
 
@@ -82,7 +82,7 @@ impl Writer {
                 self.part(&part, &pointer, out, ledger);
             }
             Block::Unknown { dialect, raw } if dialect == OWN.as_str() => {
-                self.chunk(vec![raw.clone()], None, out)
+                self.chunk(std::slice::from_ref(raw), None, out);
             }
             Block::Unknown { .. } => ledger.dropped(pointer, format!("{OWN} has no word for it")),
         }
@@ -90,7 +90,7 @@ impl Writer {
 
     fn part(&mut self, part: &Part, pointer: &str, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match encode_part(part, Purpose::Show, &Names::new(), pointer, ledger) {
-            Ok(parts) => self.chunk(parts, None, out),
+            Ok(parts) => self.chunk(&parts, None, out),
             Err(error) => ledger.dropped(pointer, error.message),
         }
     }
@@ -125,7 +125,7 @@ impl Writer {
             }
             _ => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
         };
-        self.chunk(vec![part], None, out);
+        self.chunk(&[part], None, out);
     }
 
     fn close(&mut self, index: u32, out: &mut Vec<u8>, ledger: &mut Ledger) {
@@ -143,7 +143,7 @@ impl Writer {
         }
     }
 
-    fn chunk(&mut self, parts: Vec<Value>, reason: Option<String>, out: &mut Vec<u8>) {
+    fn chunk(&mut self, parts: &[Value], reason: Option<String>, out: &mut Vec<u8>) {
         let mut candidate = Map::new();
         candidate.insert(String::from("content"), json!({"parts": parts, "role": "model"}));
         let last = reason.is_some();

@@ -39,7 +39,7 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     }
     match fields.take("format") {
         Some(Value::String(word)) if word == "json" => {
-            chat.response_format = Some(ResponseFormat::JsonObject)
+            chat.response_format = Some(ResponseFormat::JsonObject);
         }
         Some(Value::Object(schema)) => {
             let schema = Value::Object(schema);

@@ -116,7 +116,10 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
             None,
         )
     };
-    media.kind = MediaKind::Document;
+    // A file of no declared type is taken for what files mostly are.
+    if media.kind == MediaKind::Other {
+        media.kind = MediaKind::Document;
+    }
     media.ext.set(own, "$file", true);
     media.hints.filename = inner.string("filename");
     fields.keep("file", inner);

@@ -111,6 +111,9 @@ fn generation(fields: &mut Fields, ext: &mut ir::Ext) -> Generation {
         stream: fields.bool("stream"),
         ..Generation::default()
     };
+    if knobs.top_k.is_some() {
+        ext.set(OWN, "$top_k", true);
+    }
     knobs.max_tokens = fields.u64("max_completion_tokens");
     if knobs.max_tokens.is_none() {
         knobs.max_tokens = fields.u64("max_tokens");

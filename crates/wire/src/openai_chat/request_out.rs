@@ -26,7 +26,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
             .collect();
         map.insert(String::from("tools"), Value::Array(tools));
     }
-    put_generation(&chat.generation, chat, &mut map);
+    put_generation(&chat.generation, chat, &mut map, ledger);
     put(
         &mut map,
         "tool_choice",
@@ -67,7 +67,7 @@ fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
     }
 }
 
-fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map) {
+fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let Generation {
         temperature,
         top_p,
@@ -86,7 +86,12 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map) {
     let number = |value: &Option<serde_json::Number>| value.clone().map(Value::Number);
     put(map, "temperature", number(temperature));
     put(map, "top_p", number(top_p));
-    put(map, "top_k", number(top_k));
+    // The vendor knows no such knob and refuses it; servers that do are asked in their own dialect.
+    if top_k.is_none() || chat.ext.value(OWN, "$top_k").is_some() {
+        put(map, "top_k", number(top_k));
+    } else {
+        ledger.dropped("/payload/generation/top_k", format!("{OWN} has no word for it"));
+    }
     put(map, "seed", number(seed));
     put(map, "presence_penalty", number(presence_penalty));
     put(map, "frequency_penalty", number(frequency_penalty));

@@ -52,7 +52,7 @@ fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) 
     }
     if let Some((again, ledger)) = again(dialect, &body) {
         let mut differs = Vec::new();
-        differences(&body, &again, String::new(), &mut differs);
+        differences(&body, &again, "", &mut differs);
         prop_assert!(differs.is_empty(), "{}: {:#?}", dialect, differs);
         prop_assert!(
             ledger
@@ -67,17 +67,17 @@ fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) 
 }
 
 /// Where two documents differ.
-fn differences(expected: &Value, found: &Value, pointer: String, out: &mut Vec<String>) {
+fn differences(expected: &Value, found: &Value, pointer: &str, out: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
             for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
                 let side = |map: &ir::Map| map.get(key).cloned().unwrap_or_else(|| Value::from("(absent)"));
-                differences(&side(a), &side(b), format!("{pointer}/{key}"), out);
+                differences(&side(a), &side(b), &format!("{pointer}/{key}"), out);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (at, (a, b)) in a.iter().zip(b).enumerate() {
-                differences(a, b, format!("{pointer}/{at}"), out);
+                differences(a, b, &format!("{pointer}/{at}"), out);
             }
         }
         (a, b) if a != b => out.push(format!("{pointer}: {a} became {b}")),

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod defects;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod fold;
@@ -10,6 +12,8 @@ mod fold;
 mod fuzz;
 #[cfg(test)]
 mod identity;
+#[cfg(test)]
+mod losses;
 #[cfg(test)]
 mod media;
 #[cfg(test)]

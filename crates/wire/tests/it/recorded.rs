@@ -47,3 +47,24 @@ fn openai_chat() {
     let error = serde_json::from_slice(&recorded("chat-error.json")).unwrap();
     assert!(chat::decode_response(Dialect::OpenaiChat, error).is_err());
 }
+
+/// The same words, whole and streamed, in the two other dialects that the server speaks.
+#[test]
+fn responses_and_messages() {
+    for (dialect, stem) in [
+        (Dialect::OpenaiResponses, "responses"),
+        (Dialect::Anthropic, "messages"),
+    ] {
+        let response = whole(dialect, &format!("{stem}.json"));
+        assert!(!response.text().is_empty(), "{stem}");
+        let bytes = recorded(&format!("{stem}-stream.sse"));
+        let folded = fold_bytes(dialect, &bytes, bytes.len()).unwrap();
+        assert_eq!(fold_bytes(dialect, &bytes, 1).unwrap(), folded, "{stem}");
+        assert!(!folded.text().is_empty(), "{stem}");
+        assert!(folded.finish_reason.is_some(), "{stem}");
+        assert!(
+            folded.usage.is_some_and(|usage| usage.output_tokens.is_some()),
+            "{stem}"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Nothing is lost silently: whatever stands in a canonical document stands in the target too, or the
+//! ledger names it. And the golden matrix: every fixture in every dialect, as a snapshot beside it.
+
+use ir::{Dialect, Ledger, PartBody, Party, Payload};
+use serde_json::Value;
+use wire::{chat, document};
+
+use crate::documents::fixtures;
+
+/// All strings and numbers of a document, those inside JSON texts included.
+fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map
+                .iter()
+                .filter(|(key, _)| !key.starts_with('$') || key.starts_with("$$"))
+            {
+                leaves(inner, &format!("{pointer}/{key}"), out);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| leaves(inner, pointer, out)),
+        Value::String(text) => {
+            if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+                return leaves(&inner, pointer, out);
+            }
+            out.push((String::from(pointer), text.clone()));
+        }
+        Value::Number(number) => out.push((String::from(pointer), number.to_string())),
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// The place without indexes and without the word that repeats the kind of media.
+fn place(pointer: &str) -> String {
+    let words = ["image", "audio", "video", "document", "media"];
+    let steps = pointer.split('/').filter(|step| step.parse::<usize>().is_err());
+    let mut out: Vec<&str> = Vec::new();
+    for step in steps {
+        let repeats = words.contains(&step) && matches!(out.last(), Some(&("content_parts" | "content")));
+        if !repeats {
+            out.push(step);
+        }
+    }
+    out.join("/")
+}
+
+/// Words of our own vocabulary: a dialect has its own for them.
+fn is_vocabulary(pointer: &str) -> bool {
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    let words = [
+        "role",
+        "type",
+        "kind",
+        "form",
+        "dialect",
+        "tool_choice",
+        "outcome",
+        "backend",
+        "operation",
+        "version",
+        "finish_reason",
+        "code",
+        "provider_code",
+    ];
+    // The type of sound is a short word in most dialects; a time is seconds in one and a date in another;
+    // totals are sums of what a dialect counts apart; text is what every answer is.
+    let respelled = [
+        "/audio/mime",
+        "/payload/created",
+        "/usage/input_tokens",
+        "/usage/output_tokens",
+        "/modalities",
+        "/reasoning/summary",
+    ];
+    words.contains(&key)
+        || respelled.iter().any(|end| pointer.ends_with(end))
+        || pointer.contains("/origin/")
+        || pointer.contains("/usage/raw/")
+}
+
+fn check(name: &str, canonical: &Value, target: &Value, ledger: &Ledger, gone: &mut Vec<String>) {
+    let mut wanted = Vec::new();
+    leaves(canonical, "", &mut wanted);
+    let mut found = Vec::new();
+    leaves(target, "", &mut found);
+    let text = target.to_string();
+    let booked: Vec<String> = ledger
+        .entries()
+        .iter()
+        .map(|entry| place(&entry.pointer))
+        .collect();
+    for (pointer, value) in wanted.iter().filter(|(pointer, _)| !is_vocabulary(pointer)) {
+        let quoted = Value::from(value.as_str()).to_string();
+        let there = found.iter().any(|(_, other)| other == value)
+            || text.contains(quoted.trim_matches('"'))
+            || found.iter().any(|(_, other)| other.contains(value.as_str()));
+        let here = place(pointer);
+        let named = booked
+            .iter()
+            .any(|booked| here == *booked || here.starts_with(&format!("{booked}/")));
+        if !there && !named {
+            gone.push(format!("{name}: {pointer} = {value}"));
+        }
+    }
+}
+
+/// Leaves out media whose bytes are elsewhere.
+fn without_addresses(request: &mut ir::Request) {
+    let inline = |part: &ir::Part| match &part.body {
+        PartBody::Media(media) => matches!(media.source, ir::MediaSource::Inline(_)),
+        _ => true,
+    };
+    let Payload::Chat(chat) = &mut request.payload else {
+        return;
+    };
+    for message in &mut chat.messages {
+        message.parts.retain(inline);
+        for part in &mut message.parts {
+            if let PartBody::ToolResult(result) = &mut part.body {
+                result.content.retain(inline);
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_lose_nothing_silently() {
+    let mut gone = Vec::new();
+    for from in chat::DIALECTS {
+        for (name, body) in fixtures(*from, ".request.json") {
+            let whole = document::decode_request(*from, body).unwrap();
+            for to in chat::DIALECTS.iter().filter(|to| *to != from) {
+                let mut request = whole.clone();
+                let mut ledger = Ledger::new(Party::Adapter);
+                let mut target = document::encode_request(*to, &request, &mut ledger);
+                if let Err(error) = &target {
+                    // Refusing is not silent either. The rest is tried without what was refused.
+                    assert!(error.message.contains("resolve it first"), "{}", error.message);
+                    without_addresses(&mut request);
+                    ledger = Ledger::new(Party::Adapter);
+                    target = document::encode_request(*to, &request, &mut ledger);
+                }
+                let canonical = serde_json::to_value(&request).unwrap();
+                check(
+                    &format!("{from}/{name} to {to}"),
+                    &canonical,
+                    &target.unwrap(),
+                    &ledger,
+                    &mut gone,
+                );
+            }
+        }
+    }
+    assert_eq!(gone, Vec::<String>::new());
+}
+
+#[test]
+fn responses_lose_nothing_silently() {
+    let mut gone = Vec::new();
+    for from in chat::DIALECTS {
+        for (name, body) in fixtures(*from, ".response.json") {
+            let response = document::decode_response(*from, body).unwrap();
+            let canonical = serde_json::to_value(&response).unwrap();
+            for to in chat::DIALECTS.iter().filter(|to| *to != from) {
+                let mut ledger = Ledger::new(Party::Adapter);
+                let target = document::encode_response(*to, &response, &mut ledger).unwrap();
+                check(
+                    &format!("{from}/{name} to {to}"),
+                    &canonical,
+                    &target,
+                    &ledger,
+                    &mut gone,
+                );
+            }
+        }
+    }
+    assert_eq!(gone, Vec::<String>::new());
+}
+
+/// Through the canonical form and back is the same as not going.
+#[test]
+fn the_canonical_form_holds_everything() {
+    for from in chat::DIALECTS {
+        for (name, body) in fixtures(*from, ".request.json") {
+            let request = document::decode_request(*from, body.clone()).unwrap();
+            let text = serde_json::to_string(&request).unwrap();
+            let again: ir::Request = serde_json::from_str(&text).unwrap();
+            assert_eq!(again, request, "{from}/{name}");
+            let mut ledger = Ledger::new(Party::Adapter);
+            assert_eq!(
+                document::encode_request(*from, &again, &mut ledger).unwrap(),
+                body,
+                "{from}/{name}"
+            );
+        }
+        for (name, body) in fixtures(*from, ".response.json") {
+            let response = document::decode_response(*from, body.clone()).unwrap();
+            let text = serde_json::to_string(&response).unwrap();
+            let again: ir::Response = serde_json::from_str(&text).unwrap();
+            let mut ledger = Ledger::new(Party::Adapter);
+            assert_eq!(
+                document::encode_response(*from, &again, &mut ledger).unwrap(),
+                body,
+                "{from}/{name}"
+            );
+        }
+    }
+}
+
+/// The canonical fixtures in every dialect, with what each could not say.
+#[test]
+fn golden_matrix() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../fixtures/canonical");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.bind(|| {
+        for (name, body) in fixtures(Dialect::Canonical, ".request.json") {
+            let request = document::decode_request(Dialect::Canonical, body).unwrap();
+            for to in chat::DIALECTS {
+                let mut ledger = Ledger::new(Party::Adapter);
+                let target = document::encode_request(*to, &request, &mut ledger).unwrap();
+                let losses: Vec<String> = ledger
+                    .entries()
+                    .iter()
+                    .map(|entry| format!("{} {:?}: {}", entry.pointer, entry.action, entry.reason))
+                    .collect();
+                let shown = serde_json::json!({"document": target, "adaptations": losses});
+                insta::assert_json_snapshot!(format!("{name}.request.{to}"), shown);
+            }
+        }
+        for (name, body) in fixtures(Dialect::Canonical, ".response.json") {
+            let response = document::decode_response(Dialect::Canonical, body).unwrap();
+            for to in chat::DIALECTS {
+                let mut ledger = Ledger::new(Party::Adapter);
+                let target = document::encode_response(*to, &response, &mut ledger).unwrap();
+                let losses: Vec<String> = ledger
+                    .entries()
+                    .iter()
+                    .map(|entry| format!("{} {:?}: {}", entry.pointer, entry.action, entry.reason))
+                    .collect();
+                let shown = serde_json::json!({"document": target, "adaptations": losses});
+                insta::assert_json_snapshot!(format!("{name}.response.{to}"), shown);
+            }
+        }
+    });
+}
