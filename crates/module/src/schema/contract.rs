@@ -178,7 +178,7 @@ fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
 }
 
 /// Draft-07 unless the document names another real draft.
-fn draft(document: &Map<String, Value>) -> Draft {
+pub(super) fn draft(document: &Map<String, Value>) -> Draft {
     match document.get("$schema").and_then(Value::as_str) {
         Some(uri) if uri.contains("2020-12") => Draft::Draft202012,
         Some(uri) if uri.contains("2019-09") => Draft::Draft201909,

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jsonschema::Draft;
 use serde_json::{Map, Value};
 
+use super::contract::draft;
 use super::walk::{Flow, walk};
 use crate::document::{join, tokens};
 use crate::limits;
@@ -32,15 +34,9 @@ const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "els
 /// Everything wrong with the references of a document whose schemas stand at `roots`.
 pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProblem> {
     let mut graph = Graph {
-        // The document is no schema, but its definitions are, and their names hold everywhere in it.
         anchors: anchors(document),
         ..Graph::default()
     };
-    for root in roots {
-        graph
-            .anchors
-            .extend(document.pointer(root).into_iter().flat_map(anchors));
-    }
     let mut pending: Vec<String> = roots.iter().map(|root| String::from(*root)).collect();
     let mut walked: BTreeSet<String> = BTreeSet::new();
     while let Some(root) = pending.pop() {
@@ -192,10 +188,16 @@ fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
 
-/// Names given by `$id: "#name"` or `$anchor: name`.
-fn anchors(root: &Value) -> BTreeSet<String> {
+/// Names given by `$id: "#name"` or `$anchor: name`. The document as a whole is no schema, so a validator
+/// finds them only among the definitions, under the keyword that its draft has for those.
+fn anchors(document: &Value) -> BTreeSet<String> {
+    let group = match document.as_object().map_or(Draft::Draft7, draft) {
+        Draft::Draft201909 | Draft::Draft202012 => "$defs",
+        _ => "definitions",
+    };
+    let definitions = document.get(group).and_then(Value::as_object);
     let mut anchors = BTreeSet::new();
-    walk(root, "", &mut |_, schema| {
+    let mut collect = |_: &str, schema: &Map<String, Value>| {
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
         let id = text("$id").and_then(|id| id.strip_prefix('#'));
         for name in [id, text("$anchor"), text("$dynamicAnchor")]
@@ -205,6 +207,9 @@ fn anchors(root: &Value) -> BTreeSet<String> {
             anchors.insert(String::from(name));
         }
         Flow::Into
-    });
+    };
+    for definition in definitions.into_iter().flat_map(Map::values) {
+        walk(definition, "", &mut collect);
+    }
     anchors
 }
