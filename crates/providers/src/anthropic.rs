@@ -1,0 +1,21 @@
+//! Anthropic's Messages API. The base URL is what stands before `/v1/messages`.
+
+use ir::Dialect;
+
+use crate::http::{Client, Http, HttpOptions, Vendor};
+
+pub const BASE_URL: &str = "https://api.anthropic.com";
+
+/// The version of the API that the dialect in `wire` is written for.
+const VERSION: &str = "2023-06-01";
+
+pub fn anthropic(client: Client, options: HttpOptions) -> Http {
+    let vendor = Vendor {
+        kind: "anthropic",
+        dialect: Dialect::Anthropic,
+        path: "/v1/messages",
+        key_header: ("x-api-key", ""),
+        headers: &[("anthropic-version", VERSION)],
+    };
+    Http::new(vendor, client, options)
+}

@@ -1,0 +1,6 @@
+//! Every bound of this crate in one place.
+
+/// Most bytes of one answer, stream or not.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes of an error's body that are read.
+pub const ERROR_BYTES_MAX: usize = 64 * 1024;

@@ -1,0 +1,19 @@
+//! OpenAI, and everything that speaks its chat completions: vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek
+//! and many more. The base URL is what stands before `/chat/completions`.
+
+use ir::Dialect;
+
+use crate::http::{Client, Http, HttpOptions, Vendor};
+
+pub const BASE_URL: &str = "https://api.openai.com/v1";
+
+pub fn openai(client: Client, options: HttpOptions) -> Http {
+    let vendor = Vendor {
+        kind: "openai",
+        dialect: Dialect::OpenaiChat,
+        path: "/chat/completions",
+        key_header: ("authorization", "Bearer "),
+        headers: &[],
+    };
+    Http::new(vendor, client, options)
+}

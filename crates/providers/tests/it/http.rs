@@ -1,0 +1,296 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::Upstream;
+use futures::StreamExt;
+use ir::fold::Fold;
+use ir::{ChatRequest, ErrorKind, Event, Feature, Generation, Message, Phase, Request, ResponseFormat, Role};
+use providers::{Client, Http, HttpOptions, Timeouts, anthropic, openai};
+use secrecy::SecretString;
+use serde_json::json;
+use tokio::task::LocalSet;
+
+use crate::server::{Server, response};
+
+const CHAT_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
+const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat.json");
+const MESSAGES_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
+const SSE: &str = "content-type: text/event-stream\r\n";
+const JSON: &str = "content-type: application/json\r\n";
+const SENTENCE: &str = "The capital of France is Paris.";
+
+fn request() -> Arc<Request> {
+    let chat = ChatRequest {
+        messages: vec![Message::text(Role::User, "What is the capital of France?")],
+        generation: Generation {
+            stream: Some(true),
+            ..Generation::default()
+        },
+        response_format: Some(ResponseFormat::JsonSchema {
+            name: None,
+            description: None,
+            schema: json!({"type": "object"}),
+            strict: None,
+        }),
+        ..ChatRequest::default()
+    };
+    Arc::new(Request::chat("req-1", chat))
+}
+
+fn options(base_url: String) -> HttpOptions {
+    HttpOptions {
+        name: String::from("tested"),
+        base_url,
+        model: Some(String::from("small")),
+        key: Some(SecretString::from("sk-very-secret")),
+        features: vec![Feature::JsonSchema],
+        timeouts: Timeouts {
+            first_byte: Duration::from_millis(400),
+            ..Timeouts::default()
+        },
+    }
+}
+
+fn back_end(base_url: String) -> Http {
+    openai(
+        Client::new(Duration::from_secs(2)).expect("a client"),
+        options(base_url),
+    )
+}
+
+async fn events(back_end: &Http) -> Vec<Event> {
+    back_end.open(request()).collect().await
+}
+
+fn text(events: &[Event]) -> Result<String, ir::Error> {
+    let mut fold = Fold::new();
+    events.iter().cloned().for_each(|event| fold.push(event));
+    fold.finish().map(|response| response.text())
+}
+
+fn errors(events: &[Event]) -> Vec<&ir::Error> {
+    let error = |event| match event {
+        &Event::Error { ref error } => Some(error),
+        _ => None,
+    };
+    events.iter().filter_map(error).collect()
+}
+
+/// Plays an answer and returns the one error that must come of it.
+async fn failure(answer: Vec<u8>) -> ir::Error {
+    let server = Server::playing(answer, Duration::ZERO).await;
+    let events = events(&back_end(server.base_url())).await;
+    let errors = errors(&events);
+    assert_eq!(errors.len(), 1, "{events:?}");
+    assert!(matches!(events.last(), Some(Event::Error { .. })), "{events:?}");
+    errors[0].clone()
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    LocalSet::new().block_on(&runtime, test);
+}
+
+#[test]
+fn a_recorded_stream_gives_its_text_and_usage() {
+    run(async {
+        let server = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
+        let events = events(&back_end(server.base_url())).await;
+        assert_eq!(text(&events).expect("a whole answer"), SENTENCE);
+        let usage = events.iter().rev().find_map(|event| match event {
+            Event::Usage { usage } => Some(usage.clone()),
+            _ => None,
+        });
+        assert_eq!(usage.and_then(|usage| usage.output_tokens), Some(8));
+        let asked = server.asked().await;
+        assert!(asked.starts_with("POST /v1/chat/completions HTTP/1.1"), "{asked}");
+        assert!(asked.contains("authorization: Bearer sk-very-secret"), "{asked}");
+        assert!(
+            asked.contains("\"include_usage\":true") && asked.contains("\"model\":\"small\""),
+            "{asked}"
+        );
+    });
+}
+
+#[test]
+fn an_answer_in_one_piece_is_as_good_as_a_stream() {
+    run(async {
+        let server = Server::playing(response("200 OK", JSON, CHAT), Duration::ZERO).await;
+        let events = events(&back_end(server.base_url())).await;
+        assert_eq!(text(&events).expect("a whole answer"), SENTENCE);
+    });
+}
+
+#[test]
+fn anthropic_is_called_in_its_own_way() {
+    run(async {
+        let server = Server::playing(response("200 OK", SSE, MESSAGES_STREAM), Duration::ZERO).await;
+        let base_url = format!("http://{}", server.address);
+        let client = Client::new(Duration::from_secs(2)).expect("a client");
+        let back_end = anthropic(client, options(base_url));
+        assert_eq!(text(&events(&back_end).await).expect("a whole answer"), SENTENCE);
+        let asked = server.asked().await;
+        assert!(asked.starts_with("POST /v1/messages HTTP/1.1"), "{asked}");
+        assert!(
+            asked.contains("x-api-key: sk-very-secret") && asked.contains("anthropic-version: "),
+            "{asked}"
+        );
+    });
+}
+
+#[test]
+fn a_back_end_that_cannot_be_held_to_a_schema_reads_it_in_the_prompt() {
+    run(async {
+        let server = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
+        let client = Client::new(Duration::from_secs(2)).expect("a client");
+        let back_end = openai(
+            client,
+            HttpOptions {
+                features: Vec::new(),
+                ..options(server.base_url())
+            },
+        );
+        let events = events(&back_end).await;
+        assert!(
+            matches!(events.first(), Some(Event::Warning { .. })),
+            "the change is announced: {events:?}"
+        );
+        let asked = server.asked().await;
+        assert!(
+            !asked.contains("response_format") && asked.contains("It must fit this JSON Schema"),
+            "{asked}"
+        );
+    });
+}
+
+#[test]
+fn statuses_become_kinds_and_keep_their_facts() {
+    let html = "<html><body>502 Bad Gateway</body></html>";
+    let cases = [
+        (
+            "401 Unauthorized",
+            "",
+            "{\"error\":{\"message\":\"no\"}}",
+            ErrorKind::Auth,
+        ),
+        ("403 Forbidden", "", "", ErrorKind::Auth),
+        (
+            "429 Too Many Requests",
+            "retry-after: 7\r\n",
+            "{}",
+            ErrorKind::RateLimited,
+        ),
+        ("500 Internal Server Error", "", "oops", ErrorKind::Upstream),
+        (
+            "502 Bad Gateway",
+            "content-type: text/html\r\n",
+            html,
+            ErrorKind::Upstream,
+        ),
+        ("503 Service Unavailable", "", "", ErrorKind::Upstream),
+        ("408 Request Timeout", "", "", ErrorKind::Timeout),
+    ];
+    run(async {
+        for (status, headers, body, kind) in cases {
+            let error = failure(response(status, headers, body)).await;
+            assert_eq!(error.kind, kind, "{status}: {error:?}");
+            assert_eq!(
+                error.status,
+                status.get(..3).and_then(|code| code.parse().ok()),
+                "{status}"
+            );
+            assert_eq!(error.phase, Phase::BeforeFirstByte, "{status}");
+        }
+        let limited = failure(response("429 Too Many Requests", "retry-after: 7\r\n", "{}")).await;
+        assert_eq!(limited.retry_after_ms, Some(7_000));
+    });
+}
+
+#[test]
+fn an_error_inside_a_good_status_is_an_error() {
+    run(async {
+        let body = "{\"error\":{\"message\":\"model overloaded\",\"code\":503}}";
+        assert_eq!(
+            failure(response("200 OK", JSON, body)).await.kind,
+            ErrorKind::Upstream
+        );
+        let stream = "data: {\"error\":{\"message\":\"model overloaded\",\"code\":503}}\n\ndata: [DONE]\n\n";
+        assert_eq!(
+            failure(response("200 OK", SSE, stream)).await.kind,
+            ErrorKind::Upstream
+        );
+    });
+}
+
+#[test]
+fn a_stream_cut_at_any_byte_ends_in_one_error() {
+    run(async {
+        // Once the reason of the end is told, the answer is whole, with or without its last mark.
+        let whole = CHAT_STREAM.find("\"finish_reason\":\"stop\"").expect("the recording is whole");
+        for cut in (0..whole).step_by(97) {
+            let part = CHAT_STREAM.get(..cut).expect("the recording is ASCII");
+            let error = failure(response("200 OK", SSE, part)).await;
+            assert_eq!(error.kind, ErrorKind::Network, "cut at {cut}: {error:?}");
+        }
+    });
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_the_key_stays_here() {
+    run(async {
+        let elsewhere = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::ZERO).await;
+        let location = format!("location: http://{}/v1/chat/completions\r\n", elsewhere.address);
+        let error = failure(response("307 Temporary Redirect", &location, "")).await;
+        assert_eq!(error.status, Some(307));
+        let asked = tokio::time::timeout(Duration::from_millis(100), elsewhere.asked()).await;
+        assert!(asked.is_err(), "the redirect was followed");
+    });
+}
+
+#[test]
+fn silence_and_closed_doors_are_told_apart() {
+    run(async {
+        let slow = Server::playing(response("200 OK", SSE, CHAT_STREAM), Duration::from_secs(5)).await;
+        let events_of_slow = events(&back_end(slow.base_url())).await;
+        let error = errors(&events_of_slow)[0];
+        assert_eq!(
+            (error.kind, error.phase),
+            (ErrorKind::Timeout, Phase::BeforeFirstByte)
+        );
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
+        let closed = listener.local_addr().expect("an address");
+        drop(listener);
+        let events_of_closed = events(&back_end(format!("http://{closed}/v1"))).await;
+        let error = errors(&events_of_closed)[0];
+        assert_eq!((error.kind, error.phase), (ErrorKind::Network, Phase::BeforeSend));
+        assert!(!error.message.contains("sk-very-secret"));
+    });
+}
+
+#[test]
+fn a_call_without_a_model_is_not_sent() {
+    run(async {
+        let client = Client::new(Duration::from_secs(2)).expect("a client");
+        let back_end = openai(
+            client,
+            HttpOptions {
+                model: None,
+                ..options(String::from("http://127.0.0.1:1/v1"))
+            },
+        );
+        let events = events(&back_end).await;
+        assert_eq!(errors(&events)[0].kind, ErrorKind::InvalidRequest);
+    });
+}
+
+#[test]
+fn a_key_cannot_be_printed() {
+    let shown = format!("{:?}", back_end(String::from("http://127.0.0.1:1/v1")));
+    assert!(!shown.contains("sk-very-secret"), "{shown}");
+}

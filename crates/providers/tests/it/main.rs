@@ -1,0 +1,4 @@
+//! Back-ends against servers that say exactly what a test wants.
+
+mod http;
+mod server;

@@ -1,0 +1,65 @@
+//! A server that plays one answer, byte for byte, and remembers what it was asked.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    asked: JoinHandle<String>,
+}
+
+impl Server {
+    /// Answers the first call with `answer`, a whole HTTP message, after a pause, and hangs up.
+    pub(crate) async fn playing(answer: impl Into<Vec<u8>>, pause: Duration) -> Self {
+        let answer = answer.into();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let asked = tokio::task::spawn_local(async move {
+            let (mut stream, _) = listener.accept().await.expect("a caller");
+            let asked = read_request(&mut stream).await;
+            tokio::time::sleep(pause).await;
+            // The caller may have hung up: that is its good right.
+            stream.write_all(&answer).await.ok();
+            stream.shutdown().await.ok();
+            asked
+        });
+        Self { address, asked }
+    }
+
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What the caller sent, head and body.
+    pub(crate) async fn asked(self) -> String {
+        self.asked.await.expect("the server ran to its end")
+    }
+}
+
+/// A response with a body that ends where the connection does.
+pub(crate) fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\n\r\n{body}").into_bytes()
+}
+
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    let mut buffer = [0u8; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await.expect("the caller speaks");
+        seen.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if count == 0 || body.len() >= length.unwrap_or(0) {
+            return text;
+        }
+    }
+}
