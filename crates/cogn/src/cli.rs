@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Conformance(command::conformance::Conformance),
     /// Turn a document or a stream of one dialect into another, and list what is lost.
     Convert(command::convert::Convert),
+    /// Show the configuration in force, where it came from, and what is wrong with it.
+    Config(command::config::Config),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -1,59 +1,19 @@
 //! The composition root: the one place that knows every adapter and hands them to the engine. Nothing
 //! here decides anything about a run.
 
-use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use engine::Modules;
-use engine::port::{Clock, Upstream};
+use engine::port::Clock;
 use module::{Module, load};
-use providers::Scripted;
-use providers::scripted::Script;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::modules::{Search, read_folder};
 use crate::output::{Output, hinted};
-
-/// A back-end as it is named on the command line: `scripted:FILE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BackendName {
-    Scripted(PathBuf),
-}
-
-impl FromStr for BackendName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("scripted", path)) if !path.is_empty() => Ok(Self::Scripted(PathBuf::from(path))),
-            _ => Err(format!("`{text}` names no back-end; write scripted:FILE.yaml")),
-        }
-    }
-}
-
-/// The back-ends in the order in which they are tried.
-pub(crate) fn upstreams(names: &[BackendName]) -> Result<Vec<Arc<dyn Upstream>>> {
-    if names.is_empty() {
-        return Err(hinted(
-            "no back-end to ask (E4001)",
-            "--backend scripted:FILE.yaml answers from a script",
-        ));
-    }
-    names.iter().map(upstream).collect()
-}
-
-fn upstream(name: &BackendName) -> Result<Arc<dyn Upstream>> {
-    let BackendName::Scripted(path) = name;
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let script = Script::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(Arc::new(Scripted::new(&stem, script)))
-}
 
 /// One module, whole enough to be run.
 pub(crate) fn load_module(path: &Path) -> Result<Module> {

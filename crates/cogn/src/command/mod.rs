@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod convert;
 pub(crate) mod explain;
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Serve(serve) => serve.run(&search, output),
         Command::Conformance(conformance) => conformance.run(output),
         Command::Convert(convert) => convert.run(output),
+        Command::Config(config) => config.run(output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),
         Command::Man(man) => man.run(output),

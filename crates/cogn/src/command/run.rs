@@ -13,11 +13,12 @@ use module::envelope::Envelope;
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
 
+use crate::backends::{self, BackendName};
 use crate::exit::Exit;
 use crate::modules::Search;
 use crate::output::Output;
 use crate::readable::{LiveFields, print_envelope, print_verdict};
-use crate::wiring::{self, BackendName, SystemClock};
+use crate::wiring::{self, SystemClock};
 
 /// Longest input that is read.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -39,9 +40,13 @@ pub(crate) struct Run {
     /// Show the answer while it is written; with --json one chunk per line.
     #[arg(long)]
     stream: bool,
-    /// Who is asked: scripted:FILE.yaml. Given several times, the next one takes over when one fails.
+    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
+    /// one takes over when one fails.
     #[arg(long, value_name = "BACKEND")]
     backend: Vec<BackendName>,
+    /// Use this file in place of the project's cogn.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Run {
@@ -49,7 +54,7 @@ impl Run {
         let module = Arc::new(wiring::load_module(&search.find(&self.module)?.path)?);
         let input = self.input()?;
         let ports = Ports {
-            upstreams: wiring::upstreams(&self.backend)?,
+            upstreams: backends::upstreams(&self.backend, self.config.as_deref())?,
             // Nobody can come back to this run once the command has ended.
             journal: Arc::new(MemoryJournal::default()),
             clock: Arc::new(SystemClock::default()),

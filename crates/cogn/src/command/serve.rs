@@ -14,10 +14,11 @@ use store::sqlite::SqliteJournal;
 use tokio::net::TcpListener;
 use tracing::Level;
 
+use crate::backends::{self, BackendName};
 use crate::exit::Exit;
 use crate::modules::Search;
 use crate::output::{Output, hinted};
-use crate::wiring::{self, BackendName, SystemClock};
+use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -27,9 +28,13 @@ pub(crate) struct Serve {
     /// The file that keeps runs and their events.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Who is asked: scripted:FILE.yaml. Given several times, the next one takes over when one fails.
+    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
+    /// one takes over when one fails.
     #[arg(long, value_name = "BACKEND")]
     backend: Vec<BackendName>,
+    /// Use this file in place of the project's cogn.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Serve {
@@ -48,7 +53,7 @@ impl Serve {
             .with_max_level(level)
             .with_writer(std::io::stderr)
             .init();
-        let upstreams = wiring::upstreams(&self.backend)?;
+        let upstreams = backends::upstreams(&self.backend, self.config.as_deref())?;
         let modules = wiring::load_all(search, output)?;
         let path = match self.journal {
             Some(path) => path,

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod docs;

@@ -69,11 +69,13 @@ fn text(events: &[Event]) -> Result<String, ir::Error> {
 }
 
 fn errors(events: &[Event]) -> Vec<&ir::Error> {
-    let error = |event| match event {
-        &Event::Error { ref error } => Some(error),
-        _ => None,
-    };
-    events.iter().filter_map(error).collect()
+    let mut errors = Vec::new();
+    for event in events {
+        if let Event::Error { error } = event {
+            errors.push(error);
+        }
+    }
+    errors
 }
 
 /// Plays an answer and returns the one error that must come of it.
@@ -229,7 +231,9 @@ fn an_error_inside_a_good_status_is_an_error() {
 fn a_stream_cut_at_any_byte_ends_in_one_error() {
     run(async {
         // Once the reason of the end is told, the answer is whole, with or without its last mark.
-        let whole = CHAT_STREAM.find("\"finish_reason\":\"stop\"").expect("the recording is whole");
+        let whole = CHAT_STREAM
+            .find("\"finish_reason\":\"stop\"")
+            .expect("the recording is whole");
         for cut in (0..whole).step_by(97) {
             let part = CHAT_STREAM.get(..cut).expect("the recording is ASCII");
             let error = failure(response("200 OK", SSE, part)).await;

@@ -1,0 +1,167 @@
+//! All layers as one tree. Tables merge key by key; `[[backends]]` and `[[credentials]]` merge by name, so
+//! that a later layer can change one weight without repeating the rest; every other list is replaced whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::layer::{Layer, Origin, escape};
+
+/// Lists whose items have names.
+const NAMED: [&str; 2] = ["/backends", "/credentials"];
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Merged {
+    pub(crate) tree: Map<String, Value>,
+    origins: BTreeMap<String, Origin>,
+}
+
+/// One value of the tree.
+#[derive(Debug)]
+pub(crate) struct Leaf<'m> {
+    pub(crate) key: String,
+    pub(crate) value: &'m Value,
+    pub(crate) origin: Option<&'m Origin>,
+}
+
+impl Merged {
+    /// Layers from the weakest to the strongest.
+    pub(crate) fn of(layers: impl IntoIterator<Item = Layer>) -> Self {
+        let mut merged = Self::default();
+        for layer in layers {
+            let mut tree = std::mem::take(&mut merged.tree);
+            merged.table(&mut tree, layer.tree, "", "", &layer.origins);
+            merged.tree = tree;
+        }
+        merged
+    }
+
+    /// Where the value at a pointer came from: its own origin, or that of what it stands in.
+    pub(crate) fn origin(&self, pointer: &str) -> Option<&Origin> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(origin) = self.origins.get(pointer) {
+                return Some(origin);
+            }
+            pointer = pointer.rsplit_once('/')?.0;
+        }
+    }
+
+    /// Every single value with its dotted name and origin, in the order of the tree.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = Leaf<'_>> {
+        let mut leaves = Vec::new();
+        for (key, value) in &self.tree {
+            self.gather(&format!("/{}", escape(key)), value, &mut leaves);
+        }
+        leaves.into_iter()
+    }
+
+    fn gather<'m>(&'m self, pointer: &str, value: &'m Value, leaves: &mut Vec<Leaf<'m>>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    self.gather(&format!("{pointer}/{}", escape(key)), value, leaves);
+                }
+            }
+            Value::Array(items) if NAMED.contains(&pointer) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.gather(&format!("{pointer}/{index}"), item, leaves);
+                }
+            }
+            value => {
+                let key = self.dotted(pointer);
+                leaves.push(Leaf {
+                    key,
+                    value,
+                    origin: self.origin(pointer),
+                });
+            }
+        }
+    }
+
+    /// `/backends/0/weight` as `backends.fast.weight`.
+    pub(crate) fn dotted(&self, pointer: &str) -> String {
+        let mut value: Option<&Value> = None;
+        let mut parts: Vec<String> = Vec::new();
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            value = match value {
+                None => self.tree.get(&step),
+                Some(Value::Array(items)) => step.parse::<usize>().ok().and_then(|at| items.get(at)),
+                Some(inside) => inside.get(&step),
+            };
+            let name = value.and_then(|value| value.get("name")).and_then(Value::as_str);
+            parts.push(match name {
+                Some(name) if step.parse::<usize>().is_ok() => String::from(name),
+                _ => step,
+            });
+        }
+        parts.join(".")
+    }
+
+    fn table(
+        &mut self,
+        target: &mut Map<String, Value>,
+        source: Map<String, Value>,
+        to: &str,
+        from: &str,
+        origins: &BTreeMap<String, Origin>,
+    ) {
+        for (key, value) in source {
+            let step = escape(&key);
+            let (to, from) = (format!("{to}/{step}"), format!("{from}/{step}"));
+            match (target.get_mut(&key), value) {
+                (Some(Value::Object(inner)), Value::Object(value)) => {
+                    self.table(inner, value, &to, &from, origins);
+                }
+                (Some(Value::Array(inner)), Value::Array(value)) if NAMED.contains(&to.as_str()) => {
+                    self.named(inner, value, &to, &from, origins);
+                }
+                (_, value) => {
+                    self.take_origins(&to, &from, origins);
+                    target.insert(key, value);
+                }
+            }
+        }
+    }
+
+    fn named(
+        &mut self,
+        target: &mut Vec<Value>,
+        source: Vec<Value>,
+        to: &str,
+        from: &str,
+        origins: &BTreeMap<String, Origin>,
+    ) {
+        for (index, item) in source.into_iter().enumerate() {
+            let known = item
+                .get("name")
+                .and_then(|name| target.iter().position(|old| old.get("name") == Some(name)));
+            let from = format!("{from}/{index}");
+            match (known.and_then(|at| target.get_mut(at).zip(Some(at))), item) {
+                (Some((Value::Object(old), at)), Value::Object(new)) => {
+                    self.table(old, new, &format!("{to}/{at}"), &from, origins);
+                }
+                (_, item) => {
+                    self.take_origins(&format!("{to}/{}", target.len()), &from, origins);
+                    target.push(item);
+                }
+            }
+        }
+    }
+
+    /// A value that replaces another brings its origins and those of all that is inside it.
+    fn take_origins(&mut self, to: &str, from: &str, origins: &BTreeMap<String, Origin>) {
+        let inside = format!("{to}/");
+        self.origins
+            .retain(|pointer, _| pointer != to && !pointer.starts_with(&inside));
+        let within = |pointer: &str| match pointer.strip_prefix(from) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Some(format!("{to}{rest}")),
+            _ => None,
+        };
+        let taken = origins
+            .iter()
+            .filter_map(|(pointer, origin)| Some((within(pointer)?, origin.clone())));
+        self.origins.extend(taken.collect::<Vec<_>>());
+    }
+}

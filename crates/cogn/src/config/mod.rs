@@ -1,0 +1,20 @@
+//! The configuration: layers of TOML and environment, merged into one tree that remembers where
+//! each value came from, checked against one schema, and read into types once. Nothing else in cogn looks
+//! at a configuration file or a `COGN_*` variable.
+
+mod layer;
+mod merged;
+mod schema;
+mod secret;
+mod settings;
+mod source;
+mod vendor;
+
+pub(crate) use merged::Merged;
+pub(crate) use schema::{Problem, SCHEMA, problems};
+pub(crate) use secret::resolve;
+pub(crate) use settings::{Backend, BackendKind, Settings, Timeouts};
+pub(crate) use source::Sources;
+
+#[cfg(test)]
+mod tests;

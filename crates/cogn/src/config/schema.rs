@@ -1,0 +1,145 @@
+//! The merged tree against the schema: every problem at once, each where it is written, with the nearest
+//! known word for a misspelt one.
+
+use std::fmt;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, ValidationError};
+use serde_json::Value;
+
+use super::layer::{Origin, escape};
+use super::merged::Merged;
+use crate::near::nearest;
+
+/// Also what editors complete from.
+pub(crate) const SCHEMA: &str = include_str!("../../../../docs/reference/config.schema.json");
+
+/// One thing that is wrong with the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Dotted, as a person would write it: `backends.fast.weight`.
+    pub(crate) key: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) origin: Option<Origin>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+        }
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+pub(crate) fn problems(merged: &Merged) -> anyhow::Result<Vec<Problem>> {
+    let schema: Value = serde_json::from_str(SCHEMA)?;
+    let validator = jsonschema::options().with_draft(Draft::Draft7).build(&schema)?;
+    let tree = Value::Object(merged.tree.clone());
+    let mut problems: Vec<_> = validator
+        .iter_errors(&tree)
+        .flat_map(|error| describe(&error, merged, &schema))
+        .collect();
+    problems.extend(references(merged));
+    Ok(problems)
+}
+
+fn describe(error: &ValidationError<'_>, merged: &Merged, schema: &Value) -> Vec<Problem> {
+    let pointer = error.instance_path().to_string();
+    let problem = |pointer: &str, message: String, hint: Option<String>| Problem {
+        key: merged.dotted(pointer),
+        message,
+        hint,
+        origin: merged.origin(pointer).cloned(),
+    };
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known = known_keys(&error.schema_path().to_string(), schema);
+            let one = |key: &String| {
+                let near = nearest(key, known.iter().map(String::as_str), 1);
+                let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+                let hint = hint.or_else(|| Some(format!("known here: {}", known.join(", "))));
+                problem(
+                    &format!("{pointer}/{}", escape(key)),
+                    format!("unknown key `{key}`"),
+                    hint,
+                )
+            };
+            unexpected.iter().map(one).collect()
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<&str> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let given = error.instance().as_str().unwrap_or_default();
+            let near = nearest(given, options.iter().copied(), 1);
+            let hint = match near.first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("one of {}", options.join(", ")),
+            };
+            vec![problem(
+                &pointer,
+                format!("{} is not a value that is known here", error.instance()),
+                Some(hint),
+            )]
+        }
+        ValidationErrorKind::Required { property } => {
+            let key = property.as_str().unwrap_or_default();
+            vec![problem(&pointer, format!("`{key}` is missing"), None)]
+        }
+        _ => vec![problem(&pointer, error.to_string(), None)],
+    }
+}
+
+/// The keys that the schema allows where an unknown one was found.
+fn known_keys(schema_path: &str, schema: &Value) -> Vec<String> {
+    let object = schema_path.trim_end_matches("/additionalProperties");
+    let properties = schema
+        .pointer(object)
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+/// Names that other parts of the configuration must know.
+fn references(merged: &Merged) -> Vec<Problem> {
+    let list = |key: &str| {
+        merged
+            .tree
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let credentials = list("credentials");
+    let names: Vec<&str> = credentials
+        .iter()
+        .filter_map(|item| item["name"].as_str())
+        .collect();
+    let mut problems = Vec::new();
+    for (index, backend) in list("backends").iter().enumerate() {
+        let Some(wanted) = backend["credential"]
+            .as_str()
+            .filter(|wanted| !names.contains(wanted))
+        else {
+            continue;
+        };
+        let pointer = format!("/backends/{index}/credential");
+        let near = nearest(wanted, names.iter().copied(), 1);
+        problems.push(Problem {
+            key: merged.dotted(&pointer),
+            message: format!("no credential is named `{wanted}`"),
+            hint: near.first().map(|near| format!("did you mean `{near}`?")),
+            origin: merged.origin(&pointer).cloned(),
+        });
+    }
+    problems
+}

@@ -1,0 +1,135 @@
+//! Where layers come from: the built-in defaults, the system's file, the user's, the project's, `COGN_*`
+//! variables. Later ones win.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::layer::{Layer, Origin};
+use super::merged::Merged;
+use super::vendor;
+use crate::output::hinted;
+
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+const FILE_NAME: &str = "cogn.toml";
+const PREFIX: &str = "COGN_";
+
+const DEFAULTS: &str = include_str!("defaults.toml");
+
+/// What was found outside, before it is merged. Tests make one by hand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) variables: Vec<(String, String)>,
+    /// Names of the variables that vendors' own tools read, and their values.
+    pub(crate) vendors: Vec<(&'static str, String)>,
+}
+
+impl Sources {
+    /// `explicit` is `--config FILE`: it takes the place of the project's file and must exist.
+    pub(crate) fn from_environment(explicit: Option<&Path>) -> Result<Self> {
+        let mut files = vec![PathBuf::from("/etc/cogn").join(FILE_NAME)];
+        files.extend(user_folder().map(|folder| folder.join(FILE_NAME)));
+        match explicit {
+            Some(path) if !path.is_file() => {
+                let hint = "`cogn config show` works without a file; `--config` needs one that exists";
+                return Err(hinted(
+                    format!("no configuration file at {}", path.display()),
+                    hint,
+                ));
+            }
+            Some(path) => files.push(path.to_path_buf()),
+            None => files.extend(project_file()),
+        }
+        let variables = env::vars_os().filter_map(|(name, value)| text_pair(name, value));
+        Ok(Self {
+            files,
+            variables: variables.filter(|(name, _)| name.starts_with(PREFIX)).collect(),
+            vendors: vendor::found(),
+        })
+    }
+
+    pub(crate) fn merge(self) -> Result<Merged> {
+        let mut layers = vec![defaults()?];
+        for path in &self.files {
+            layers.extend(file_layer(path)?);
+        }
+        let mut variables = Layer::default();
+        for (name, value) in &self.variables {
+            set_variable(&mut variables, name, value);
+        }
+        layers.push(variables);
+        let configured = layers.iter().any(|layer| layer.tree.contains_key("backends"));
+        if !configured {
+            layers.insert(1, vendor::layer(&self.vendors));
+        }
+        Ok(Merged::of(layers))
+    }
+}
+
+fn defaults() -> Result<Layer> {
+    let parsed = Layer::of_toml(Path::new("defaults.toml"), DEFAULTS);
+    let mut layer =
+        parsed.map_err(|(message, _)| anyhow::anyhow!("the built-in defaults are broken: {message}"))?;
+    for origin in layer.origins.values_mut() {
+        *origin = Origin::Default;
+    }
+    Ok(layer)
+}
+
+fn file_layer(path: &Path) -> Result<Option<Layer>> {
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(anyhow::Error::new(error).context(format!("cannot read {}", path.display())));
+        }
+        Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => {
+            anyhow::bail!("{} is larger than 1 MiB", path.display())
+        }
+        Ok(_) => {}
+    }
+    let layer = Layer::of_toml(path, &text).map_err(|(message, at)| {
+        let place = format!("{}:{}:{}", path.display(), at.line, at.column);
+        hinted(
+            format!("{place}: {}", message.trim()),
+            format!("the line reads: {}", at.snippet.trim()),
+        )
+    })?;
+    Ok(Some(layer))
+}
+
+/// `COGN_SERVER__LISTEN` sets `server.listen`. Values are read as TOML where they are TOML (numbers,
+/// booleans, lists), else as text.
+fn set_variable(layer: &mut Layer, name: &str, value: &str) {
+    let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
+    let path: Vec<&str> = path.split("__").collect();
+    let parsed = Layer::of_toml(Path::new(name), &format!("value = {value}")).ok();
+    let parsed = parsed.and_then(|mut layer| layer.tree.remove("value"));
+    let value = parsed.unwrap_or_else(|| Value::String(String::from(value)));
+    layer.set(&path, value, Origin::Environment(String::from(name)));
+}
+
+fn text_pair(name: OsString, value: OsString) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
+}
+
+fn user_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
+        return Some(PathBuf::from(folder).join("cogn"));
+    }
+    env::home_dir().map(|home| home.join(".config/cogn"))
+}
+
+/// The nearest `cogn.toml` from here upwards.
+fn project_file() -> Option<PathBuf> {
+    let here = env::current_dir().ok()?;
+    here.ancestors()
+        .map(|folder| folder.join(FILE_NAME))
+        .find(|path| path.is_file())
+}
