@@ -1,10 +1,10 @@
 //! Whole documents of any dialect and operation, through the canonical envelopes. What the envelope says
 //! beside the payload belongs to the host, so a vendor's dialect has no words for it: it is booked.
 
-use ir::{Dialect, Error, Ledger, Outcome, Payload, Phase, Request, Response, ResponsePayload};
+use ir::{Dialect, Error, Ledger, Operation, Outcome, Payload, Phase, Request, Response, ResponsePayload};
 use serde_json::Value;
 
-use crate::chat;
+use crate::{chat, openai_embeddings, openai_images, openai_speech, openai_transcriptions};
 
 pub fn decode_request(dialect: Dialect, body: Value) -> Result<Request, Error> {
     match dialect {
@@ -14,6 +14,22 @@ pub fn decode_request(dialect: Dialect, body: Value) -> Result<Request, Error> {
             request.check()?;
             Ok(request)
         }
+        Dialect::OpenaiEmbeddings => Ok(Request::new(
+            "",
+            Payload::Embeddings(openai_embeddings::decode_request(body)?),
+        )),
+        Dialect::OpenaiImages => Ok(Request::new(
+            "",
+            Payload::Image(Box::new(openai_images::decode_request(body)?)),
+        )),
+        Dialect::OpenaiTranscriptions => {
+            let request = openai_transcriptions::decode_request(body)?;
+            Ok(Request::new("", Payload::Transcription(Box::new(request))))
+        }
+        Dialect::OpenaiSpeech => Ok(Request::new(
+            "",
+            Payload::Speech(openai_speech::decode_request(body)?),
+        )),
         _ => Ok(Request::chat("", chat::decode_request(dialect, body)?)),
     }
 }
@@ -23,9 +39,19 @@ pub fn encode_request(dialect: Dialect, request: &Request, ledger: &mut Ledger) 
         return serde_json::to_value(request).map_err(|why| Error::invalid_request(why.to_string()));
     }
     book_envelope(request, dialect, ledger);
-    match &request.payload {
-        Payload::Chat(payload) => chat::encode_request(dialect, payload, ledger),
-        other => Err(unfit(dialect, other.operation())),
+    match (&request.payload, dialect) {
+        (Payload::Embeddings(payload), Dialect::OpenaiEmbeddings) => {
+            Ok(openai_embeddings::encode_request(payload, ledger))
+        }
+        (Payload::Image(payload), Dialect::OpenaiImages) => openai_images::encode_request(payload, ledger),
+        (Payload::Transcription(payload), Dialect::OpenaiTranscriptions) => {
+            openai_transcriptions::encode_request(payload, ledger)
+        }
+        (Payload::Speech(payload), Dialect::OpenaiSpeech) => {
+            Ok(openai_speech::encode_request(payload, ledger))
+        }
+        (Payload::Chat(payload), _) => chat::encode_request(dialect, payload, ledger),
+        (other, _) => Err(unfit(dialect, other.operation())),
     }
 }
 
@@ -35,10 +61,27 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<Response, Error>
         let bad = |why: serde_json::Error| Error::invalid_response(Phase::BeforeFirstByte, why.to_string());
         return serde_json::from_value(body).map_err(bad);
     }
-    let payload = chat::decode_response(dialect, body).map(|chat| ResponsePayload::Chat(Box::new(chat)));
+    let (operation, payload) = match dialect {
+        Dialect::OpenaiEmbeddings => (
+            Operation::Embeddings,
+            openai_embeddings::decode_response(body).map(ResponsePayload::Embeddings),
+        ),
+        Dialect::OpenaiImages => (
+            Operation::ImageGeneration,
+            openai_images::decode_response(body).map(ResponsePayload::Image),
+        ),
+        Dialect::OpenaiTranscriptions => (
+            Operation::SpeechToText,
+            openai_transcriptions::decode_response(body).map(ResponsePayload::Transcription),
+        ),
+        _ => (
+            Operation::ChatCompletions,
+            chat::decode_response(dialect, body).map(|chat| ResponsePayload::Chat(Box::new(chat))),
+        ),
+    };
     Ok(match payload {
         Ok(payload) => Response::new("", payload),
-        Err(error) => Response::failed("", ir::Operation::ChatCompletions, error),
+        Err(error) => Response::failed("", operation, error),
     })
 }
 
@@ -51,13 +94,22 @@ pub fn encode_response(dialect: Dialect, response: &Response, ledger: &mut Ledge
         Outcome::Error(error) => return Ok(chat::encode_error(dialect, error)),
         Outcome::Payload(payload) => payload,
     };
-    match payload.as_ref() {
-        ResponsePayload::Chat(payload) => chat::encode_response(dialect, payload, ledger),
-        other => Err(unfit(dialect, other.operation())),
+    match (payload.as_ref(), dialect) {
+        (ResponsePayload::Embeddings(payload), Dialect::OpenaiEmbeddings) => {
+            Ok(openai_embeddings::encode_response(payload, ledger))
+        }
+        (ResponsePayload::Image(payload), Dialect::OpenaiImages) => {
+            openai_images::encode_response(payload, ledger)
+        }
+        (ResponsePayload::Transcription(payload), Dialect::OpenaiTranscriptions) => {
+            Ok(openai_transcriptions::encode_response(payload, ledger))
+        }
+        (ResponsePayload::Chat(payload), _) => chat::encode_response(dialect, payload, ledger),
+        (other, _) => Err(unfit(dialect, other.operation())),
     }
 }
 
-fn unfit(dialect: Dialect, operation: ir::Operation) -> Error {
+fn unfit(dialect: Dialect, operation: Operation) -> Error {
     Error::invalid_request(format!("{dialect} has no {}", operation.as_str()))
 }
 

@@ -4,7 +4,7 @@
 use ir::{Action, Dialect, Ledger, Party};
 use proptest::prelude::*;
 use serde_json::Value;
-use wire::chat;
+use wire::{chat, document};
 
 use crate::documents::{Disturbance, disturb, disturbances, fixtures};
 
@@ -28,6 +28,73 @@ const KINDS: [(&str, Again); 2] = [
     (".request.json", again_request),
     (".response.json", again_response),
 ];
+
+/// The dialects of the other operations, through the canonical envelope.
+const OTHERS: [Dialect; 4] = [
+    Dialect::OpenaiEmbeddings,
+    Dialect::OpenaiImages,
+    Dialect::OpenaiTranscriptions,
+    Dialect::OpenaiSpeech,
+];
+
+fn again_other(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
+    let request = document::decode_request(dialect, body.clone()).ok()?;
+    let canonical = serde_json::to_value(&request).unwrap();
+    assert_eq!(serde_json::from_value::<ir::Request>(canonical).unwrap(), request);
+    let mut ledger = Ledger::new(Party::Adapter);
+    let again = document::encode_request(dialect, &request, &mut ledger).unwrap();
+    Some((again, ledger))
+}
+
+fn again_other_response(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
+    let response = document::decode_response(dialect, body.clone()).ok()?;
+    if matches!(response.result, ir::Outcome::Error(_)) {
+        return None;
+    }
+    let canonical = serde_json::to_value(&response).unwrap();
+    assert_eq!(
+        serde_json::from_value::<ir::Response>(canonical).unwrap(),
+        response
+    );
+    let mut ledger = Ledger::new(Party::Adapter);
+    let again = document::encode_response(dialect, &response, &mut ledger).unwrap();
+    Some((again, ledger))
+}
+
+fn all() -> Vec<(Dialect, Again, Value)> {
+    let mut all = Vec::new();
+    for dialect in chat::DIALECTS {
+        for (suffix, again) in KINDS {
+            all.extend(
+                fixtures(*dialect, suffix)
+                    .into_iter()
+                    .map(|(_, body)| (*dialect, again, body)),
+            );
+        }
+    }
+    for dialect in OTHERS {
+        for (suffix, again) in [
+            (".request.json", again_other as Again),
+            (".response.json", again_other_response as Again),
+        ] {
+            all.extend(
+                fixtures(dialect, suffix)
+                    .into_iter()
+                    .map(|(_, body)| (dialect, again, body)),
+            );
+        }
+    }
+    all
+}
+
+#[test]
+fn other_operations_come_back_as_they_were() {
+    for (dialect, again, body) in all().into_iter().filter(|(dialect, ..)| OTHERS.contains(dialect)) {
+        let (again, ledger) = again(dialect, &body).unwrap();
+        assert_eq!(again, body, "{dialect}");
+        assert_eq!(ledger.entries(), [], "{dialect}");
+    }
+}
 
 #[test]
 fn fixtures_come_back_as_they_were() {
@@ -89,12 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
     #[test]
     fn disturbed_documents_come_back_too(changes in disturbances(), pick: prop::sample::Index) {
-        let mut all = Vec::new();
-        for dialect in chat::DIALECTS {
-            for (suffix, again) in KINDS {
-                all.extend(fixtures(*dialect, suffix).into_iter().map(|(_, body)| (*dialect, again, body)));
-            }
-        }
+        let all = all();
         let (dialect, again, body) = pick.get(&all);
         check(body, *dialect, *again, &changes)?;
     }
