@@ -30,13 +30,12 @@ pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: O
         value => Fields::of(value)?,
     };
     let inner = match fields.take("error") {
+        // Ollama and others say no more than a text; some say a code or a status beside it.
         Some(Value::String(message)) => {
-            let code = fields
-                .peek("status_code")
-                .and_then(Value::as_u64)
-                .and_then(|code| u16::try_from(code).ok());
-            let status = status.or(code);
-            let kind = kind_of(dialect, None, &message, status);
+            let beside = fields.peek("status").and_then(Value::as_u64);
+            let beside = beside.and_then(|code| u16::try_from(code).ok());
+            let status = status.or_else(|| beside.filter(|code| (400..600).contains(code)));
+            let kind = kind_of(dialect, fields.peek_str("code"), &message, status);
             return Some(Error {
                 status,
                 ..Error::new(kind, phase, message)
@@ -77,7 +76,17 @@ pub(crate) fn from_fields(dialect: Dialect, mut inner: Fields, phase: Phase, sta
     let kind = kind_of(dialect, Some(&all), &message, status);
     let mut error = Error::new(kind, phase, message).with_provider_code(word);
     error.status = status;
+    error.retry_after_ms = inner.peek("details").and_then(retry_delay_ms);
     error
+}
+
+/// Google tells when to come back inside the body: `{"@type": "..RetryInfo", "retryDelay": "34.5s"}`.
+fn retry_delay_ms(details: &Value) -> Option<u64> {
+    let mut delays = details
+        .as_array()?
+        .iter()
+        .filter_map(|detail| detail.get("retryDelay"));
+    retry_after_ms(delays.next()?.as_str()?.strip_suffix('s')?)
 }
 
 /// The vendors' words first, the status next, the message last.

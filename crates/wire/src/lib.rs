@@ -3,6 +3,7 @@
 //! dialect it came from comes out as it went in.
 
 pub mod anthropic;
+mod call_id;
 mod canonical;
 pub mod chat;
 mod constant;
@@ -11,6 +12,7 @@ pub mod error_body;
 mod extras;
 pub mod framing;
 pub mod gemini;
+mod held;
 pub mod limits;
 mod markers;
 pub mod media;
@@ -23,6 +25,7 @@ pub mod openai_speech;
 pub mod openai_transcriptions;
 mod particulars;
 mod stream;
+mod timestamp;
 mod turns;
 
 pub use stream::{Decoder, Encoder};

@@ -7,7 +7,7 @@ use std::fmt;
 use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
 use serde::de::IgnoredAny;
 
-use crate::framing::{Framing, Ndjson, Sse};
+use crate::framing::{Framing, Ndjson, Sse, SseOrList};
 use crate::markers::Markers;
 
 /// One dialect's reading of frames.
@@ -43,7 +43,10 @@ impl Decoder {
             Dialect::OpenaiChat => (sse(), Box::new(crate::openai_chat::Reader::default())),
             Dialect::OpenaiResponses => (sse(), Box::new(crate::openai_responses::Reader::default())),
             Dialect::Anthropic => (sse(), Box::new(crate::anthropic::Reader::default())),
-            Dialect::Gemini => (sse(), Box::new(crate::gemini::Reader::default())),
+            Dialect::Gemini => (
+                Framing::SseOrList(SseOrList::default()),
+                Box::new(crate::gemini::Reader::default()),
+            ),
             Dialect::Ollama => (ndjson(), Box::new(crate::ollama::Reader::default())),
             Dialect::Canonical => (ndjson(), Box::new(crate::canonical::Reader::default())),
             _ => return None,
@@ -155,6 +158,14 @@ impl Encoder {
             _ => return None,
         };
         Some(Self { write, ended: false })
+    }
+
+    /// Gemini's other form of a stream: one list, which is what it writes unless asked for events.
+    pub fn gemini_list() -> Self {
+        Self {
+            write: Box::new(crate::gemini::Writer::list()),
+            ended: false,
+        }
     }
 
     /// Writes what an event means. After an error nothing more is written, no mark of a good end above all.

@@ -1,11 +1,13 @@
-//! How events are cut out of a byte stream: server-sent events and lines of JSON. Push decoders: bytes
+//! How events are cut out of a byte stream: server-sent events, lines of JSON, a list. Push decoders: bytes
 //! go in at any border, whole events come out; nothing is read, waited for or kept beyond one event.
 
+mod list;
 mod ndjson;
 mod sse;
 #[cfg(test)]
 mod tests;
 
+pub use list::{List, SseOrList};
 pub use ndjson::Ndjson;
 pub use sse::Sse;
 
@@ -25,6 +27,7 @@ pub struct Frame<'a> {
 pub enum Framing {
     Sse(Sse),
     Ndjson(Ndjson),
+    SseOrList(SseOrList),
 }
 
 impl Framing {
@@ -32,6 +35,7 @@ impl Framing {
         match self {
             Self::Sse(sse) => sse.push(bytes, sink),
             Self::Ndjson(ndjson) => ndjson.push(bytes, sink),
+            Self::SseOrList(either) => either.push(bytes, sink),
         }
     }
 
@@ -40,6 +44,7 @@ impl Framing {
         match self {
             Self::Sse(sse) => sse.finish(sink),
             Self::Ndjson(ndjson) => ndjson.finish(sink),
+            Self::SseOrList(either) => either.finish(sink),
         }
     }
 }

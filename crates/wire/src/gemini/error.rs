@@ -14,8 +14,17 @@ pub fn encode(error: &Error) -> Value {
         ErrorKind::Auth => "UNAUTHENTICATED",
         ErrorKind::Quota | ErrorKind::RateLimited => "RESOURCE_EXHAUSTED",
         ErrorKind::Timeout => "DEADLINE_EXCEEDED",
-        ErrorKind::Network | ErrorKind::NoCandidate | ErrorKind::NotEnabled => "UNAVAILABLE",
-        _ => "INTERNAL",
+        ErrorKind::Cancelled => "CANCELLED",
+        ErrorKind::Network | ErrorKind::Upstream | ErrorKind::NoCandidate | ErrorKind::NotEnabled => {
+            "UNAVAILABLE"
+        }
+        ErrorKind::InvalidResponse | ErrorKind::Internal => "INTERNAL",
     };
-    json!({"error": {"code": status_of(error), "message": error.message, "status": word}})
+    let mut inner = json!({"code": status_of(error), "message": error.message, "status": word});
+    if let (Some(wait), Some(inner)) = (error.retry_after_ms, inner.as_object_mut()) {
+        let delay = format!("{}.{:03}s", wait / 1000, wait % 1000);
+        let info = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]);
+        inner.insert(String::from("details"), info);
+    }
+    json!({"error": inner})
 }

@@ -1,6 +1,8 @@
-//! Gemini's generateContent.
+//! Gemini's generateContent and streamGenerateContent. The model and the wish to stream stand in the
+//! address and not in the body; the ledger says so.
 //! <https://ai.google.dev/api/generate-content>
 
+mod adjacent;
 mod error;
 mod part_in;
 mod part_out;
@@ -8,6 +10,8 @@ mod partial;
 mod request_in;
 mod request_out;
 mod response;
+mod schema;
+mod spelling;
 mod stream_in;
 mod stream_out;
 mod usage;

@@ -1,34 +1,13 @@
 //! Parts, read. Calls may come without ids; then they get one, so that their results find them.
 
 use ir::media::Base64;
-use ir::{Fields, Media, MediaSource, Origin, Part, PartBody, Reasoning, ToolCall, ToolResult};
-use serde_json::{Value, json};
+use ir::{
+    Ext, Fields, Media, MediaSource, Origin, Part, PartBody, Reasoning, ToolCall, ToolOutcome, ToolResult,
+};
+use serde_json::Value;
 
+use crate::call_id::Calls;
 use crate::gemini::OWN;
-
-/// Calls that have been seen and wait for their results.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    seen: usize,
-    open: Vec<(String, String)>,
-}
-
-impl Calls {
-    /// The id of the next call of this name that says none.
-    pub(super) fn invent(&mut self, name: &str) -> String {
-        format!("call_{}_{name}", self.seen)
-    }
-
-    pub(super) fn called(&mut self, name: &str, id: &str) {
-        self.seen += 1;
-        self.open.push((String::from(name), String::from(id)));
-    }
-
-    fn answered(&mut self, name: &str) -> Option<String> {
-        let at = self.open.iter().position(|(known, _)| known == name)?;
-        Some(self.open.remove(at).1)
-    }
-}
 
 pub(super) fn decode(value: Value, calls: &mut Calls) -> Part {
     let unknown = |raw: Value| {
@@ -51,7 +30,7 @@ pub(super) fn decode(value: Value, calls: &mut Calls) -> Part {
     let (Some(kind), None) = (present.next(), present.next()) else {
         return unknown(value);
     };
-    let mut ext = ir::Ext::default();
+    let mut ext = Ext::default();
     let body = match *kind {
         "text" => text(&mut fields),
         "inlineData" => media(&mut fields, "inlineData", "data"),
@@ -84,25 +63,44 @@ fn text(fields: &mut Fields) -> Option<PartBody> {
 fn media(fields: &mut Fields, key: &str, data: &str) -> Option<PartBody> {
     let inner = fields.peek(key)?.as_object()?;
     let text = inner.get(data)?.as_str()?;
-    let source = if data == "data" {
-        MediaSource::Inline(Base64::from_text(text))
-    } else {
-        MediaSource::Remote(String::from(text))
-    };
     let mime = match inner.get("mimeType") {
         Some(mime) => Some(String::from(mime.as_str()?)),
-        None if data == "data" => return None,
         None => None,
     };
-    let media = Media::new(source, mime);
+    let mut media = Media::new(source(data, text), mime);
+    if media.mime.is_none() {
+        media.ext.set(OWN, "$mimeType", "absent");
+    }
     let mut inner = fields.object(key)?;
     inner.take(data);
     inner.take("mimeType");
+    media.hints.filename = inner.string("displayName");
+    if media.hints.filename.is_some() {
+        media.ext.set(OWN, "$displayName", true);
+    }
     fields.keep(key, inner);
     Some(PartBody::Media(Box::new(media)))
 }
 
-fn call(fields: &mut Fields, ext: &mut ir::Ext, calls: &mut Calls) -> Option<PartBody> {
+/// A file that was uploaded is the provider's; any other address is one of the web.
+fn source(key: &str, text: &str) -> MediaSource {
+    let web = ["https://", "http://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    let uploaded = text.starts_with("https://generativelanguage.googleapis.com/");
+    if key == "data" {
+        MediaSource::Inline(Base64::from_text(text))
+    } else if web && !uploaded {
+        MediaSource::Remote(String::from(text))
+    } else {
+        MediaSource::ProviderFile {
+            backend: String::from(OWN.as_str()),
+            id: String::from(text),
+        }
+    }
+}
+
+fn call(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Option<PartBody> {
     let inner = fields.peek("functionCall")?.as_object()?;
     let name = String::from(inner.get("name")?.as_str()?);
     if inner.get("id").is_some_and(|id| !id.is_string()) {
@@ -110,20 +108,19 @@ fn call(fields: &mut Fields, ext: &mut ir::Ext, calls: &mut Calls) -> Option<Par
     }
     let mut inner = fields.object("functionCall")?;
     inner.take("name");
-    let id = inner.string("id").unwrap_or_else(|| {
-        ext.set(OWN, "$id", "absent");
-        calls.invent(&name)
-    });
-    let arguments = inner.take("args").unwrap_or_else(|| {
-        ext.set(OWN, "$args", "absent");
-        json!({})
-    });
-    calls.called(&name, &id);
+    let id = calls.call(&name, inner.string("id"), ext);
+    let call = match inner.take("args") {
+        Some(arguments) => ToolCall::from_value(id, name, arguments),
+        None => {
+            ext.set(OWN, "$args", "absent");
+            ToolCall::new(id, name, "{}")
+        }
+    };
     fields.keep("functionCall", inner);
-    Some(PartBody::ToolCall(ToolCall::from_value(id, name, arguments)))
+    Some(PartBody::ToolCall(call))
 }
 
-fn result(fields: &mut Fields, ext: &mut ir::Ext, calls: &mut Calls) -> Option<PartBody> {
+fn result(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Option<PartBody> {
     let inner = fields.peek("functionResponse")?.as_object()?;
     let name = String::from(inner.get("name")?.as_str()?);
     if inner.get("id").is_some_and(|id| !id.is_string()) || !inner.contains_key("response") {
@@ -131,18 +128,50 @@ fn result(fields: &mut Fields, ext: &mut ir::Ext, calls: &mut Calls) -> Option<P
     }
     let mut inner = fields.object("functionResponse")?;
     inner.take("name");
-    let call_id = inner.string("id").unwrap_or_else(|| {
-        ext.set(OWN, "$id", "absent");
-        calls.answered(&name).unwrap_or_else(|| name.clone())
-    });
+    let call_id = calls.result(Some(&name), inner.string("id"), ext);
     let response = inner.take("response").unwrap_or_default();
-    let content = vec![Part::text(response.to_string())];
+    let (outcome, text) = outcome_of(&response);
     ext.set(OWN, "$response", response);
+    let mut content = vec![Part::text(text)];
+    content.extend(result_media(&mut inner));
     fields.keep("functionResponse", inner);
     Some(PartBody::ToolResult(ToolResult {
         call_id,
         name: Some(name),
+        outcome,
         content,
-        ..ToolResult::default()
     }))
+}
+
+/// What a result says. `output`, `result` and `error` are the keys that everybody uses; anything else is
+/// the function's own object.
+pub(super) fn outcome_of(response: &Value) -> (ToolOutcome, String) {
+    let only = response.as_object().filter(|map| map.len() == 1);
+    let text = |key: &str| only.and_then(|map| map.get(key)?.as_str()).map(String::from);
+    let failed = only.is_some_and(|map| map.contains_key("error"));
+    let outcome = if failed {
+        ToolOutcome::Error
+    } else {
+        ToolOutcome::Success
+    };
+    let said = text("output")
+        .or_else(|| text("result"))
+        .or_else(|| text("error"));
+    (outcome, said.unwrap_or_else(|| response.to_string()))
+}
+
+/// Media inside a result, if there is nothing else among it.
+fn result_media(inner: &mut Fields) -> Vec<Part> {
+    let list = inner.peek("parts").and_then(Value::as_array);
+    let Some(list) = list.filter(|list| !list.is_empty()) else {
+        return Vec::new();
+    };
+    let mut none = Calls::new(OWN);
+    let parts: Vec<Part> = list.iter().map(|part| decode(part.clone(), &mut none)).collect();
+    if parts.iter().all(|part| matches!(part.body, PartBody::Media(_))) {
+        inner.take("parts");
+        parts
+    } else {
+        Vec::new()
+    }
 }

@@ -9,7 +9,8 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::gemini::OWN;
-use crate::particulars;
+use crate::gemini::part_in::outcome_of;
+use crate::{call_id, particulars};
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +22,14 @@ pub(super) enum Purpose {
 /// Names of the calls by their ids: a result must say the name, and other dialects say only the id.
 pub(super) type Names = BTreeMap<String, String>;
 
+/// One part; `None` for what this dialect cannot say, which is then booked.
 pub(super) fn encode(
     part: &Part,
     purpose: Purpose,
     names: &Names,
     pointer: &str,
     ledger: &mut Ledger,
-) -> Result<Vec<Value>, Error> {
-    let mut after = Vec::new();
+) -> Result<Option<Value>, Error> {
     let map = match &part.body {
         PartBody::Text(text) => Some(object(json!({"text": text}))),
         PartBody::Refusal(text) => {
@@ -37,11 +38,9 @@ pub(super) fn encode(
         }
         PartBody::Media(media) => Some(encode_media(media, pointer, ledger)?),
         PartBody::ToolCall(call) => Some(encode_call(call, part, pointer, ledger)),
-        PartBody::ToolResult(result) => {
-            Some(encode_result(result, part, names, &mut after, pointer, ledger)?)
-        }
+        PartBody::ToolResult(result) => Some(encode_result(result, part, names, pointer, ledger)?),
         PartBody::Reasoning(reasoning) => encode_reasoning(reasoning, purpose, pointer, ledger),
-        PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(vec![raw.clone()]),
+        PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(Some(raw.clone())),
         PartBody::Unknown { .. } => {
             ledger.dropped(pointer, format!("{OWN} has no word for it"));
             None
@@ -54,10 +53,9 @@ pub(super) fn encode(
         );
     }
     ledger.foreign(pointer, &part.ext, OWN);
-    let Some(mut map) = map else { return Ok(Vec::new()) };
+    let Some(mut map) = map else { return Ok(None) };
     part.ext.restore(OWN, &mut map);
-    after.insert(0, Value::Object(map));
-    Ok(after)
+    Ok(Some(Value::Object(map)))
 }
 
 fn encode_reasoning(
@@ -91,11 +89,10 @@ fn encode_reasoning(
     Some(map)
 }
 
-pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Map {
+/// Arguments must be an object here. Text that is no JSON is wrapped, so that the model still sees it.
+fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Map {
     let mut inner = Map::new();
-    if part.ext.note(OWN, "$id").is_none() && !call.id.is_empty() {
-        inner.insert(String::from("id"), json!(call.id));
-    }
+    call_id::put(&mut inner, "id", OWN, &call.id, &part.ext);
     inner.insert(String::from("name"), json!(call.name));
     let arguments = match &call.arguments {
         Some(value) => value.clone(),
@@ -112,67 +109,93 @@ pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &
             wrapped
         }
     };
-    if part.ext.note(OWN, "$args").is_none() {
+    let absent = part.ext.note(OWN, "$args").is_some() && arguments == json!({});
+    if !absent {
         inner.insert(String::from("args"), arguments);
     }
     object(json!({"functionCall": inner}))
 }
 
-/// A result is an object here. Text that is none is wrapped; media follows as parts of its own.
+/// A result is an object here: the function's own, or its text under the key that everybody uses.
 fn encode_result(
     result: &ToolResult,
     part: &Part,
     names: &Names,
-    after: &mut Vec<Value>,
     pointer: &str,
     ledger: &mut Ledger,
 ) -> Result<Map, Error> {
+    let texts = result.content.iter().filter(|part| part.as_text().is_some());
+    if texts.count() > 1 {
+        ledger.note(
+            format!("{pointer}/content"),
+            Action::Merged,
+            "a result is one text",
+        );
+    }
     let text = result.joined_text();
-    let word = if result.outcome == ToolOutcome::Success {
-        "result"
-    } else {
-        "error"
+    let said = (result.outcome, text.clone());
+    let noted = part.ext.value(OWN, "$response");
+    let response = match noted.filter(|response| outcome_of(response) == said) {
+        Some(response) => response.clone(),
+        None if result.outcome == ToolOutcome::Success => {
+            let own = serde_json::from_str::<Value>(&text).ok();
+            own.filter(Value::is_object)
+                .unwrap_or_else(|| json!({"output": text}))
+        }
+        None => json!({"error": text}),
     };
-    let response = part.ext.value(OWN, "$response").cloned().unwrap_or_else(|| {
-        let parsed = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
-        parsed
-            .filter(|_| word == "result")
-            .unwrap_or_else(|| json!({word: text}))
-    });
-    for (at, inner) in result.content.iter().enumerate() {
-        if let PartBody::Media(media) = &inner.body {
-            let pointer = format!("{pointer}/content/{at}");
-            after.push(Value::Object(encode_media(media, &pointer, ledger)?));
-            ledger.note(pointer, Action::Merged, "media of a result follows it");
+    if matches!(result.outcome, ToolOutcome::Denied | ToolOutcome::Halted) {
+        ledger.note(
+            format!("{pointer}/outcome"),
+            Action::Replaced,
+            format!("{OWN} knows only errors"),
+        );
+    }
+    let mut inner = Map::new();
+    call_id::put(&mut inner, "id", OWN, &result.call_id, &part.ext);
+    let name = result.name.as_ref().or_else(|| names.get(&result.call_id));
+    inner.insert(String::from("name"), json!(name.unwrap_or(&result.call_id)));
+    inner.insert(String::from("response"), response);
+    let mut parts = Vec::new();
+    for (at, part) in result.content.iter().enumerate() {
+        let pointer = format!("{pointer}/content/{at}");
+        match &part.body {
+            PartBody::Text(_) => ledger.foreign(&pointer, &part.ext, OWN),
+            PartBody::Media(_) => parts.extend(encode(part, Purpose::Replay, names, &pointer, ledger)?),
+            _ => ledger.dropped(pointer, format!("a result of {OWN} holds text and media")),
         }
     }
-    let name = result
-        .name
-        .clone()
-        .or_else(|| names.get(&result.call_id).cloned());
-    let mut inner = Map::new();
-    if part.ext.note(OWN, "$id").is_none() && !result.call_id.is_empty() {
-        inner.insert(String::from("id"), json!(result.call_id));
+    if !parts.is_empty() {
+        inner.insert(String::from("parts"), Value::Array(parts));
     }
-    inner.insert(
-        String::from("name"),
-        json!(name.unwrap_or_else(|| result.call_id.clone())),
-    );
-    inner.insert(String::from("response"), response);
     Ok(object(json!({"functionResponse": inner})))
 }
 
 fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map, Error> {
-    let mime = media.mime_or_sniffed();
     let (key, mut inner) = match &media.source {
         MediaSource::Inline(data) => ("inlineData", object(json!({"data": data.as_str()}))),
         MediaSource::Remote(url) => ("fileData", object(json!({"fileUri": url}))),
+        MediaSource::ProviderFile { backend, id } if backend == OWN.as_str() => {
+            ("fileData", object(json!({"fileUri": id})))
+        }
         _ => return Err(particulars::unresolved(media, pointer, OWN)),
     };
+    let mut mime = media
+        .mime_or_sniffed()
+        .filter(|_| media.ext.note(OWN, "$mimeType").is_none());
+    if mime.is_none() && key == "inlineData" && media.ext.note(OWN, "$mimeType").is_none() {
+        mime = Some(String::from("application/octet-stream"));
+    }
     if let Some(mime) = mime {
         inner.insert(String::from("mimeType"), json!(mime));
     }
-    particulars::book(media, pointer, OWN, &[], ledger);
+    // Only some of its servers know names of files, and the others refuse them.
+    let named = media.ext.value(OWN, "$displayName").is_some();
+    if let Some(name) = media.hints.filename.as_ref().filter(|_| named) {
+        inner.insert(String::from("displayName"), json!(name));
+    }
+    let carried: &[&str] = if named { &["hints/filename"] } else { &[] };
+    particulars::book(media, pointer, OWN, carried, ledger);
     Ok(object(json!({key: inner})))
 }
 

@@ -6,18 +6,17 @@ use serde_json::Value;
 
 /// Depth and length beyond which a place is not believed.
 const STEPS_MAX: usize = 64;
-const INDEX_MAX: usize = 65_536;
+/// How many places of a list may be left out before one that is said.
+const GAP_MAX: usize = 64;
 
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-/// Adds one piece to the arguments. A piece that leads nowhere is left out.
-pub(super) fn add(arguments: &mut Value, piece: &Value) {
-    let Some(steps) = piece.get("jsonPath").and_then(Value::as_str).and_then(steps) else {
-        return;
-    };
+/// Adds one piece to the arguments; `None` if it leads nowhere or says nothing.
+pub(super) fn add(arguments: &mut Value, piece: &Value) -> Option<()> {
+    let steps = steps(piece.get("jsonPath")?.as_str()?)?;
     let mut place = arguments;
     for step in steps {
         match step {
@@ -25,19 +24,21 @@ pub(super) fn add(arguments: &mut Value, piece: &Value) {
                 if !place.is_object() {
                     *place = Value::Object(Map::new());
                 }
-                let Value::Object(map) = place else { return };
+                let Value::Object(map) = place else { return None };
                 place = map.entry(key).or_insert(Value::Null);
             }
             Step::Index(at) => {
                 if !place.is_array() {
                     *place = Value::Array(Vec::new());
                 }
-                let Value::Array(list) = place else { return };
+                let Value::Array(list) = place else { return None };
+                if at > list.len() + GAP_MAX {
+                    return None;
+                }
                 if list.len() <= at {
                     list.resize(at + 1, Value::Null);
                 }
-                let Some(next) = list.get_mut(at) else { return };
-                place = next;
+                place = list.get_mut(at)?;
             }
         }
     }
@@ -47,8 +48,10 @@ pub(super) fn add(arguments: &mut Value, piece: &Value) {
     match (place, value) {
         (Value::String(text), Some(Value::String(more))) => text.push_str(more),
         (place, Some(value)) => *place = value.clone(),
-        (_, None) => {}
+        (place, None) if piece.get("nullValue").is_some() => *place = Value::Null,
+        (_, None) => return None,
     }
+    Some(())
 }
 
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
@@ -62,8 +65,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
             let (inner, after) = tail.split_once(']')?;
             let quoted = inner.trim_matches(|c| c == '\'' || c == '"');
             match inner.parse::<usize>() {
-                Ok(at) if at < INDEX_MAX => steps.push(Step::Index(at)),
-                Ok(_) => return None,
+                Ok(at) => steps.push(Step::Index(at)),
                 Err(_) => steps.push(Step::Key(quoted)),
             }
             rest = after;

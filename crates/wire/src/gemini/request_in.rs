@@ -6,20 +6,22 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::gemini::OWN;
-use crate::gemini::part_in::{self, Calls};
+use crate::call_id::Calls;
+use crate::gemini::schema::to_json_schema;
+use crate::gemini::{OWN, part_in, spelling};
 
-pub fn decode(body: Value) -> Result<ChatRequest, Error> {
+pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
+    let mut chat = ChatRequest::default();
+    spelling::read(&mut body, &mut chat.ext);
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
     let contents = fields
         .array("contents")
         .ok_or_else(|| Error::invalid_request("`contents` is missing"))?;
-    let mut chat = ChatRequest::default();
     if let Some(model) = fields.string("model") {
         chat.model = Some(model);
         chat.ext.set(OWN, "$model", "body");
     }
-    let mut calls = Calls::default();
+    let mut calls = Calls::new(OWN);
     if fields
         .peek("systemInstruction")
         .is_some_and(|system| system["parts"].is_array())
@@ -41,8 +43,10 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
             return Err(Error::invalid_request("`parts` is a list"));
         }
         let mut message = message(content, role, &mut calls);
-        if word.is_none() {
-            message.ext.set(OWN, "$role", "absent");
+        match word.as_deref() {
+            None => message.ext.set(OWN, "$role", "absent"),
+            Some("function") => message.ext.set(OWN, "$role", "function"),
+            _ => {}
         }
         chat.messages.push(message);
     }
@@ -52,6 +56,8 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
             fields.put_back("generationConfig", json!({}));
         }
         generation(&mut config, &mut chat);
+        format(&mut config, &mut chat);
+        thinking(&mut config, &mut chat);
         fields.keep("generationConfig", config);
     }
     chat.ext.extend(OWN, fields.rest());
@@ -75,15 +81,7 @@ fn tools(fields: &mut Fields, chat: &mut ChatRequest) {
         Some(list) if list.is_empty() => fields.put_back("tools", Value::Array(list)),
         Some(list) => {
             for (group, tool) in list.into_iter().enumerate() {
-                let declared = tool.get("functionDeclarations").and_then(Value::as_array);
-                let only = tool.as_object().is_some_and(|map| map.len() == 1);
-                let declared: Option<Vec<ToolSpec>> = declared
-                    .filter(|list| only && !list.is_empty())
-                    .and_then(|list| list.iter().map(|value| declaration(value, group)).collect());
-                match declared {
-                    Some(list) => chat.tools.extend(list),
-                    None => chat.tools.push(ToolSpec::hosted(OWN, tool)),
-                }
+                tool_group(tool, group, &mut chat.tools);
             }
         }
         None => {}
@@ -107,6 +105,25 @@ fn tools(fields: &mut Fields, chat: &mut ChatRequest) {
     }
 }
 
+/// One entry holds any number of functions and, beside them, tools that the provider itself runs.
+fn tool_group(tool: Value, group: usize, tools: &mut Vec<ToolSpec>) {
+    let declared = tool.get("functionDeclarations").and_then(Value::as_array);
+    let declared: Option<Vec<ToolSpec>> = declared
+        .filter(|list| !list.is_empty())
+        .and_then(|list| list.iter().map(|value| declaration(value, group)).collect());
+    let Some(declared) = declared else {
+        return tools.push(ToolSpec::hosted(OWN, tool));
+    };
+    tools.extend(declared);
+    let mut rest = Fields::of(tool).unwrap_or_default();
+    rest.take("functionDeclarations");
+    if !rest.is_empty() {
+        let mut hosted = ToolSpec::hosted(OWN, Value::Object(rest.rest()));
+        hosted.ext.set(OWN, "$group", group);
+        tools.push(hosted);
+    }
+}
+
 fn declaration(value: &Value, group: usize) -> Option<ToolSpec> {
     let mut fields = Fields::of(value.clone())?;
     let mut tool = ToolSpec {
@@ -117,8 +134,9 @@ fn declaration(value: &Value, group: usize) -> Option<ToolSpec> {
     if let Some(schema) = fields.object("parametersJsonSchema") {
         tool.parameters = Some(Value::Object(schema.rest()));
     } else if let Some(schema) = fields.object("parameters") {
-        tool.parameters = Some(Value::Object(schema.rest()));
-        tool.ext.set(OWN, "$schema", "parameters");
+        let original = Value::Object(schema.rest());
+        tool.parameters = Some(to_json_schema(&original));
+        tool.ext.set(OWN, "$parameters", original);
     }
     tool.ext.set(OWN, "$group", group);
     tool.ext.extend(OWN, fields.rest());
@@ -152,42 +170,65 @@ fn generation(config: &mut Fields, chat: &mut ChatRequest) {
         }
         None => {}
     }
-    if config.peek_str("responseMimeType") == Some("application/json") {
-        let schema = |key: &str| config.peek(key).filter(|schema| schema.is_object()).cloned();
-        let (key, schema) = match (schema("responseJsonSchema"), schema("responseSchema")) {
-            (Some(schema), _) => ("responseJsonSchema", Some(schema)),
-            (None, Some(schema)) => ("responseSchema", Some(schema)),
-            (None, None) => ("", None),
-        };
-        config.take("responseMimeType");
-        chat.response_format = Some(match schema {
-            Some(schema) => {
-                config.take(key);
-                chat.ext.set(OWN, "$schema", key);
-                ResponseFormat::JsonSchema {
-                    name: None,
-                    description: None,
-                    schema,
-                    strict: None,
-                }
+}
+
+fn format(config: &mut Fields, chat: &mut ChatRequest) {
+    let schemas = ["responseJsonSchema", "responseSchema"];
+    let key = schemas
+        .into_iter()
+        .find(|key| config.peek(key).is_some_and(Value::is_object));
+    let format = match (config.peek_str("responseMimeType"), key) {
+        (Some("text/plain"), None) => ResponseFormat::Text,
+        (Some("application/json"), None) => ResponseFormat::JsonObject,
+        (Some("application/json"), Some(key)) => {
+            let original = config.take(key).unwrap_or_default();
+            let schema = if key == "responseSchema" {
+                let schema = to_json_schema(&original);
+                chat.ext.set(OWN, "$responseSchema", original);
+                schema
+            } else {
+                original
+            };
+            ResponseFormat::JsonSchema {
+                name: None,
+                description: None,
+                schema,
+                strict: None,
             }
-            None => ResponseFormat::JsonObject,
-        });
-    }
-    if let Some(mut thinking) = config.object("thinkingConfig") {
-        let mut reasoning = ReasoningRequest {
-            effort: thinking.string("thinkingLevel"),
-            budget_tokens: thinking.u64("thinkingBudget"),
-            ..ReasoningRequest::default()
-        };
-        if thinking.peek("includeThoughts") == Some(&Value::Bool(true)) {
-            thinking.take("includeThoughts");
-            reasoning.summary = Some(String::from("auto"));
         }
-        if reasoning == ReasoningRequest::default() {
-            return config.put_back("thinkingConfig", Value::Object(thinking.rest()));
-        }
-        chat.reasoning = Some(reasoning);
-        config.keep("thinkingConfig", thinking);
+        _ => return,
+    };
+    config.take("responseMimeType");
+    chat.response_format = Some(format);
+}
+
+/// A budget of 0 turns thinking off, -1 leaves it to the model. Beside a level they stay as they are.
+fn thinking(config: &mut Fields, chat: &mut ChatRequest) {
+    let Some(mut thinking) = config.object("thinkingConfig") else {
+        return;
+    };
+    let mut reasoning = ReasoningRequest::default();
+    if let Some(word) = thinking.string("thinkingLevel") {
+        reasoning.effort = Some(word.to_lowercase());
+        chat.ext.set(OWN, "$thinkingLevel", word);
     }
+    let budget = thinking.peek("thinkingBudget").and_then(Value::as_i64);
+    match (budget, &reasoning.effort) {
+        (Some(0), None) => reasoning.enabled = Some(false),
+        (Some(-1), None) => reasoning.enabled = Some(true),
+        (Some(1..), _) => reasoning.budget_tokens = thinking.u64("thinkingBudget"),
+        _ => {}
+    }
+    if reasoning.enabled.is_some() {
+        thinking.take("thinkingBudget");
+    }
+    if thinking.peek("includeThoughts") == Some(&Value::Bool(true)) {
+        thinking.take("includeThoughts");
+        reasoning.summary = Some(String::from("auto"));
+    }
+    if reasoning == ReasoningRequest::default() {
+        return config.put_back("thinkingConfig", Value::Object(thinking.rest()));
+    }
+    chat.reasoning = Some(reasoning);
+    config.keep("thinkingConfig", thinking);
 }

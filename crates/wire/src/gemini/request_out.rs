@@ -7,17 +7,20 @@ use ir::{
 use serde_json::{Number, Value, json};
 
 use crate::extras;
-use crate::gemini::OWN;
 use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
+use crate::gemini::schema::to_json_schema;
+use crate::gemini::{OWN, spelling};
 use crate::turns::turns;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
     match (&chat.model, chat.ext.note(OWN, "$model")) {
         (Some(model), Some(_)) => put(&mut map, "model", Some(model.clone())),
-        (Some(_), None) => ledger.note(
+        (Some(model), None) => ledger.changed(
             "/payload/model",
             Action::Renamed,
+            json!(model),
+            format!("models/{}", model.trim_start_matches("models/")),
             "the model stands in the address",
         ),
         (None, _) => {}
@@ -25,29 +28,12 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let turns = turns(&chat.messages);
     put_contents(&turns, &mut map, ledger)?;
     put_tools(&chat.tools, &mut map, ledger);
-    if let Some(choice) = &chat.tool_choice {
-        let config = match choice {
-            ToolChoice::Auto => json!({"mode": "AUTO"}),
-            ToolChoice::None => json!({"mode": "NONE"}),
-            ToolChoice::Required => json!({"mode": "ANY"}),
-            ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
-        };
-        put(
-            &mut map,
-            "toolConfig",
-            Some(json!({"functionCallingConfig": config})),
-        );
-    }
+    put_choice(chat.tool_choice.as_ref(), &mut map);
     let mut config = Map::new();
     put_generation(&chat.generation, &mut config, ledger);
     put_format(chat, &mut config, ledger);
-    put_reasoning(chat.reasoning.as_ref(), &mut config, ledger);
-    if let Some(words) = chat.ext.value(OWN, "$modalities") {
-        put(&mut config, "responseModalities", Some(words.clone()));
-    } else if !chat.modalities.is_empty() {
-        let words: Vec<String> = chat.modalities.iter().map(|word| word.to_uppercase()).collect();
-        put(&mut config, "responseModalities", Some(words));
-    }
+    put_reasoning(chat, &mut config, ledger);
+    put_modalities(chat, &mut config);
     if !config.is_empty() {
         put(&mut map, "generationConfig", Some(config));
     }
@@ -67,7 +53,34 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     extras::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
-    Ok(Value::Object(map))
+    let mut body = Value::Object(map);
+    spelling::write(&mut body, &chat.ext);
+    Ok(body)
+}
+
+fn put_choice(choice: Option<&ToolChoice>, map: &mut Map) {
+    let config = match choice {
+        Some(ToolChoice::Auto) => json!({"mode": "AUTO"}),
+        Some(ToolChoice::None) => json!({"mode": "NONE"}),
+        Some(ToolChoice::Required) => json!({"mode": "ANY"}),
+        Some(ToolChoice::Tool(name)) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        None => return,
+    };
+    put(map, "toolConfig", Some(json!({"functionCallingConfig": config})));
+}
+
+fn put_modalities(chat: &ChatRequest, config: &mut Map) {
+    if chat.modalities.is_empty() {
+        return;
+    }
+    let noted = chat.ext.value(OWN, "$modalities").and_then(Value::as_array);
+    let lower = |word: &Value| word.as_str().map(str::to_lowercase);
+    let same = |list: &&Vec<Value>| list.iter().filter_map(lower).eq(chat.modalities.iter().cloned());
+    let words = match noted.filter(same) {
+        Some(list) => json!(list),
+        None => chat.modalities.iter().map(|word| word.to_uppercase()).collect(),
+    };
+    put(config, "responseModalities", Some(words));
 }
 
 fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
@@ -78,6 +91,7 @@ fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
 
 fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result<(), Error> {
     let mut names = Names::new();
+    let leading = turns.iter().take_while(|message| is_system(message)).count();
     let mut system: Option<Map> = None;
     let mut contents: Vec<Value> = Vec::new();
     let mut after_tool = false;
@@ -94,46 +108,41 @@ fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result
             parts.extend(encode_part(part, Purpose::Replay, &names, &pointer, ledger)?);
         }
         book_message(message, &pointer, ledger);
-        let role = match message.role {
-            Role::System | Role::Developer => {
-                if let Some(list) = system
-                    .as_mut()
-                    .and_then(|system| system.get_mut("parts")?.as_array_mut())
-                {
-                    ledger.note(
-                        pointer,
-                        Action::Merged,
-                        format!("{OWN} has one system instruction"),
-                    );
-                    list.append(&mut parts);
-                } else {
-                    let mut instruction = Map::from_iter([(String::from("parts"), Value::Array(parts))]);
-                    message.ext.restore(OWN, &mut instruction);
-                    system = Some(instruction);
-                }
-                continue;
+        if is_system(message) {
+            if at >= leading || system.is_some() {
+                ledger.note(
+                    &pointer,
+                    Action::Merged,
+                    format!("{OWN} has one system instruction"),
+                );
             }
+            put_system(message, parts, &mut system);
+            continue;
+        }
+        // What is left of a message of which nothing can be said is nothing.
+        if parts.is_empty() && !message.parts.is_empty() {
+            continue;
+        }
+        let noted = message.ext.note(OWN, "$role");
+        let role = match message.role {
             Role::Assistant => "model",
-            Role::User => "user",
-            Role::Tool if message.ext.get(OWN).is_some() => "function",
-            Role::Tool => "user",
+            Role::Tool if noted == Some("function") => "function",
+            _ => "user",
         };
         // All results of one turn stand in one content.
         if message.role == Role::Tool
             && after_tool
-            && let Some(list) = contents
-                .last_mut()
-                .and_then(|last| last.get_mut("parts")?.as_array_mut())
+            && let Some(list) = contents.last_mut().and_then(|last| last["parts"].as_array_mut())
         {
             list.append(&mut parts);
             continue;
         }
         after_tool = message.role == Role::Tool && role == "user";
         let mut content = Map::new();
-        if message.ext.note(OWN, "$role").is_none() {
+        if noted != Some("absent") {
             put(&mut content, "role", Some(role));
         }
-        if message.ext.note(OWN, "$parts").is_none() {
+        if message.ext.note(OWN, "$parts").is_none() || !parts.is_empty() {
             put(&mut content, "parts", Some(parts));
         }
         message.ext.restore(OWN, &mut content);
@@ -142,6 +151,24 @@ fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result
     put(map, "systemInstruction", system);
     put(map, "contents", Some(contents));
     Ok(())
+}
+
+fn is_system(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
+}
+
+fn put_system(message: &Message, mut parts: Vec<Value>, system: &mut Option<Map>) {
+    match system
+        .as_mut()
+        .and_then(|system| system.get_mut("parts")?.as_array_mut())
+    {
+        Some(list) => list.append(&mut parts),
+        None => {
+            let mut instruction = Map::from_iter([(String::from("parts"), Value::Array(parts))]);
+            message.ext.restore(OWN, &mut instruction);
+            *system = Some(instruction);
+        }
+    }
 }
 
 fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
@@ -158,34 +185,38 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
     ledger.foreign(pointer, &message.ext, OWN);
 }
 
-/// Functions that stood together stand together; those of other dialects all do.
+/// What stood together stands together; functions of other dialects all do.
 fn put_tools(tools: &[ToolSpec], map: &mut Map, ledger: &mut Ledger) {
-    let mut out: Vec<Value> = Vec::new();
-    let mut group: Option<Option<&Value>> = None;
+    let mut out: Vec<(Option<&Value>, Value)> = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
         let pointer = format!("/payload/tools/{at}");
+        let group = tool.ext.value(OWN, "$group");
+        let last = out.last_mut().filter(|(last, _)| *last == group);
         if let Some(hosted) = &tool.hosted {
-            group = None;
-            if hosted.dialect == OWN.as_str() {
-                out.push(hosted.raw.clone());
-            } else {
+            if hosted.dialect != OWN.as_str() {
                 ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+                continue;
+            }
+            match (last, &hosted.raw) {
+                (Some((_, Value::Object(entry))), Value::Object(raw)) if group.is_some() => {
+                    entry.extend(raw.clone());
+                }
+                _ => out.push((group, hosted.raw.clone())),
             }
             continue;
         }
         let declaration = encode_tool(tool, &pointer, ledger);
-        let own = tool.ext.value(OWN, "$group");
-        match out
-            .last_mut()
-            .and_then(|last| last.get_mut("functionDeclarations")?.as_array_mut())
-        {
-            Some(list) if group == Some(own) => list.push(declaration),
-            _ => out.push(json!({"functionDeclarations": [declaration]})),
+        match last.and_then(|(_, entry)| entry.get_mut("functionDeclarations")?.as_array_mut()) {
+            Some(list) => list.push(declaration),
+            None => {
+                let entry = json!({"functionDeclarations": [declaration]});
+                out.push((group, entry));
+            }
         }
-        group = Some(own);
     }
     if !out.is_empty() {
-        put(map, "tools", Some(out));
+        let tools: Vec<Value> = out.into_iter().map(|(_, entry)| entry).collect();
+        put(map, "tools", Some(tools));
     }
 }
 
@@ -193,8 +224,12 @@ fn encode_tool(tool: &ToolSpec, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     put(&mut map, "name", Some(tool.name.clone()));
     put(&mut map, "description", tool.description.clone());
-    let key = tool.ext.note(OWN, "$schema").unwrap_or("parametersJsonSchema");
-    put(&mut map, key, tool.parameters.clone());
+    match (&tool.parameters, tool.ext.value(OWN, "$parameters")) {
+        (Some(schema), Some(original)) if to_json_schema(original) == *schema => {
+            put(&mut map, "parameters", Some(original.clone()));
+        }
+        (schema, _) => put(&mut map, "parametersJsonSchema", schema.clone()),
+    }
     for (key, there) in [
         ("strict", tool.strict == Some(true)),
         ("cache", tool.cache.is_some()),
@@ -240,11 +275,8 @@ fn put_generation(knobs: &Generation, config: &mut Map, ledger: &mut Ledger) {
     put(config, "logprobs", *top_logprobs);
     if *stream == Some(true) {
         let pointer = "/payload/generation/stream";
-        ledger.note(
-            pointer,
-            Action::Renamed,
-            "the wish to stream stands in the address",
-        );
+        let reason = "the wish to stream stands in the address";
+        ledger.changed(pointer, Action::Renamed, true, "streamGenerateContent", reason);
     }
 }
 
@@ -258,8 +290,12 @@ fn put_format(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
             strict: _,
         }) => {
             put(config, "responseMimeType", Some("application/json"));
-            let key = chat.ext.note(OWN, "$schema").unwrap_or("responseJsonSchema");
-            put(config, key, Some(schema.clone()));
+            match chat.ext.value(OWN, "$responseSchema") {
+                Some(original) if to_json_schema(original) == *schema => {
+                    put(config, "responseSchema", Some(original.clone()));
+                }
+                _ => put(config, "responseJsonSchema", Some(schema.clone())),
+            }
             if name.is_some() {
                 ledger.note(
                     "/payload/response_format/name",
@@ -274,23 +310,52 @@ fn put_format(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
                 );
             }
         }
-        Some(ResponseFormat::Text) | None => {}
+        Some(ResponseFormat::Text) => put(config, "responseMimeType", Some("text/plain")),
+        None => {}
     }
 }
 
-fn put_reasoning(reasoning: Option<&ReasoningRequest>, config: &mut Map, ledger: &mut Ledger) {
+fn put_reasoning(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
     let Some(ReasoningRequest {
         enabled,
         effort,
         budget_tokens,
         summary,
-    }) = reasoning
+    }) = &chat.reasoning
     else {
         return;
     };
     let mut thinking = Map::new();
-    put(&mut thinking, "thinkingLevel", effort.clone());
-    let budget = budget_tokens.or_else(|| (*enabled == Some(false)).then_some(0));
+    let off = *enabled == Some(false) || effort.as_deref() == Some("none");
+    let pointer = "/payload/reasoning/effort";
+    match effort.as_deref() {
+        Some("none") | None => {}
+        Some(_) if off => ledger.dropped(pointer, "thinking is off"),
+        Some(word) => {
+            let noted = chat.ext.note(OWN, "$thinkingLevel");
+            let level = match (noted.filter(|noted| noted.to_lowercase() == word), word) {
+                (Some(noted), _) => noted,
+                (None, "xhigh" | "max") => {
+                    ledger.changed(
+                        pointer,
+                        Action::Replaced,
+                        word,
+                        "high",
+                        format!("{OWN} knows no more"),
+                    );
+                    "high"
+                }
+                (None, word) => word,
+            };
+            put(&mut thinking, "thinkingLevel", Some(level));
+        }
+    }
+    let free = *enabled == Some(true) && effort.is_none();
+    let budget = match budget_tokens {
+        _ if off => Some(json!(0)),
+        Some(budget) => Some(json!(budget)),
+        None => free.then(|| json!(-1)),
+    };
     put(&mut thinking, "thinkingBudget", budget);
     if let Some(word) = summary {
         put(&mut thinking, "includeThoughts", Some(true));

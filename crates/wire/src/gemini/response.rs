@@ -1,13 +1,13 @@
 //! A whole answer. The first candidate is the answer; further ones are kept as they are.
 
-use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Part, PartBody, Phase};
+use ir::{Action, ChatResponse, Error, ErrorKind, Ext, Fields, FinishReason, Ledger, Map, PartBody, Phase};
 use serde_json::{Value, json};
 
-use crate::gemini::part_in::{self, Calls};
+use crate::call_id::Calls;
 use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
-use crate::gemini::{OWN, usage};
+use crate::gemini::{OWN, adjacent, part_in, usage};
 use crate::openai_chat::book_warnings;
-use crate::{constant, error_body};
+use crate::{constant, error_body, timestamp};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
@@ -15,50 +15,40 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     }
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
     let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
+    let mut candidates = fields.array("candidates").unwrap_or_default();
+    if candidates.is_empty() {
+        let feedback = fields.peek("promptFeedback");
+        return Err(feedback
+            .and_then(|feedback| blocked(feedback, Phase::BeforeFirstByte))
+            .unwrap_or_else(|| bad("has no candidates")));
+    }
     let mut response = ChatResponse {
         id: fields.string("responseId"),
         model: fields.string("modelVersion"),
         ..ChatResponse::default()
     };
+    response.created = created(&mut fields, &mut response.ext);
     let usage = fields
         .object("usageMetadata")
         .map(|usage| Value::Object(usage.rest()));
     response.usage = usage.map(|usage| usage::decode(&usage));
-    let mut candidates = fields.array("candidates").unwrap_or_default();
-    if candidates.is_empty() {
-        // A prompt that was turned down has no candidates, only feedback.
-        if fields.peek("promptFeedback").is_none() {
-            return Err(bad("has no candidates"));
-        }
-        response.finish_reason = Some(FinishReason::ContentFilter);
-        response.ext.extend(OWN, fields.rest());
-        response.ext.set(OWN, "$candidates", "absent");
-        return Ok(response);
-    }
     let more = candidates.split_off(1);
     let first = candidates.pop().and_then(Fields::of);
     let mut candidate = first.ok_or_else(|| bad("has a candidate that is not an object"))?;
+    let ext = &mut response.ext;
+    constant::take(&mut candidate, OWN, ext, "candidate", "index", &json!(0));
     let mut content = candidate.object("content").unwrap_or_else(|| {
-        constant::note_absent(OWN, &mut response.ext, "candidate", "content");
+        constant::note_absent(OWN, ext, "candidate", "content");
         Fields::default()
     });
-    if !content.peek("parts").is_some_and(Value::is_array) {
-        constant::note_absent(OWN, &mut response.ext, "content", "parts");
+    constant::take(&mut content, OWN, ext, "content", "role", &json!("model"));
+    let mut calls = Calls::of_answer(OWN, response.id.as_deref());
+    let list = content.array("parts");
+    if list.is_none() {
+        constant::note_absent(OWN, ext, "content", "parts");
     }
-    constant::take(
-        &mut content,
-        OWN,
-        &mut response.ext,
-        "content",
-        "role",
-        &json!("model"),
-    );
-    let mut calls = Calls::default();
-    let parts = content.array("parts").unwrap_or_default().into_iter();
-    response.parts = parts.map(|part| part_in::decode(part, &mut calls)).collect();
-    if candidate.peek("finishReason").is_none() {
-        constant::note_absent(OWN, &mut response.ext, "candidate", "finishReason");
-    }
+    let parts = list.unwrap_or_default().into_iter();
+    response.parts = adjacent::join(parts.map(|part| part_in::decode(part, &mut calls)).collect());
     let called = response
         .parts
         .iter()
@@ -78,118 +68,135 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     Ok(response)
 }
 
-pub(super) fn finish_of(word: &str, called: bool, ext: &mut ir::Ext) -> FinishReason {
+/// The time of the answer. The text has more digits than we keep, so it is noted.
+pub(super) fn created(fields: &mut Fields, ext: &mut Ext) -> Option<u64> {
+    let seconds = fields.peek_str("createTime").and_then(timestamp::parse)?;
+    let text = fields.string("createTime")?;
+    ext.set(OWN, "$createTime", text);
+    Some(seconds)
+}
+
+/// A prompt that was turned down has no candidates, only feedback.
+pub(super) fn blocked(feedback: &Value, phase: Phase) -> Option<Error> {
+    let reason = feedback.get("blockReason")?.as_str()?;
+    let said = feedback.get("blockReasonMessage").and_then(Value::as_str);
+    let message = match said {
+        Some(said) => format!("the prompt was blocked: {said} ({reason})"),
+        None => format!("the prompt was blocked: {reason}"),
+    };
+    let error = Error::new(ErrorKind::ContentPolicy, phase, message);
+    Some(error.with_provider_code(Some(String::from(reason))))
+}
+
+pub(super) fn finish_of(word: &str, called: bool, ext: &mut Ext) -> FinishReason {
     match word {
         "STOP" if called => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,
         "SAFETY" => FinishReason::ContentFilter,
-        "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" | "LANGUAGE" => {
-            ext.set(OWN, "$finish_reason", word);
+        "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "LANGUAGE"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => {
+            ext.set(OWN, "$finishReason", word);
             FinishReason::ContentFilter
         }
         other => FinishReason::Other(String::from(other)),
     }
 }
 
-pub(super) fn finish_word(reason: &FinishReason) -> &str {
-    match reason {
-        FinishReason::Stop | FinishReason::StopSequence | FinishReason::ToolCalls | FinishReason::Pause => {
-            "STOP"
-        }
+pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String {
+    let word = match reason {
+        FinishReason::Stop | FinishReason::StopSequence | FinishReason::ToolCalls => "STOP",
         FinishReason::Length => "MAX_TOKENS",
         FinishReason::ContentFilter => "SAFETY",
-        FinishReason::Other(word) => word,
-    }
-}
-
-/// Neighbouring texts of another dialect's answer become one: here a border between them says nothing.
-fn joined(parts: &[Part]) -> Vec<Part> {
-    let mut out: Vec<Part> = Vec::new();
-    for part in parts {
-        let own = part.ext.get(OWN).is_some();
-        match (out.last_mut(), &part.body) {
-            (
-                Some(Part {
-                    body: PartBody::Text(before),
-                    ext,
-                    ..
-                }),
-                PartBody::Text(text) | PartBody::Refusal(text),
-            ) if !own && ext.get(OWN).is_none() => {
-                before.push_str(text);
-                ext.merge(part.ext.clone());
-            }
-            (
-                Some(Part {
-                    body: PartBody::Reasoning(before),
-                    ..
-                }),
-                PartBody::Reasoning(next),
-            ) if before.signature.is_none() && before.text.is_some() && next.text.is_some() => {
-                before
-                    .text
-                    .get_or_insert_default()
-                    .push_str(next.text.as_deref().unwrap_or_default());
-                before.signature.clone_from(&next.signature);
-            }
-            (_, PartBody::Refusal(text)) => out.push(Part {
-                body: PartBody::Text(text.clone()),
-                ..part.clone()
-            }),
-            _ => out.push(part.clone()),
+        FinishReason::Pause => {
+            let pointer = "/result/payload/finish_reason";
+            ledger.changed(
+                pointer,
+                Action::Replaced,
+                "pause",
+                "STOP",
+                format!("{OWN} knows no pause"),
+            );
+            "STOP"
         }
-    }
-    out
+        FinishReason::Other(word) => word,
+    };
+    String::from(word)
 }
 
 pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Error> {
-    let native = response.ext.get(OWN).is_some();
-    let whole = if native {
-        response.parts.clone()
-    } else {
-        joined(&response.parts)
-    };
     let mut parts = Vec::new();
-    for (at, part) in whole.iter().enumerate() {
+    for (at, part) in response.parts.iter().enumerate() {
         let pointer = format!("/result/payload/content_parts/{at}");
-        parts.extend(encode_part(part, Purpose::Show, &Names::new(), &pointer, ledger)?);
+        for piece in adjacent::split(part) {
+            parts.extend(encode_part(
+                &piece,
+                Purpose::Show,
+                &Names::new(),
+                &pointer,
+                ledger,
+            )?);
+        }
     }
     let ext = &response.ext;
-    let mut map = Map::new();
     let own = |key: &str| ext.value(OWN, key).and_then(Value::as_object).cloned();
-    if ext.note(OWN, "$candidates").is_none() {
-        let mut content = Map::new();
-        if !constant::is_absent(OWN, ext, "content", "parts") || !parts.is_empty() {
-            content.insert(String::from("parts"), Value::Array(parts));
-        }
-        join(own("content"), &mut content);
-        constant::put(&mut content, OWN, ext, "content", "role", "model");
-        let mut candidate = Map::new();
-        if !constant::is_absent(OWN, ext, "candidate", "content") {
-            candidate.insert(String::from("content"), Value::Object(content));
-        }
-        let reason = ext
-            .note(OWN, "$finish_reason")
-            .or_else(|| response.finish_reason.as_ref().map(finish_word));
-        if let Some(reason) = reason {
-            candidate.insert(String::from("finishReason"), json!(reason));
-        }
-        join(own("candidate"), &mut candidate);
-        let mut candidates = vec![Value::Object(candidate)];
-        let more = ext.value(OWN, "more_candidates").and_then(Value::as_array);
-        candidates.extend(more.into_iter().flatten().cloned());
-        map.insert(String::from("candidates"), Value::Array(candidates));
+    let mut content = Map::new();
+    if !constant::is_absent(OWN, ext, "content", "parts") || !parts.is_empty() {
+        content.insert(String::from("parts"), Value::Array(parts));
     }
+    join(own("content"), &mut content);
+    let mut candidate = Map::new();
+    if !constant::is_absent(OWN, ext, "candidate", "content") || !content.is_empty() {
+        constant::put(&mut content, OWN, ext, "content", "role", "model");
+        candidate.insert(String::from("content"), Value::Object(content));
+    }
+    if let Some(reason) = &response.finish_reason {
+        let noted = ext.note(OWN, "$finishReason");
+        let word = match noted.filter(|_| *reason == FinishReason::ContentFilter) {
+            Some(word) => String::from(word),
+            None => finish_word(reason, ledger),
+        };
+        candidate.insert(String::from("finishReason"), json!(word));
+    }
+    join(own("candidate"), &mut candidate);
+    constant::put(&mut candidate, OWN, ext, "candidate", "index", 0);
+    let mut candidates = vec![Value::Object(candidate)];
+    let more = ext.value(OWN, "more_candidates").and_then(Value::as_array);
+    candidates.extend(more.into_iter().flatten().cloned());
+    let mut map = Map::new();
+    map.insert(String::from("candidates"), Value::Array(candidates));
     put_top(response, &mut map, ledger);
     Ok(Value::Object(map))
 }
 
+/// The time of an answer, as it was written if it was.
+pub(super) fn create_time(seconds: u64, ext: &Ext) -> Option<String> {
+    let noted = ext.note(OWN, "$createTime");
+    let noted = noted.filter(|text| timestamp::parse(text) == Some(seconds));
+    noted.map(String::from).or_else(|| timestamp::format(seconds))
+}
+
 fn put_top(response: &ChatResponse, map: &mut Map, ledger: &mut Ledger) {
+    let time = response
+        .created
+        .and_then(|seconds| create_time(seconds, &response.ext));
+    if response.created.is_some() && time.is_none() {
+        ledger.dropped("/result/payload/created", "no year that a date can say");
+    }
+    if let Some(usage) = &response.usage {
+        usage::book(usage, ledger);
+    }
     for (key, value) in [
         ("usageMetadata", response.usage.as_ref().map(usage::encode)),
         ("modelVersion", response.model.clone().map(Value::from)),
         ("responseId", response.id.clone().map(Value::from)),
+        ("createTime", time.map(Value::from)),
     ] {
         if let Some(value) = value {
             map.insert(String::from(key), value);
@@ -201,14 +208,11 @@ fn put_top(response: &ChatResponse, map: &mut Map, ledger: &mut Ledger) {
     }
     ext.restore(OWN, map);
     ledger.foreign("/result/payload", &ext, OWN);
-    if response.created.is_some() {
-        ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));
-    }
     book_warnings(response, ledger);
 }
 
 fn join(rest: Option<Map>, target: &mut Map) {
     if let Some(rest) = rest {
-        ir::Ext::of(OWN, rest).restore(OWN, target);
+        Ext::of(OWN, rest).restore(OWN, target);
     }
 }

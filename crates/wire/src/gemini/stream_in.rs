@@ -3,31 +3,63 @@
 
 use ir::event::Warning;
 use ir::{
-    Block, Delta, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm, Usage,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm,
+    ToolCall, Usage,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::call_id::Calls;
 use crate::error_body;
-use crate::gemini::part_in::{self, Calls};
-use crate::gemini::response::finish_of;
-use crate::gemini::{OWN, partial, usage};
+use crate::gemini::response::{blocked, created, finish_of};
+use crate::gemini::{OWN, adjacent, part_in, partial, usage};
+use crate::limits::EVENT_BYTES_MAX;
 use crate::stream::{Read, cut, garbled};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reader {
     started: bool,
     next: u32,
     open: Option<(u32, Open)>,
     calls: Calls,
     called: bool,
-    /// A call whose arguments come piece by piece.
-    partial: Option<(String, String, Value, Map)>,
-    told: Map,
+    partial: Option<Partial>,
+    /// Facts about the whole answer. Every event tells them anew, so the last word counts.
+    facts: Map,
+    counts: Usage,
     finish: Option<FinishReason>,
-    blocked: bool,
     warned: bool,
+}
+
+/// A call whose arguments come piece by piece.
+#[derive(Debug)]
+struct Partial {
+    id: String,
+    name: String,
+    arguments: Value,
+    bytes: usize,
+    ext: Ext,
+}
+
+/// Lists of the candidate of which every event tells the next members.
+const GROWING: [&str; 2] = ["citationMetadata", "logprobsResult"];
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            started: false,
+            next: 0,
+            open: None,
+            calls: Calls::new(OWN),
+            called: false,
+            partial: None,
+            facts: Map::new(),
+            counts: Usage::default(),
+            finish: None,
+            warned: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +117,8 @@ struct ShortUsage {
     thoughts_token_count: Option<u64>,
     #[serde(default)]
     cached_content_token_count: Option<u64>,
+    #[serde(default)]
+    tool_use_prompt_token_count: Option<u64>,
 }
 
 impl Read for Reader {
@@ -99,12 +133,12 @@ impl Read for Reader {
         {
             let (ShortPart { text, thought },) = content.parts;
             self.text(text, thought, out);
-            out.extend(
-                usage_metadata
-                    .as_ref()
-                    .and_then(short_usage)
-                    .map(|usage| Event::Usage { usage }),
-            );
+            if let Some(usage) = usage_metadata.as_ref().map(short_usage)
+                && usage != self.counts
+            {
+                self.counts = usage.clone();
+                out.push(Event::Usage { usage });
+            }
             return;
         }
         match serde_json::from_str::<Value>(data) {
@@ -114,30 +148,25 @@ impl Read for Reader {
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
+        let Some(reason) = self.finish.take() else {
+            return out.push(cut());
+        };
         self.end_partial(out);
         self.close(out);
-        match self.finish.take() {
-            Some(reason) => out.push(Event::Finish { reason }),
-            None if self.blocked => out.push(Event::Finish {
-                reason: FinishReason::ContentFilter,
-            }),
-            None => out.push(cut()),
-        }
+        out.extend(ir::fold::meta(OWN, std::mem::take(&mut self.facts)));
+        out.push(Event::Finish { reason });
     }
 }
 
 /// What is known so far. The provider's own words come with the last piece.
-fn short_usage(counts: &ShortUsage) -> Option<Usage> {
-    let thoughts = counts.thoughts_token_count;
-    let spoken = counts.candidates_token_count;
-    let usage = Usage {
-        input_tokens: counts.prompt_token_count,
-        output_tokens: spoken.map(|spoken| spoken.saturating_add(thoughts.unwrap_or(0))),
+fn short_usage(counts: &ShortUsage) -> Usage {
+    Usage {
+        input_tokens: usage::sum(counts.prompt_token_count, counts.tool_use_prompt_token_count),
+        output_tokens: usage::sum(counts.candidates_token_count, counts.thoughts_token_count),
         cache_read_tokens: counts.cached_content_token_count,
-        reasoning_tokens: thoughts,
+        reasoning_tokens: counts.thoughts_token_count,
         ..Usage::default()
-    };
-    (usage != Usage::default()).then_some(usage)
+    }
 }
 
 impl Reader {
@@ -149,37 +178,34 @@ impl Reader {
             return;
         };
         let (id, model) = (fields.string("responseId"), fields.string("modelVersion"));
+        let mut ext = Ext::default();
+        let created = created(&mut fields, &mut ext);
         if !std::mem::replace(&mut self.started, true) {
-            out.push(Event::Started {
-                id,
-                model,
-                created: None,
-            });
+            self.calls = Calls::of_answer(OWN, id.as_deref());
+            out.push(Event::Started { id, model, created });
+            if !ext.is_empty() {
+                out.push(Event::Meta { ext });
+            }
         }
         if let Some(counts) = fields.object("usageMetadata") {
             let usage = usage::decode(&Value::Object(counts.rest()));
             out.push(Event::Usage { usage });
         }
-        self.blocked |= fields.peek("promptFeedback").is_some();
-        for candidate in fields
-            .array("candidates")
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(Fields::of)
+        let candidates = fields.array("candidates").unwrap_or_default();
+        if candidates.is_empty()
+            && let Some(error) = fields
+                .peek("promptFeedback")
+                .and_then(|feedback| blocked(feedback, Phase::MidStream))
         {
-            self.candidate(candidate, &mut fields, out);
+            return out.push(Event::Error { error });
         }
-        let mut rest = fields.rest();
-        rest.retain(|key, value| self.told.get(key) != Some(value));
-        if !rest.is_empty() {
-            self.told.extend(rest.clone());
-            out.push(Event::Meta {
-                ext: Ext::of(OWN, rest),
-            });
+        for candidate in candidates.into_iter().filter_map(Fields::of) {
+            self.candidate(candidate, out);
         }
+        self.facts.extend(fields.rest());
     }
 
-    fn candidate(&mut self, mut candidate: Fields, top: &mut Fields, out: &mut Vec<Event>) {
+    fn candidate(&mut self, mut candidate: Fields, out: &mut Vec<Event>) {
         if candidate.peek("index").and_then(Value::as_u64).unwrap_or(0) > 0 {
             if !std::mem::replace(&mut self.warned, true) {
                 let message = "the stream holds several candidates; only the first is kept";
@@ -189,9 +215,11 @@ impl Reader {
             }
             return;
         }
+        drop_constant(&mut candidate, "index", &json!(0));
         let mut content = candidate.object("content").unwrap_or_default();
         for part in content.array("parts").unwrap_or_default() {
             if !self.partial_call(&part, out) {
+                self.end_partial(out);
                 let part = part_in::decode(part, &mut self.calls);
                 self.part(part, out);
             }
@@ -204,12 +232,24 @@ impl Reader {
                 out.push(Event::Meta { ext });
             }
         }
-        if content.peek("role") == Some(&json!("model")) {
-            content.take("role");
+        drop_constant(&mut content, "role", &json!("model"));
+        let mut grown = Map::new();
+        for key in GROWING {
+            if let Some(value) = candidate.take(key) {
+                grown.insert(String::from(key), value);
+            }
+        }
+        if !grown.is_empty() {
+            let rest = Map::from_iter([(String::from("candidate"), Value::Object(grown))]);
+            out.extend(ir::fold::meta(OWN, rest));
         }
         for (key, kept) in [("content", content), ("candidate", candidate)] {
-            if !kept.is_empty() {
-                top.put_back(key, Value::Object(kept.rest()));
+            if kept.is_empty() {
+                continue;
+            }
+            let slot = self.facts.entry(key).or_insert_with(|| json!({}));
+            if let Some(slot) = slot.as_object_mut() {
+                slot.extend(kept.rest());
             }
         }
     }
@@ -269,71 +309,69 @@ impl Reader {
         let Part { body, ext, .. } = part;
         match body {
             PartBody::Text(text) if ext.is_empty() => self.text(text, false, out),
-            PartBody::Text(text) => {
-                let index = self.begin(Open::Text, out);
-                out.push(Event::BlockDelta {
-                    index,
-                    delta: Delta::Text { text },
-                });
-                out.push(Event::BlockDelta {
-                    index,
-                    delta: Delta::Meta { ext },
-                });
-                self.close(out);
-            }
+            PartBody::Text(text) => self.last_text(text, false, None, ext, out),
             PartBody::Reasoning(reasoning) => {
-                let index = self.begin(Open::Reasoning, out);
                 let text = reasoning.text.unwrap_or_default();
-                out.push(Event::BlockDelta {
-                    index,
-                    delta: Delta::Reasoning { text },
-                });
-                if let Some(signature) = reasoning.signature {
-                    out.push(Event::BlockDelta {
-                        index,
-                        delta: Delta::Signature { signature },
-                    });
-                    self.close(out);
+                match reasoning.signature {
+                    None if ext.is_empty() => self.text(text, true, out),
+                    signature => self.last_text(text, true, signature, ext, out),
                 }
             }
             PartBody::ToolCall(call) => {
                 self.called = true;
-                let index = self.start(
-                    Block::ToolCall {
-                        id: call.id,
-                        name: call.name,
-                    },
-                    out,
-                );
+                let block = Block::ToolCall {
+                    id: call.id,
+                    name: call.name,
+                };
+                let index = self.start(block, out);
+                let json = call.arguments_raw;
                 out.push(Event::BlockDelta {
                     index,
-                    delta: Delta::ToolArguments {
-                        json: call.arguments_raw,
-                    },
+                    delta: Delta::ToolArguments { json },
                 });
-                self.finish_block(index, ext, out);
+                end_block(index, ext, out);
             }
             PartBody::Media(media) => {
                 let index = self.start(Block::Media { media }, out);
-                self.finish_block(index, ext, out);
+                end_block(index, ext, out);
             }
             PartBody::Unknown { dialect, raw } => {
                 let index = self.start(Block::Unknown { dialect, raw }, out);
-                self.finish_block(index, ext, out);
+                end_block(index, ext, out);
             }
-            PartBody::Refusal(_) | PartBody::ToolResult(_) => {}
+            PartBody::ToolResult(result) => {
+                // No model answers with results; what it is stays visible.
+                let raw = serde_json::to_value(&result).unwrap_or_default();
+                let dialect = String::from(ir::Dialect::Canonical.as_str());
+                let index = self.start(Block::Unknown { dialect, raw }, out);
+                end_block(index, ext, out);
+            }
+            PartBody::Refusal(_) => {}
         }
     }
 
-    fn finish_block(&mut self, index: u32, ext: Ext, out: &mut Vec<Event>) {
-        if !ext.is_empty() {
+    /// The last piece of a text, with what it carries.
+    fn last_text(
+        &mut self,
+        text: String,
+        thought: bool,
+        signature: Option<String>,
+        ext: Ext,
+        out: &mut Vec<Event>,
+    ) {
+        if !text.is_empty() && !adjacent::goes_on_with(&ext) {
+            self.close(out);
+        }
+        let index = self.begin(if thought { Open::Reasoning } else { Open::Text }, out);
+        self.text(text, thought, out);
+        if let Some(signature) = signature {
             out.push(Event::BlockDelta {
                 index,
-                delta: Delta::Meta { ext },
+                delta: Delta::Signature { signature },
             });
         }
         self.open = None;
-        out.push(Event::BlockEnd { index });
+        end_block(index, ext, out);
     }
 
     /// Takes a piece of a call in; says whether it was one.
@@ -343,23 +381,24 @@ impl Reader {
         };
         let goes_on = call.get("willContinue") == Some(&Value::Bool(true));
         let pieces = call.get("partialArgs").and_then(Value::as_array);
-        let last = call.is_empty() && self.partial.is_some();
+        let last = !call.contains_key("name") && self.partial.is_some();
         if !goes_on && pieces.is_none() && !last {
             return false;
         }
         if let Some(name) = call.get("name").and_then(Value::as_str) {
-            self.end_partial(out);
-            let id = call.get("id").and_then(Value::as_str).map(String::from);
-            let id = id.unwrap_or_else(|| self.calls.invent(name));
-            let mut rest = part.as_object().cloned().unwrap_or_default();
-            rest.shift_remove("functionCall");
-            self.partial = Some((id, String::from(name), json!({}), rest));
+            self.begin_partial(name, call, part, out);
         }
-        if let Some((_, _, arguments, _)) = &mut self.partial {
-            pieces
-                .into_iter()
-                .flatten()
-                .for_each(|piece| partial::add(arguments, piece));
+        let Some(partial) = &mut self.partial else {
+            out.push(broken("a piece of a call that was not begun"));
+            return true;
+        };
+        for piece in pieces.into_iter().flatten() {
+            let more = piece.get("stringValue").and_then(Value::as_str);
+            partial.bytes += more.map_or(0, str::len) + 16;
+            if partial.bytes > EVENT_BYTES_MAX || partial::add(&mut partial.arguments, piece).is_none() {
+                out.push(broken("a piece of arguments without a place"));
+                return true;
+            }
         }
         if !goes_on {
             self.end_partial(out);
@@ -367,13 +406,52 @@ impl Reader {
         true
     }
 
+    fn begin_partial(&mut self, name: &str, call: &Map, part: &Value, out: &mut Vec<Event>) {
+        self.end_partial(out);
+        let mut ext = Ext::default();
+        let said = call.get("id").and_then(Value::as_str).map(String::from);
+        let id = self.calls.call(name, said, &mut ext);
+        let mut rest = part.as_object().cloned().unwrap_or_default();
+        rest.shift_remove("functionCall");
+        ext.extend(OWN, rest);
+        self.partial = Some(Partial {
+            id,
+            name: String::from(name),
+            arguments: call.get("args").cloned().unwrap_or_else(|| json!({})),
+            bytes: 0,
+            ext,
+        });
+    }
+
     fn end_partial(&mut self, out: &mut Vec<Event>) {
-        if let Some((id, name, arguments, rest)) = self.partial.take() {
-            self.calls.called(&name, &id);
-            let call = ir::ToolCall::from_value(id, name, arguments);
-            let mut part = Part::from(PartBody::ToolCall(call));
-            part.ext.extend(OWN, rest);
+        if let Some(partial) = self.partial.take() {
+            let call = ToolCall::from_value(partial.id, partial.name, partial.arguments);
+            let part = Part {
+                ext: partial.ext,
+                ..Part::from(PartBody::ToolCall(call))
+            };
             self.part(part, out);
         }
+    }
+}
+
+fn end_block(index: u32, ext: Ext, out: &mut Vec<Event>) {
+    if !ext.is_empty() {
+        out.push(Event::BlockDelta {
+            index,
+            delta: Delta::Meta { ext },
+        });
+    }
+    out.push(Event::BlockEnd { index });
+}
+
+fn broken(what: &str) -> Event {
+    let error = Error::invalid_response(Phase::MidStream, format!("the stream holds {what}"));
+    Event::Error { error }
+}
+
+fn drop_constant(fields: &mut Fields, key: &str, constant: &Value) {
+    if fields.peek(key) == Some(constant) {
+        fields.take(key);
     }
 }

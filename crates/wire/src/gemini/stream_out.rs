@@ -1,139 +1,199 @@
-//! A stream, written. A call is whole here, so it is held until its arguments are.
+//! A stream, written: server-sent events, or one list. A call is whole here, so it is held until something
+//! else begins or the answer ends.
 
-use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Usage};
+use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, Origin, Part, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
-use crate::gemini::response::finish_word;
+use crate::gemini::response::{create_time, finish_word};
 use crate::gemini::{OWN, error, usage};
+use crate::held::Held;
 use crate::stream::{Write, write_sse};
 
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
+    list: bool,
+    begun: bool,
+    /// What every event repeats.
     head: Map,
-    pending: Map,
-    blocks: Vec<(u32, bool)>,
-    held: Vec<(u32, Fold)>,
+    /// What the next event says beside its content: about the candidate, and about the whole.
+    candidate: Map,
+    top: Map,
+    texts: Vec<Text>,
+    held: Held,
     usage: Option<Usage>,
+    /// The word for a filter that this dialect itself said.
+    filter: Option<String>,
     reason: Option<String>,
+}
+
+/// A block of text, which grows as it comes.
+#[derive(Debug)]
+struct Text {
+    index: u32,
+    thought: bool,
+    /// Its proof is this dialect's own.
+    own: bool,
 }
 
 impl Write for Writer {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
-                for (key, value) in [("modelVersion", model), ("responseId", id)] {
+                let time = created.and_then(|seconds| create_time(seconds, &Ext::default()));
+                for (key, value) in [("modelVersion", model), ("responseId", id), ("createTime", &time)] {
                     if let Some(value) = value {
                         self.head.insert(String::from(key), json!(value));
                     }
                 }
-                if created.is_some() {
-                    ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));
+                if created.is_some() && time.is_none() {
+                    ledger.dropped("/result/payload/created", "no year that a date can say");
                 }
             }
-            Event::Meta { ext } => {
-                ledger.foreign("/result/payload", ext, OWN);
-                ext.restore(OWN, &mut self.pending);
-                for key in ["content", "candidate", "more_candidates"] {
-                    if self.pending.shift_remove(key).is_some() {
-                        let pointer = format!("/result/payload/ext/{OWN}/{key}");
-                        ledger.dropped(pointer, "a stream has no place for it");
-                    }
-                }
-            }
+            Event::Meta { ext } => self.meta(ext, ledger),
             Event::Usage { usage } => self.usage.get_or_insert_default().update(usage.clone()),
             Event::BlockStart { index, block } => self.start(*index, block, out, ledger),
             Event::BlockDelta { index, delta } => self.delta(*index, delta, out, ledger),
-            Event::BlockEnd { index } => self.close(*index, out, ledger),
-            Event::Finish { reason } => self.reason = Some(String::from(finish_word(reason))),
+            Event::BlockEnd { .. } => {}
+            Event::Finish { reason } => {
+                self.flush(out, ledger);
+                let filter = self.filter.take();
+                let filter = filter.filter(|_| *reason == FinishReason::ContentFilter);
+                self.reason = Some(filter.unwrap_or_else(|| finish_word(reason, ledger)));
+                if let Some(usage) = &self.usage {
+                    usage::book(usage, ledger);
+                }
+            }
             Event::Warning { .. } => {
                 ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
             }
-            Event::Foreign { dialect, data, .. } if dialect == OWN.as_str() => write_sse(out, "", data),
+            Event::Foreign { dialect, data, .. } if dialect == OWN.as_str() => self.write(data, out),
             Event::Foreign { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
-            Event::Error { error } => write_sse(out, "", &error::encode(error)),
+            Event::Error { error } => {
+                self.write(&error::encode(error), out);
+                self.close_list(out);
+            }
         }
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
         let reason = self.reason.take();
-        self.chunk(&[], reason, out);
+        if let Some(reason) = reason {
+            self.candidate.insert(String::from("finishReason"), json!(reason));
+        }
+        if let Some(usage) = self.usage.take() {
+            self.top
+                .insert(String::from("usageMetadata"), usage::encode(&usage));
+        }
+        // Clients look for a part in every event.
+        self.parts(vec![json!({"text": ""})], out);
+        self.close_list(out);
     }
 }
 
 impl Writer {
-    fn start(&mut self, index: u32, block: &Block, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        let pointer = format!("/result/payload/content_parts/{index}");
-        match block {
-            Block::Text | Block::Refusal => self.blocks.push((index, false)),
-            Block::Reasoning { .. } => self.blocks.push((index, true)),
-            Block::ToolCall { .. } => {
-                let mut fold = Fold::new();
-                fold.push(Event::BlockStart {
-                    index,
-                    block: block.clone(),
-                });
-                self.held.push((index, fold));
-            }
-            Block::Media { media } => {
-                let part = Part::from(PartBody::Media(media.clone()));
-                self.part(&part, &pointer, out, ledger);
-            }
-            Block::Unknown { dialect, raw } if dialect == OWN.as_str() => {
-                self.chunk(std::slice::from_ref(raw), None, out);
-            }
-            Block::Unknown { .. } => ledger.dropped(pointer, format!("{OWN} has no word for it")),
+    /// One list instead of events.
+    pub(crate) fn list() -> Self {
+        Self {
+            list: true,
+            ..Self::default()
         }
     }
 
-    fn part(&mut self, part: &Part, pointer: &str, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        match encode_part(part, Purpose::Show, &Names::new(), pointer, ledger) {
-            Ok(parts) => self.chunk(&parts, None, out),
-            Err(error) => ledger.dropped(pointer, error.message),
+    fn meta(&mut self, ext: &Ext, ledger: &mut Ledger) {
+        ledger.foreign("/result/payload", ext, OWN);
+        if let Some(text) = ext.note(OWN, "$createTime") {
+            self.head.insert(String::from("createTime"), json!(text));
         }
+        if let Some(word) = ext.note(OWN, "$finishReason") {
+            self.filter = Some(String::from(word));
+        }
+        let mut rest = Map::new();
+        ext.restore(OWN, &mut rest);
+        if rest.shift_remove("more_candidates").is_some() {
+            ledger.dropped(
+                "/result/payload/ext/gemini/more_candidates",
+                "a stream holds one candidate",
+            );
+        }
+        let content = rest.shift_remove("content");
+        if let Some(Value::Object(candidate)) = rest.shift_remove("candidate") {
+            self.candidate.extend(candidate);
+        }
+        if let Some(content) = content {
+            self.candidate.insert(String::from("content"), content);
+        }
+        self.top.extend(rest);
+    }
+
+    fn start(&mut self, index: u32, block: &Block, out: &mut Vec<u8>, ledger: &mut Ledger) {
+        let pointer = format!("/result/payload/content_parts/{index}");
+        let text = |thought, own| Text { index, thought, own };
+        match block {
+            Block::ToolCall { .. } | Block::Media { .. } => return self.held.start(index, block.clone()),
+            Block::Text => self.texts.push(text(false, true)),
+            Block::Refusal => {
+                ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+                self.texts.push(text(false, true));
+            }
+            Block::Reasoning { origin, .. } => {
+                let own = origin
+                    .as_ref()
+                    .is_some_and(|origin| origin.agrees_with(&Origin::dialect(OWN)));
+                self.texts.push(text(true, own));
+            }
+            Block::Unknown { dialect, raw } if dialect == OWN.as_str() => {
+                self.flush(out, ledger);
+                return self.parts(vec![raw.clone()], out);
+            }
+            Block::Unknown { .. } => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
+        }
+        self.flush(out, ledger);
     }
 
     fn delta(&mut self, index: u32, delta: &Delta, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        if let Some((_, fold)) = self.held.iter_mut().find(|(at, _)| *at == index) {
-            return fold.push(Event::BlockDelta {
-                index,
-                delta: delta.clone(),
-            });
+        if self.held.delta(index, delta) {
+            return;
         }
         let pointer = format!("/result/payload/content_parts/{index}");
-        let thought = self.blocks.iter().any(|(at, thought)| *at == index && *thought);
-        let part = match delta {
-            Delta::Text { text } => json!({"text": text}),
-            Delta::Reasoning { text } => json!({"text": text, "thought": true}),
-            Delta::Signature { signature } => {
-                json!({"text": "", "thought": true, "thoughtSignature": signature})
+        let text = self.texts.iter().rev().find(|text| text.index == index);
+        let Some(Text { thought, own, .. }) = text else {
+            return ledger.dropped(pointer, format!("{OWN} says such a block whole, and it was said"));
+        };
+        let mut part = Map::new();
+        let mut put = |key: &str, value: Value| {
+            part.insert(String::from(key), value);
+        };
+        match delta {
+            Delta::Text { text } | Delta::Reasoning { text } => put("text", json!(text)),
+            Delta::Signature { signature } if *own => {
+                put("text", json!(""));
+                put("thoughtSignature", json!(signature));
+            }
+            Delta::Signature { .. } => {
+                return ledger.dropped(pointer + "/signature", "a proof is only for where it came from");
             }
             Delta::Meta { ext } => {
                 ledger.foreign(&pointer, ext, OWN);
-                let mut part = Map::new();
                 ext.restore(OWN, &mut part);
                 if part.is_empty() {
                     return;
                 }
                 part.insert(String::from("text"), json!(""));
-                if thought {
-                    part.insert(String::from("thought"), json!(true));
-                }
-                Value::Object(part)
             }
             _ => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
-        };
-        self.chunk(&[part], None, out);
+        }
+        if *thought {
+            part.insert(String::from("thought"), json!(true));
+        }
+        self.parts(vec![Value::Object(part)], out);
     }
 
-    fn close(&mut self, index: u32, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        let Some(at) = self.held.iter().position(|(held, _)| *held == index) else {
-            return;
-        };
-        let (_, fold) = self.held.swap_remove(at);
-        if let Some(part) = fold.finish().ok().and_then(|mut whole| whole.parts.pop()) {
+    /// Writes the calls and media that were held.
+    fn flush(&mut self, out: &mut Vec<u8>, ledger: &mut Ledger) {
+        for (index, part) in self.held.drain(ledger) {
             self.part(
                 &part,
                 &format!("/result/payload/content_parts/{index}"),
@@ -143,20 +203,45 @@ impl Writer {
         }
     }
 
-    fn chunk(&mut self, parts: &[Value], reason: Option<String>, out: &mut Vec<u8>) {
-        let mut candidate = Map::new();
-        candidate.insert(String::from("content"), json!({"parts": parts, "role": "model"}));
-        let last = reason.is_some();
-        if let Some(reason) = reason {
-            candidate.insert(String::from("finishReason"), json!(reason));
+    fn part(&mut self, part: &Part, pointer: &str, out: &mut Vec<u8>, ledger: &mut Ledger) {
+        match encode_part(part, Purpose::Show, &Names::new(), pointer, ledger) {
+            Ok(Some(value)) => self.parts(vec![value], out),
+            Ok(None) => {}
+            Err(error) => ledger.dropped(pointer, error.message),
         }
+    }
+
+    fn parts(&mut self, parts: Vec<Value>, out: &mut Vec<u8>) {
+        let mut content = match self.candidate.shift_remove("content") {
+            Some(Value::Object(content)) => content,
+            _ => Map::new(),
+        };
+        content.insert(String::from("parts"), Value::Array(parts));
+        content.entry("role").or_insert_with(|| json!("model"));
+        let mut candidate = Map::from_iter([(String::from("content"), Value::Object(content))]);
+        candidate.append(&mut self.candidate);
+        candidate.entry("index").or_insert_with(|| json!(0));
         let mut chunk = Map::new();
         chunk.insert(String::from("candidates"), json!([candidate]));
-        if let Some(usage) = self.usage.as_ref().filter(|_| last) {
-            chunk.insert(String::from("usageMetadata"), usage::encode(usage));
-        }
-        chunk.append(&mut self.pending);
+        chunk.append(&mut self.top);
         chunk.extend(self.head.clone());
-        write_sse(out, "", &Value::Object(chunk));
+        self.write(&Value::Object(chunk), out);
+    }
+
+    fn write(&mut self, value: &Value, out: &mut Vec<u8>) {
+        if self.list {
+            let border: &[u8] = if self.begun { b",\r\n" } else { b"[" };
+            out.extend_from_slice(border);
+            out.extend_from_slice(value.to_string().as_bytes());
+        } else {
+            write_sse(out, "", value);
+        }
+        self.begun = true;
+    }
+
+    fn close_list(&self, out: &mut Vec<u8>) {
+        if self.list {
+            out.push(b']');
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! Usage as Gemini counts it: thoughts are counted beside the answer, not in it.
+//! Usage as Gemini counts it: thoughts are counted beside the answer and not in it, and what its own tools
+//! fed the model beside the prompt. Counts of zero are left out, so one of two absent counts is a zero.
 
-use ir::{Map, Usage};
+use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::OWN;
@@ -8,19 +9,31 @@ use crate::gemini::OWN;
 pub(super) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
     let thoughts = at("thoughtsTokenCount");
-    let spoken = at("candidatesTokenCount");
-    let output = match (spoken, thoughts) {
-        (None, None) => None,
-        (spoken, thoughts) => Some(spoken.unwrap_or(0).saturating_add(thoughts.unwrap_or(0))),
-    };
     Usage {
-        input_tokens: at("promptTokenCount"),
-        output_tokens: output,
+        input_tokens: sum(at("promptTokenCount"), at("toolUsePromptTokenCount")),
+        output_tokens: sum(at("candidatesTokenCount"), thoughts),
         cache_read_tokens: at("cachedContentTokenCount"),
         reasoning_tokens: thoughts,
+        input_audio_tokens: audio(value.get("promptTokensDetails")),
+        output_audio_tokens: audio(value.get("candidatesTokensDetails")),
         ..Usage::default()
     }
     .with_raw(OWN, value.clone())
+}
+
+pub(super) fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (None, None) => None,
+        (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
+    }
+}
+
+/// The share of sound in `[{"modality": "AUDIO", "tokenCount": 5}]`.
+fn audio(details: Option<&Value>) -> Option<u64> {
+    let mut list = details?.as_array()?.iter();
+    list.find(|item| item["modality"] == "AUDIO")?
+        .get("tokenCount")?
+        .as_u64()
 }
 
 pub(super) fn encode(usage: &Usage) -> Value {
@@ -43,5 +56,30 @@ pub(super) fn encode(usage: &Usage) -> Value {
             map.insert(String::from(key), json!(value));
         }
     }
+    for (key, value) in [
+        ("promptTokensDetails", usage.input_audio_tokens),
+        ("candidatesTokensDetails", usage.output_audio_tokens),
+    ] {
+        if let Some(value) = value {
+            map.insert(
+                String::from(key),
+                json!([{"modality": "AUDIO", "tokenCount": value}]),
+            );
+        }
+    }
     Value::Object(map)
+}
+
+/// Books what an account in this dialect leaves out.
+pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
+    let lost = [
+        ("cache_write_tokens", usage.cache_write_tokens.is_some()),
+        ("cost_usd", usage.cost_usd.is_some()),
+    ];
+    for (key, _) in lost.iter().filter(|(_, there)| *there) {
+        ledger.dropped(
+            format!("/result/payload/usage/{key}"),
+            format!("{OWN} has no word for it"),
+        );
+    }
 }

@@ -1,135 +1,139 @@
-//! Messages, read. Calls have no ids in older versions; then they get one, so that results find them.
+//! Messages, read: thinking, text, pictures and calls become parts in the order in which a model produces
+//! them. Calls may come without ids; then they get one, so that their results find them.
 
-use ir::media::Base64;
+use ir::media::{Base64, MimeTrust, sniff};
 use ir::{
-    Error, Ext, Fields, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Reasoning, Role,
-    ToolCall, ToolResult,
+    Content, Error, Ext, Fields, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Reasoning,
+    Role, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
+use crate::call_id::Calls;
 use crate::ollama::OWN;
 
-/// Calls that have been seen and wait for their results.
-#[derive(Debug, Default)]
-pub(super) struct Calls {
-    pub(super) seen: usize,
-    open: Vec<(String, String)>,
+/// An answer has no id; the time at which it began tells it from others.
+pub(super) fn calls_of(created_at: Option<&str>) -> Calls {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    Calls::of_answer(OWN, created_at.map(digits).as_deref())
 }
 
 pub(super) fn decode(value: Value, calls: &mut Calls) -> Result<Message, Error> {
     let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
-    let role = match fields.string("role").as_deref() {
-        Some("system") => Role::System,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool") => Role::Tool,
-        _ => {
-            return Err(Error::invalid_request(
-                "a message is of the system, the user, the assistant or a tool",
-            ));
-        }
+    let word = fields
+        .string("role")
+        .ok_or_else(|| Error::invalid_request("a message has no role"))?;
+    let role = match word.as_str() {
+        "system" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" => Role::Tool,
+        _ => return Err(Error::invalid_request(format!("unknown role `{word}`"))),
     };
     let mut message = Message::new(role, Vec::new());
+    message.parts = parts(&mut fields, &mut message.ext, calls);
     if role == Role::Tool {
-        let text = fields.string("content");
-        let Some(text) = text else {
-            return Err(Error::invalid_request("a tool's message has no `content`"));
-        };
-        let name = fields.string("tool_name");
-        if name.is_none() {
-            message.ext.set(OWN, "$name", "absent");
-        }
-        let call_id = fields.string("tool_call_id").unwrap_or_else(|| {
-            message.ext.set(OWN, "$id", "absent");
-            let word = name.clone().unwrap_or_default();
-            let at = calls
-                .open
-                .iter()
-                .position(|(known, _)| *known == word || word.is_empty());
-            at.map_or(word, |at| calls.open.remove(at).1)
-        });
-        let content = vec![Part::text(text)];
-        let result = ToolResult {
-            call_id,
-            name,
-            content,
-            ..ToolResult::default()
-        };
-        message.parts.push(Part::from(PartBody::ToolResult(result)));
-    } else {
-        message.parts = parts(&mut fields, &mut message.ext, calls);
+        let content = std::mem::take(&mut message.parts);
+        message.parts.push(result(&mut fields, content, calls));
+    }
+    if message.plain_text().is_some() {
+        message.content = Content::Text;
     }
     message.ext.extend(OWN, fields.rest());
     Ok(message)
 }
 
-/// Reasoning, text, pictures and calls of a message, of a request or of an answer.
+fn result(fields: &mut Fields, content: Vec<Part>, calls: &mut Calls) -> Part {
+    let mut ext = Ext::default();
+    let name = fields.string("tool_name");
+    if name.is_none() {
+        ext.set(OWN, "$tool_name", "absent");
+    }
+    let call_id = calls.result(name.as_deref(), fields.string("tool_call_id"), &mut ext);
+    let result = ToolResult {
+        call_id,
+        name,
+        content,
+        ..ToolResult::default()
+    };
+    Part {
+        ext,
+        ..Part::from(PartBody::ToolResult(result))
+    }
+}
+
+/// Everything a message says, in a request or in an answer.
 pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Vec<Part> {
     let mut parts = Vec::new();
-    if fields.peek_str("thinking").is_some_and(|text| !text.is_empty())
-        && let Some(text) = fields.string("thinking")
-    {
-        parts.push(Part::from(PartBody::Reasoning(Reasoning::text(
+    match fields.string("thinking") {
+        Some(text) if text.is_empty() => fields.put_back("thinking", Value::String(text)),
+        Some(text) => parts.push(Part::from(PartBody::Reasoning(Reasoning::text(
             text,
             Origin::dialect(OWN),
-        ))));
+        )))),
+        None => {}
     }
-    match fields.peek_str("content") {
-        Some("") => {
-            fields.take("content");
-        }
-        Some(_) => parts.extend(fields.string("content").map(Part::text)),
+    match fields.string("content") {
+        Some(text) if !text.is_empty() => parts.push(Part::text(text)),
+        Some(_) => {}
         None if fields.peek("content").is_none() => ext.set(OWN, "$content", "absent"),
         None => {}
     }
     match fields.strings("images") {
         Some(list) if list.is_empty() => fields.put_back("images", Value::Array(Vec::new())),
-        Some(list) => parts.extend(list.into_iter().map(|data| {
-            let source = MediaSource::Inline(Base64::from_text(data));
-            Part::from(Media::new(source, None).with_kind(MediaKind::Image))
-        })),
+        Some(list) => parts.extend(list.into_iter().map(|data| Part::from(picture(data)))),
         None => {}
     }
     match fields.array("tool_calls") {
         Some(list) if list.is_empty() => fields.put_back("tool_calls", Value::Array(list)),
-        Some(list) => parts.extend(list.into_iter().map(|value| call(value, calls))),
+        Some(list) => parts.extend(list.into_iter().map(|call| decode_call(call, calls))),
         None => {}
     }
     parts
 }
 
-pub(super) fn call(value: Value, calls: &mut Calls) -> Part {
-    let unknown = |raw| {
+/// A picture is bare base64; what kind of picture it is, only its first bytes say.
+pub(super) fn picture(data: String) -> Media {
+    let data = Base64::from_text(data);
+    let mime = sniff(&data.head()).map(String::from);
+    let trust = if mime.is_some() {
+        MimeTrust::Inferred
+    } else {
+        MimeTrust::Declared
+    };
+    let mut media = Media::new(MediaSource::Inline(data), mime).with_kind(MediaKind::Image);
+    media.mime_trust = trust;
+    media
+}
+
+/// One call: `{"function": {"name", "arguments"}}`, and an id from newer servers.
+pub(super) fn decode_call(value: Value, calls: &mut Calls) -> Part {
+    let known = |value: &Value| {
+        let id = value.get("id").is_none_or(Value::is_string);
+        id && value.pointer("/function/name").is_some_and(Value::is_string)
+    };
+    let (true, Some(mut fields)) = (known(&value), Fields::of(value.clone())) else {
         let mut part = Part::from(PartBody::Unknown {
             dialect: String::from(OWN.as_str()),
-            raw,
+            raw: value,
         });
         part.ext.set(OWN, "$in", "tool_calls");
-        part
-    };
-    let name = value
-        .pointer("/function/name")
-        .and_then(Value::as_str)
-        .map(String::from);
-    let odd =
-        value.get("id").is_some_and(|id| !id.is_string()) || value.pointer("/function/arguments").is_none();
-    let (Some(name), false, Some(mut fields)) = (name, odd, Fields::of(value.clone())) else {
-        return unknown(value);
+        return part;
     };
     let mut inner = fields.object("function").unwrap_or_default();
-    inner.take("name");
+    let name = inner.string("name").unwrap_or_default();
     let mut ext = Ext::default();
-    let id = fields.string("id").unwrap_or_else(|| {
-        ext.set(OWN, "$id", "absent");
-        format!("call_{}_{name}", calls.seen)
-    });
-    calls.seen += 1;
-    calls.open.push((name.clone(), id.clone()));
-    let arguments = inner.take("arguments").unwrap_or_default();
+    let id = calls.call(&name, fields.string("id"), &mut ext);
+    let call = match inner.take("arguments") {
+        Some(arguments) => ToolCall::from_value(id, name, arguments),
+        None => {
+            ext.set(OWN, "$arguments", "absent");
+            ToolCall::new(id, name, "{}")
+        }
+    };
     fields.keep("function", inner);
     ext.extend(OWN, fields.rest());
     Part {
-        body: PartBody::ToolCall(ToolCall::from_value(id, name, arguments)),
+        body: PartBody::ToolCall(call),
         cache: None,
         ext,
     }

@@ -1,15 +1,19 @@
-//! Messages, written. Content is one string; pictures stand beside it, calls and reasoning too.
+//! Messages, written. A message has one text, one list of pictures and one list of calls; results of tools
+//! become messages of their own, ahead of what else the turn says.
 
 use std::collections::BTreeMap;
 
 use ir::{
-    Action, Error, Ext, Ledger, Map, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Role,
-    ToolOutcome, ToolResult,
+    Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Role,
+    ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
-use crate::particulars;
+use crate::{call_id, particulars};
+
+/// Names of the calls by their ids: a result says the name, and other dialects say only the id.
+pub(super) type Names = BTreeMap<String, String>;
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +22,14 @@ pub(super) enum Purpose {
     Show,
 }
 
-pub(super) type Names = BTreeMap<String, String>;
+/// What a message says, sorted into the fields that it has here.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    texts: Vec<String>,
+    thinking: Option<String>,
+    images: Vec<Value>,
+    calls: Vec<Value>,
+}
 
 pub(super) fn encode(
     message: &Message,
@@ -27,57 +38,56 @@ pub(super) fn encode(
     out: &mut Vec<Value>,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    let mut rest = Vec::new();
     for (at, part) in message.parts.iter().enumerate() {
-        match &part.body {
-            PartBody::ToolResult(result) => {
-                let pointer = format!("{pointer}/content_parts/{at}");
-                ledger.foreign(&pointer, &part.ext, OWN);
-                out.push(encode_result(message, result, names, &pointer, ledger));
-            }
-            _ => rest.push(part.clone()),
+        if let PartBody::ToolResult(result) = &part.body {
+            let pointer = format!("{pointer}/content_parts/{at}");
+            out.push(encode_result(message, part, result, names, &pointer, ledger)?);
         }
     }
-    if rest.is_empty() && !message.parts.is_empty() {
+    let is_result = |part: &Part| matches!(part.body, PartBody::ToolResult(_));
+    let only_results = !message.parts.is_empty() && message.parts.iter().all(is_result);
+    book_message(message, pointer, ledger);
+    ledger.foreign(pointer, &message.ext, OWN);
+    if only_results || message.role == Role::Tool {
         return Ok(());
+    }
+    let mut said = Said::default();
+    for (at, part) in message.parts.iter().enumerate() {
+        if !is_result(part) {
+            let pointer = format!("{pointer}/content_parts/{at}");
+            said.add(part, Purpose::Replay, &pointer, ledger)?;
+        }
+    }
+    if said.texts.len() > 1 {
+        ledger.note(
+            pointer,
+            Action::Merged,
+            format!("a message of {OWN} has one text"),
+        );
     }
     let role = match message.role {
         Role::System => "system",
         Role::Developer => {
             let pointer = format!("{pointer}/role");
-            ledger.changed(
-                pointer,
-                Action::Replaced,
-                "developer",
-                "system",
-                format!("{OWN} knows no developer"),
-            );
+            let reason = format!("{OWN} knows no developer");
+            ledger.changed(pointer, Action::Renamed, "developer", "system", reason);
             "system"
         }
-        Role::User => "user",
         Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        Role::User | Role::Tool => "user",
     };
-    let mut map = Map::new();
-    map.insert(String::from("role"), json!(role));
-    put_parts(
-        &rest,
-        Purpose::Replay,
-        &format!("{pointer}/content_parts"),
-        &mut map,
-        ledger,
-    )?;
-    book_message(message, pointer, ledger);
-    message.ext.restore(OWN, &mut map);
-    put_content_default(&message.ext, &mut map);
+    let mut map = Map::from_iter([(String::from("role"), json!(role))]);
+    said.put("\n", &mut map);
+    finish(message, &mut map);
     out.push(Value::Object(map));
     Ok(())
 }
 
-/// A message has content, if only an empty one.
-pub(super) fn put_content_default(ext: &Ext, map: &mut Map) {
-    if !map.contains_key("content") && ext.note(OWN, "$content").is_none() {
-        map.insert(String::from("content"), json!(""));
+/// What the dialect itself left, and the text that every message has.
+fn finish(message: &Message, map: &mut Map) {
+    message.ext.restore(OWN, map);
+    if message.ext.note(OWN, "$content").is_none() {
+        map.entry("content").or_insert_with(|| json!(""));
     }
 }
 
@@ -92,123 +102,126 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
     }
-    ledger.foreign(pointer, &message.ext, OWN);
 }
 
 fn encode_result(
     message: &Message,
+    part: &Part,
     result: &ToolResult,
     names: &Names,
     pointer: &str,
     ledger: &mut Ledger,
-) -> Value {
-    let own = message.role == Role::Tool;
-    let mut map = Map::new();
-    map.insert(String::from("role"), json!("tool"));
-    map.insert(String::from("content"), json!(result.joined_text()));
-    let known = || {
-        names
-            .get(&result.call_id)
-            .filter(|_| message.ext.note(OWN, "$name").is_none())
-            .cloned()
-    };
-    if let Some(name) = result.name.clone().or_else(known) {
+) -> Result<Value, Error> {
+    let mut map = Map::from_iter([(String::from("role"), json!("tool"))]);
+    let mut said = Said::default();
+    for (at, inner) in result.content.iter().enumerate() {
+        said.add(inner, Purpose::Replay, &format!("{pointer}/content/{at}"), ledger)?;
+    }
+    if said.texts.len() > 1 {
+        ledger.note(
+            format!("{pointer}/content"),
+            Action::Merged,
+            "a result is one text",
+        );
+    }
+    said.put("\n", &mut map);
+    if part.ext.note(OWN, "$tool_name").is_none()
+        && let Some(name) = result.name.as_ref().or_else(|| names.get(&result.call_id))
+    {
         map.insert(String::from("tool_name"), json!(name));
     }
-    if message.ext.note(OWN, "$id").is_none() && !result.call_id.is_empty() {
-        map.insert(String::from("tool_call_id"), json!(result.call_id));
-    }
-    for (at, part) in result.content.iter().enumerate() {
-        let pointer = format!("{pointer}/content/{at}");
-        if part.as_text().is_none() {
-            ledger.dropped(&pointer, format!("a result is text in {OWN}"));
-        }
-        book_part(part, &pointer, ledger);
-    }
+    call_id::put(&mut map, "tool_call_id", OWN, &result.call_id, &part.ext);
     if result.outcome != ToolOutcome::Success {
         ledger.dropped(format!("{pointer}/outcome"), format!("{OWN} has no word for it"));
     }
-    if own {
-        book_message(message, pointer, ledger);
-        message.ext.restore(OWN, &mut map);
-    }
-    Value::Object(map)
-}
-
-fn book_part(part: &Part, pointer: &str, ledger: &mut Ledger) {
     if part.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} has no word for it"));
     }
     ledger.foreign(pointer, &part.ext, OWN);
+    if message.role == Role::Tool {
+        finish(message, &mut map);
+    } else {
+        map.entry("content").or_insert_with(|| json!(""));
+    }
+    Ok(Value::Object(map))
 }
 
-/// The parts of one message: text joined, the rest in fields of its own.
-pub(super) fn put_parts(
-    parts: &[Part],
-    purpose: Purpose,
-    pointer: &str,
-    map: &mut Map,
-    ledger: &mut Ledger,
-) -> Result<(), Error> {
-    let mut texts: Vec<&str> = Vec::new();
-    let mut images = Vec::new();
-    let mut calls = Vec::new();
-    let mut thoughts = String::new();
-    for (at, part) in parts.iter().enumerate() {
-        let pointer = format!("{pointer}/{at}");
-        book_part(part, &pointer, ledger);
+impl Said {
+    pub(super) fn add(
+        &mut self,
+        part: &Part,
+        purpose: Purpose,
+        pointer: &str,
+        ledger: &mut Ledger,
+    ) -> Result<(), Error> {
+        if part.cache.is_some() {
+            ledger.dropped(format!("{pointer}/cache"), format!("{OWN} has no word for it"));
+        }
+        ledger.foreign(pointer, &part.ext, OWN);
         match &part.body {
-            PartBody::Text(text) => texts.push(text),
+            PartBody::Text(text) => self.texts.push(text.clone()),
             PartBody::Refusal(text) => {
-                ledger.note(&pointer, Action::Replaced, format!("{OWN} has refusals as text"));
-                texts.push(text);
+                ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+                self.texts.push(text.clone());
             }
-            PartBody::Media(media) => images.extend(image(media, &pointer, ledger)?),
-            PartBody::ToolCall(_) => calls.push(encode_call(part, &pointer, ledger)),
+            PartBody::Media(media) => self.images.extend(encode_picture(media, pointer, ledger)?),
+            PartBody::ToolCall(call) => self.calls.push(encode_call(call, part, pointer, ledger)),
+            PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => self.calls.push(raw.clone()),
             PartBody::Reasoning(reasoning) => {
-                if purpose == Purpose::Replay && !reasoning.replays_to(&Origin::dialect(OWN)) {
-                    ledger.dropped(&pointer, "reasoning is played back only to where it came from");
-                    continue;
+                let own = reasoning.replays_to(&Origin::dialect(OWN));
+                if purpose == Purpose::Replay && !own {
+                    ledger.dropped(pointer, "reasoning is played back only to where it came from");
+                    return Ok(());
                 }
-                thoughts.push_str(reasoning.text.as_deref().unwrap_or_default());
-                for (key, there) in [
-                    ("signature", reasoning.signature.is_some()),
-                    ("data", reasoning.data.is_some()),
-                ] {
-                    if there {
-                        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
-                    }
+                book_proof(reasoning, pointer, ledger);
+                if let Some(text) = &reasoning.text {
+                    self.thinking.get_or_insert_default().push_str(text);
                 }
             }
-            PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => calls.push(raw.clone()),
-            PartBody::Unknown { .. } | PartBody::ToolResult(_) => {
-                ledger.dropped(&pointer, format!("{OWN} has no word for it"));
+            PartBody::ToolResult(_) | PartBody::Unknown { .. } => {
+                ledger.dropped(pointer, format!("{OWN} has no word for it"));
             }
         }
+        Ok(())
     }
-    if texts.len() > 1 && purpose == Purpose::Replay {
-        ledger.note(pointer, Action::Merged, "texts of one message are one text");
+
+    /// Writes the fields, with texts joined by `border`.
+    pub(super) fn put(self, border: &str, map: &mut Map) {
+        let mut put = |key: &str, value: Value| {
+            map.insert(String::from(key), value);
+        };
+        if !self.texts.is_empty() {
+            put("content", json!(self.texts.join(border)));
+        }
+        if let Some(text) = self.thinking {
+            put("thinking", json!(text));
+        }
+        if !self.images.is_empty() {
+            put("images", Value::Array(self.images));
+        }
+        if !self.calls.is_empty() {
+            put("tool_calls", Value::Array(self.calls));
+        }
     }
-    if !thoughts.is_empty() {
-        map.insert(String::from("thinking"), json!(thoughts));
-    }
-    if !texts.is_empty() {
-        let between = if purpose == Purpose::Replay { "\n" } else { "" };
-        map.insert(String::from("content"), json!(texts.join(between)));
-    }
-    if !images.is_empty() {
-        map.insert(String::from("images"), Value::Array(images));
-    }
-    if !calls.is_empty() {
-        map.insert(String::from("tool_calls"), Value::Array(calls));
-    }
-    Ok(())
 }
 
-fn image(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Option<Value>, Error> {
+fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
+    for (key, there) in [
+        ("signature", reasoning.signature.is_some()),
+        ("data", reasoning.data.is_some()),
+    ] {
+        if there {
+            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        }
+    }
+}
+
+/// Only pictures go here, and only as bytes.
+pub(super) fn encode_picture(
+    media: &Media,
+    pointer: &str,
+    ledger: &mut Ledger,
+) -> Result<Option<Value>, Error> {
     if media.kind != MediaKind::Image {
         ledger.dropped(pointer, format!("{OWN} takes no {}", media.kind.as_str()));
         return Ok(None);
@@ -216,21 +229,14 @@ fn image(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Option<Val
     let MediaSource::Inline(data) = &media.source else {
         return Err(particulars::unresolved(media, pointer, OWN));
     };
-    if media.mime.is_some() {
-        ledger.note(
-            format!("{pointer}/mime"),
-            Action::Merged,
-            "the bytes say their type",
-        );
-    }
     particulars::book(media, pointer, OWN, &[], ledger);
     Ok(Some(json!(data.as_str())))
 }
 
-pub(super) fn encode_call(part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
-    let PartBody::ToolCall(call) = &part.body else {
-        return Value::Null;
-    };
+/// Arguments must be an object here. Text that is no JSON is wrapped, so that the model still sees it.
+pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
+    let mut map = Map::new();
+    call_id::put(&mut map, "id", OWN, &call.id, &part.ext);
     let arguments = match &call.arguments {
         Some(value) => value.clone(),
         None => {
@@ -246,14 +252,12 @@ pub(super) fn encode_call(part: &Part, pointer: &str, ledger: &mut Ledger) -> Va
             wrapped
         }
     };
-    let mut map = Map::new();
-    if part.ext.note(OWN, "$id").is_none() && !call.id.is_empty() {
-        map.insert(String::from("id"), json!(call.id));
+    let mut inner = Map::from_iter([(String::from("name"), json!(call.name))]);
+    let absent = part.ext.note(OWN, "$arguments").is_some() && arguments == json!({});
+    if !absent {
+        inner.insert(String::from("arguments"), arguments);
     }
-    map.insert(
-        String::from("function"),
-        json!({"name": call.name, "arguments": arguments}),
-    );
+    map.insert(String::from("function"), Value::Object(inner));
     part.ext.restore(OWN, &mut map);
     Value::Object(map)
 }

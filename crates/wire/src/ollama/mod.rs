@@ -1,24 +1,24 @@
-//! Ollama's chat: lines of JSON, arguments as values, knobs under their own names in `options`.
-//! <https://github.com/ollama/ollama/blob/main/docs/api.md>
+//! Ollama's chat. Streams are lines of JSON; the knobs of generation stand under `options`, by Ollama's
+//! own names.
+//! <https://docs.ollama.com/api/chat>
 
+mod error;
 mod message_in;
 mod message_out;
 mod request_in;
 mod request_out;
 mod response;
-mod stream;
+mod stream_in;
+mod stream_out;
+mod usage;
 
-use ir::{Dialect, Error};
-use serde_json::{Value, json};
+use ir::Dialect;
 
+pub use error::encode as encode_error;
 pub use request_in::decode as decode_request;
 pub use request_out::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream::{Reader, Writer};
+pub(crate) use stream_in::Reader;
+pub(crate) use stream_out::Writer;
 
 const OWN: Dialect = Dialect::Ollama;
-
-/// An error in the form that Ollama's clients read.
-pub fn encode_error(error: &Error) -> Value {
-    json!({"error": error.message, "status_code": crate::error_body::status_of(error)})
-}

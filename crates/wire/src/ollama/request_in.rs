@@ -1,10 +1,11 @@
-//! A request, read.
+//! A request, read. Without a word about it Ollama streams.
 
 use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::ollama::OWN;
-use crate::ollama::message_in::{self, Calls};
+use crate::call_id::Calls;
+use crate::constant;
+use crate::ollama::{OWN, message_in};
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
@@ -15,9 +16,9 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
         model: fields.string("model"),
         ..ChatRequest::default()
     };
-    let mut calls = Calls::default();
-    for value in messages {
-        chat.messages.push(message_in::decode(value, &mut calls)?);
+    let mut calls = Calls::new(OWN);
+    for message in messages {
+        chat.messages.push(message_in::decode(message, &mut calls)?);
     }
     match fields.array("tools") {
         Some(list) if list.is_empty() => fields.put_back("tools", Value::Array(list)),
@@ -28,68 +29,32 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
         if options.is_empty() {
             fields.put_back("options", json!({}));
         }
-        generation(&mut options, &mut chat);
+        chat.generation = generation(&mut options, &mut chat.ext);
         fields.keep("options", options);
     }
+    chat.generation.logprobs = fields.bool("logprobs");
+    chat.generation.top_logprobs = fields.u64("top_logprobs");
     chat.generation.stream = fields.bool("stream");
-    // This dialect streams unless told not to.
     if chat.generation.stream.is_none() && fields.peek("stream").is_none() {
+        constant::note_absent(OWN, &mut chat.ext, "", "stream");
         chat.generation.stream = Some(true);
-        chat.ext.set(OWN, "$stream", "absent");
     }
-    match fields.take("format") {
-        Some(Value::String(word)) if word == "json" => {
-            chat.response_format = Some(ResponseFormat::JsonObject);
-        }
-        Some(Value::Object(schema)) => {
-            let schema = Value::Object(schema);
-            let format = ResponseFormat::JsonSchema {
-                name: None,
-                description: None,
-                schema,
-                strict: None,
-            };
-            chat.response_format = Some(format);
-        }
-        Some(other) => fields.put_back("format", other),
-        None => {}
-    }
-    match fields.take("think") {
-        Some(Value::Bool(enabled)) => {
-            chat.reasoning = Some(ReasoningRequest {
-                enabled: Some(enabled),
-                ..ReasoningRequest::default()
-            });
-        }
-        Some(Value::String(effort)) => {
-            chat.reasoning = Some(ReasoningRequest {
-                effort: Some(effort),
-                ..ReasoningRequest::default()
-            });
-        }
-        Some(other) => fields.put_back("think", other),
-        None => {}
-    }
+    format(&mut fields, &mut chat);
+    think(&mut fields, &mut chat);
     chat.ext.extend(OWN, fields.rest());
     Ok(chat)
 }
 
 fn tool(value: Value) -> ToolSpec {
     let hosted = |value| ToolSpec::hosted(OWN, value);
-    let Some(mut fields) = Fields::of(value.clone()) else {
+    let known = value["type"] == "function" && value.pointer("/function/name").is_some_and(Value::is_string);
+    let (true, Some(mut fields)) = (known, Fields::of(value.clone())) else {
         return hosted(value);
     };
-    if fields.string("type").as_deref() != Some("function") {
-        return hosted(value);
-    }
-    let Some(mut inner) = fields.object("function") else {
-        return hosted(value);
-    };
-    let Some(name) = inner.string("name") else {
-        return hosted(value);
-    };
+    fields.take("type");
+    let mut inner = fields.object("function").unwrap_or_default();
     let mut tool = ToolSpec {
-        name,
+        name: inner.string("name").unwrap_or_default(),
         description: inner.string("description"),
         parameters: inner
             .object("parameters")
@@ -101,8 +66,8 @@ fn tool(value: Value) -> ToolSpec {
     tool
 }
 
-fn generation(options: &mut Fields, chat: &mut ChatRequest) {
-    chat.generation = Generation {
+fn generation(options: &mut Fields, ext: &mut ir::Ext) -> Generation {
+    let mut knobs = Generation {
         temperature: options.number("temperature"),
         top_p: options.number("top_p"),
         top_k: options.number("top_k"),
@@ -112,14 +77,48 @@ fn generation(options: &mut Fields, chat: &mut ChatRequest) {
         frequency_penalty: options.number("frequency_penalty"),
         ..Generation::default()
     };
-    match options.strings("stop") {
-        Some(list) if list.is_empty() => options.put_back("stop", json!([])),
-        Some(list) => chat.generation.stop = list,
-        None => {
-            if let Some(stop) = options.string("stop") {
-                chat.generation.stop = vec![stop];
-                chat.ext.set(OWN, "$stop", "string");
+    if let Some(stop) = options.string("stop") {
+        ext.set(OWN, "$stop", "string");
+        knobs.stop = vec![stop];
+    } else if let Some(list) = options.strings("stop") {
+        if list.is_empty() {
+            options.put_back("stop", json!([]));
+        }
+        knobs.stop = list;
+    }
+    knobs
+}
+
+fn format(fields: &mut Fields, chat: &mut ChatRequest) {
+    let format = match fields.peek("format") {
+        Some(Value::String(word)) if word == "json" => ResponseFormat::JsonObject,
+        Some(schema @ Value::Object(_)) => ResponseFormat::JsonSchema {
+            name: None,
+            description: None,
+            schema: schema.clone(),
+            strict: None,
+        },
+        _ => return,
+    };
+    fields.take("format");
+    chat.response_format = Some(format);
+}
+
+fn think(fields: &mut Fields, chat: &mut ChatRequest) {
+    let reasoning = match fields.peek("think") {
+        Some(Value::Bool(enabled)) => ReasoningRequest {
+            enabled: Some(*enabled),
+            ..ReasoningRequest::default()
+        },
+        Some(Value::String(word)) if !word.is_empty() => {
+            chat.ext.set(OWN, "$think", word.as_str());
+            ReasoningRequest {
+                effort: Some(word.clone()),
+                ..ReasoningRequest::default()
             }
         }
-    }
+        _ => return,
+    };
+    fields.take("think");
+    chat.reasoning = Some(reasoning);
 }

@@ -1,32 +1,27 @@
-//! A request, written. The knobs go into `options` under this dialect's names: under other names the
-//! server would ignore them without a word.
+//! A request, written. The knobs go under `options` by the names that Ollama knows: it passes over names
+//! that it does not know without a word, so everything else is booked.
 
-use ir::{
-    Action, ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolChoice,
-    ToolSpec,
-};
+use ir::{Action, ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Number, Value, json};
 
-use crate::extras;
 use crate::ollama::OWN;
-use crate::ollama::message_out::{Names, encode as encode_message};
+use crate::ollama::message_out::{self, Names};
 use crate::turns::turns;
+use crate::{constant, extras};
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
     put(&mut map, "model", chat.model.clone());
-    let turns = turns(&chat.messages);
-    let calls = turns.iter().flat_map(ir::Message::tool_calls);
-    let names: Names = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
-    let mut messages = Vec::new();
-    for (at, message) in turns.iter().enumerate() {
-        encode_message(
-            message,
-            &names,
-            &format!("/payload/messages/{at}"),
-            &mut messages,
-            ledger,
-        )?;
+    let mut names = Names::new();
+    let mut messages = Vec::with_capacity(chat.messages.len());
+    for (at, message) in turns(&chat.messages).iter().enumerate() {
+        names.extend(
+            message
+                .tool_calls()
+                .map(|call| (call.id.clone(), call.name.clone())),
+        );
+        let pointer = format!("/payload/messages/{at}");
+        message_out::encode(message, &names, &pointer, &mut messages, ledger)?;
     }
     put(&mut map, "messages", Some(messages));
     if !chat.tools.is_empty() {
@@ -36,21 +31,34 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
             .collect();
         put(&mut map, "tools", Some(tools));
     }
-    let mut options = Map::new();
-    put_generation(&chat.generation, chat, &mut options, ledger);
-    if !options.is_empty() {
-        put(&mut map, "options", Some(options));
+    put_generation(&chat.generation, chat, &mut map, ledger);
+    put_format(chat.response_format.as_ref(), &mut map, ledger);
+    put_think(chat, &mut map, ledger);
+    book(chat, ledger);
+    extras::book(chat, OWN, ledger);
+    chat.ext.restore(OWN, &mut map);
+    ledger.foreign("/payload", &chat.ext, OWN);
+    // Silence means a stream here, and an answer in one piece everywhere else.
+    constant::put(&mut map, OWN, &chat.ext, "", "stream", false);
+    Ok(Value::Object(map))
+}
+
+fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        map.insert(String::from(key), value.into());
     }
-    put_format(chat, &mut map, ledger);
-    put_reasoning(chat.reasoning.as_ref(), &mut map, ledger);
-    let said = [
+}
+
+/// What of a request this dialect has no word for.
+fn book(chat: &ChatRequest, ledger: &mut Ledger) {
+    let choice = chat.tool_choice.as_ref();
+    let lost = [
         (
             "tool_choice",
-            chat.tool_choice
-                .as_ref()
-                .is_some_and(|choice| *choice != ToolChoice::Auto),
+            choice.is_some_and(|choice| *choice != ir::ToolChoice::Auto),
         ),
         ("parallel_tool_calls", chat.parallel_tool_calls == Some(false)),
+        ("modalities", chat.modalities.iter().any(|word| word != "text")),
         ("user", chat.user.is_some()),
         (
             "metadata",
@@ -58,24 +66,9 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
                 .as_ref()
                 .is_some_and(|metadata| !metadata.is_empty()),
         ),
-        ("modalities", chat.modalities.iter().any(|word| word != "text")),
     ];
-    for (key, _) in said.iter().filter(|(_, there)| *there) {
+    for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(format!("/payload/{key}"), format!("{OWN} has no word for it"));
-    }
-    extras::book(chat, OWN, ledger);
-    chat.ext.restore(OWN, &mut map);
-    ledger.foreign("/payload", &chat.ext, OWN);
-    // The server streams unless told not to.
-    if !map.contains_key("stream") && chat.ext.note(OWN, "$stream").is_none() {
-        put(&mut map, "stream", Some(chat.streams()));
-    }
-    Ok(Value::Object(map))
-}
-
-fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(String::from(key), value.into());
     }
 }
 
@@ -92,6 +85,9 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     put(&mut function, "name", Some(tool.name.clone()));
     put(&mut function, "description", tool.description.clone());
     put(&mut function, "parameters", tool.parameters.clone());
+    let mut map = Map::new();
+    put(&mut map, "type", Some("function"));
+    put(&mut map, "function", Some(function));
     for (key, there) in [
         ("strict", tool.strict == Some(true)),
         ("cache", tool.cache.is_some()),
@@ -100,15 +96,12 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
             ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
         }
     }
-    let mut map = Map::new();
-    put(&mut map, "type", Some("function"));
-    put(&mut map, "function", Some(function));
     tool.ext.restore(OWN, &mut map);
     ledger.foreign(&pointer, &tool.ext, OWN);
     Some(Value::Object(map))
 }
 
-fn put_generation(knobs: &Generation, chat: &ChatRequest, options: &mut Map, ledger: &mut Ledger) {
+fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let Generation {
         temperature,
         top_p,
@@ -121,37 +114,38 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, options: &mut Map, led
         n,
         logprobs,
         top_logprobs,
-        stream: _,
+        stream,
         rest: _,
     } = knobs;
     let number = |value: &Option<Number>| value.clone().map(Value::Number);
-    put(options, "temperature", number(temperature));
-    put(options, "top_p", number(top_p));
-    put(options, "top_k", number(top_k));
-    put(options, "num_predict", *max_tokens);
+    let mut options = Map::new();
+    put(&mut options, "temperature", number(temperature));
+    put(&mut options, "top_p", number(top_p));
+    put(&mut options, "top_k", number(top_k));
+    put(&mut options, "num_predict", *max_tokens);
+    put(&mut options, "seed", number(seed));
+    put(&mut options, "presence_penalty", number(presence_penalty));
+    put(&mut options, "frequency_penalty", number(frequency_penalty));
     match stop.as_slice() {
         [] => {}
-        [one] if chat.ext.note(OWN, "$stop").is_some() => put(options, "stop", Some(one.clone())),
-        list => put(options, "stop", Some(json!(list))),
+        [one] if chat.ext.note(OWN, "$stop").is_some() => put(&mut options, "stop", Some(one.clone())),
+        list => put(&mut options, "stop", Some(json!(list))),
     }
-    put(options, "seed", number(seed));
-    put(options, "presence_penalty", number(presence_penalty));
-    put(options, "frequency_penalty", number(frequency_penalty));
-    let lost = [
-        ("n", n.is_some_and(|n| n != 1)),
-        ("logprobs", *logprobs == Some(true)),
-        ("top_logprobs", top_logprobs.is_some()),
-    ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/payload/generation/{key}"),
-            format!("{OWN} has no word for it"),
-        );
+    if !options.is_empty() {
+        put(map, "options", Some(options));
+    }
+    put(map, "logprobs", *logprobs);
+    put(map, "top_logprobs", *top_logprobs);
+    if *stream != Some(true) || !constant::is_absent(OWN, &chat.ext, "", "stream") {
+        put(map, "stream", *stream);
+    }
+    if n.is_some_and(|n| n != 1) {
+        ledger.dropped("/payload/generation/n", format!("{OWN} gives one answer"));
     }
 }
 
-fn put_format(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
-    match &chat.response_format {
+fn put_format(format: Option<&ResponseFormat>, map: &mut Map, ledger: &mut Ledger) {
+    match format {
         Some(ResponseFormat::JsonObject) => put(map, "format", Some("json")),
         Some(ResponseFormat::JsonSchema {
             name,
@@ -161,11 +155,8 @@ fn put_format(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
         }) => {
             put(map, "format", Some(schema.clone()));
             if name.is_some() {
-                ledger.note(
-                    "/payload/response_format/name",
-                    Action::Merged,
-                    "a schema needs no name here",
-                );
+                let pointer = "/payload/response_format/name";
+                ledger.note(pointer, Action::Merged, "a schema needs no name here");
             }
             if description.is_some() {
                 ledger.dropped(
@@ -178,21 +169,38 @@ fn put_format(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     }
 }
 
-fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &mut Ledger) {
+/// Thinking is on, off, or one of three words.
+fn put_think(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let Some(ReasoningRequest {
         enabled,
         effort,
         budget_tokens,
         summary,
-    }) = reasoning
+    }) = &chat.reasoning
     else {
         return;
     };
-    match (effort, enabled) {
-        (Some(effort), _) => put(map, "think", Some(effort.clone())),
-        (None, Some(enabled)) => put(map, "think", Some(*enabled)),
-        (None, None) => {}
-    }
+    let pointer = "/payload/reasoning/effort";
+    let own = chat.ext.note(OWN, "$think");
+    let think = match (enabled, effort.as_deref()) {
+        (Some(false), None) | (_, Some("none")) => Some(json!(false)),
+        (Some(false), Some(_)) => {
+            ledger.dropped(pointer, "thinking is off");
+            Some(json!(false))
+        }
+        (_, Some(word)) if own == Some(word) || ["low", "medium", "high"].contains(&word) => {
+            Some(json!(word))
+        }
+        (_, Some(word)) => {
+            let nearest = if word == "minimal" { "low" } else { "high" };
+            let reason = format!("{OWN} knows low, medium and high");
+            ledger.changed(pointer, Action::Replaced, word, nearest, reason);
+            Some(json!(nearest))
+        }
+        (Some(true), None) => Some(json!(true)),
+        (None, None) => budget_tokens.map(|budget| json!(budget > 0)),
+    };
+    put(map, "think", think);
     for (key, there) in [
         ("budget_tokens", budget_tokens.is_some()),
         ("summary", summary.is_some()),

@@ -1,0 +1,43 @@
+//! Blocks that a dialect can only say whole: calls, media. They are held while they grow and given back
+//! in the order in which they began.
+
+use ir::{Block, Delta, Event, Fold, Ledger, Part};
+
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    blocks: Vec<(u32, Fold)>,
+}
+
+impl Held {
+    pub(crate) fn start(&mut self, index: u32, block: Block) {
+        let mut fold = Fold::new();
+        fold.push(Event::BlockStart { index, block });
+        self.blocks.push((index, fold));
+    }
+
+    /// Takes a delta in if it belongs to a block that is held.
+    pub(crate) fn delta(&mut self, index: u32, delta: &Delta) -> bool {
+        let Some((_, fold)) = self.blocks.iter_mut().rev().find(|(at, _)| *at == index) else {
+            return false;
+        };
+        fold.push(Event::BlockDelta {
+            index,
+            delta: delta.clone(),
+        });
+        true
+    }
+
+    /// Everything that is held, as it stands now.
+    pub(crate) fn drain(&mut self, ledger: &mut Ledger) -> Vec<(u32, Part)> {
+        let mut parts = Vec::new();
+        for (index, fold) in self.blocks.drain(..) {
+            match fold.finish() {
+                Ok(whole) => parts.extend(whole.parts.into_iter().map(|part| (index, part))),
+                Err(error) => {
+                    ledger.dropped(format!("/result/payload/content_parts/{index}"), error.message);
+                }
+            }
+        }
+        parts
+    }
+}

@@ -1,0 +1,366 @@
+//! What is particular to Gemini.
+
+use ir::{Delta, Dialect, ErrorKind, Event, FinishReason, Ledger, Message, Party, Role, ToolOutcome};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use wire::{Decoder, Encoder, chat, error_body};
+
+use crate::answers::{answer, information};
+use crate::convert::{fixture, lost, request, request_into, response, response_into};
+use crate::documents::disturbances;
+use crate::fold::fold_bytes;
+use crate::identity::disturbed;
+
+const OWN: Dialect = Dialect::Gemini;
+const OTHERS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Ollama];
+
+#[test]
+fn requests_in_other_dialects() {
+    for other in OTHERS {
+        let name = format!("gemini_request_as_{other}");
+        insta::assert_json_snapshot!(name, request_into(other, &request(OWN, "turns")));
+    }
+    for (from, name) in [
+        (Dialect::OpenaiChat, "plain"),
+        (Dialect::Anthropic, "plain"),
+        (Dialect::Ollama, "full"),
+    ] {
+        let asked = if name == "plain" {
+            plain(from)
+        } else {
+            request(from, name)
+        };
+        insta::assert_json_snapshot!(format!("{from}_request_as_gemini"), request_into(OWN, &asked));
+    }
+}
+
+/// A dialect's fullest request without the media that only its own provider can read.
+fn plain(dialect: Dialect) -> ir::ChatRequest {
+    let mut asked = request(dialect, "full");
+    for message in &mut asked.messages {
+        message.parts.retain(|part| match &part.body {
+            ir::PartBody::Media(media) => !matches!(media.source, ir::MediaSource::ProviderFile { .. }),
+            _ => true,
+        });
+    }
+    asked
+}
+
+#[test]
+fn answers_in_other_dialects() {
+    for other in OTHERS {
+        let name = format!("gemini_response_as_{other}");
+        insta::assert_json_snapshot!(name, response_into(other, &response(OWN, "full")));
+    }
+    for (from, name) in [
+        (Dialect::OpenaiChat, "calls"),
+        (Dialect::Anthropic, "full"),
+        (Dialect::Ollama, "calls"),
+    ] {
+        let converted = response_into(OWN, &response(from, name));
+        insta::assert_json_snapshot!(format!("{from}_response_as_gemini"), converted);
+    }
+}
+
+fn event(parts: Value) -> Value {
+    json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}], "modelVersion": "m", "responseId": "r"})
+}
+
+fn last(reason: &str) -> Value {
+    json!({
+        "candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}, "finishReason": reason}],
+        "usageMetadata": {"promptTokenCount": 4, "candidatesTokenCount": 5, "thoughtsTokenCount": 6, "totalTokenCount": 15},
+    })
+}
+
+fn sse(events: &[Value]) -> Vec<u8> {
+    events
+        .iter()
+        .flat_map(|event| format!("data: {event}\r\n\r\n").into_bytes())
+        .collect()
+}
+
+fn list(events: &[Value]) -> Vec<u8> {
+    let events: Vec<String> = events.iter().map(|event| format!("{event:#}")).collect();
+    format!("[{}\n]\n", events.join("\n,\r\n")).into_bytes()
+}
+
+#[test]
+fn a_stream_is_read_as_events_and_as_a_list() {
+    let events = [
+        event(json!([{"text": "I ", "thought": true}])),
+        event(json!([{"text": "think.", "thought": true}])),
+        event(json!([{"text": "Look ] \\\" [: "}])),
+        event(json!([{"text": "two"}, {"text": " calls."}])),
+        event(json!([{"text": "", "thoughtSignature": "dGV4dA=="}])),
+        event(json!([{"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "Y2FsbA=="}])),
+        event(json!([{"functionCall": {"name": "f", "args": {"a": 2}}}, {"functionCall": {"name": "g"}}])),
+        last("STOP"),
+    ];
+    let whole = fold_bytes(OWN, &sse(&events), 1000).unwrap();
+    insta::assert_json_snapshot!("gemini_stream", whole);
+    for size in [1, 2, 3, 7, 64] {
+        assert_eq!(fold_bytes(OWN, &sse(&events), size).unwrap(), whole, "{size}");
+        assert_eq!(fold_bytes(OWN, &list(&events), size).unwrap(), whole, "{size}");
+    }
+    // One JSON object a line is how such streams are often kept.
+    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+    assert_eq!(fold_bytes(OWN, lines.as_bytes(), 5).unwrap(), whole);
+}
+
+#[test]
+fn arguments_that_come_value_by_value_are_put_together() {
+    let piece = |path: &str, value: Value| {
+        let mut piece = value;
+        piece["jsonPath"] = json!(path);
+        event(json!([{"functionCall": {"partialArgs": [piece], "willContinue": true}}]))
+    };
+    let events = [
+        event(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "c2ln"}])),
+        piece("$.a.b[0].c", json!({"stringValue": "Sa", "willContinue": true})),
+        piece("$.a.b[0].c", json!({"stringValue": "n", "willContinue": true})),
+        piece("$.a.b[0].c", json!({"stringValue": ""})),
+        piece("$.a.b[1]", json!({"numberValue": 0.3})),
+        piece("$['d e']", json!({"boolValue": true})),
+        piece("$.n", json!({"nullValue": null})),
+        event(json!([{"functionCall": {}}])),
+        event(json!([{"functionCall": {"name": "g", "willContinue": true}}])),
+        piece("$.x", json!({"stringValue": "y"})),
+        // The end of the second call is left out, as happens.
+        last("STOP"),
+    ];
+    let whole = fold_bytes(OWN, &sse(&events), 11).unwrap();
+    let calls: Vec<_> = whole.tool_calls().collect();
+    assert_eq!(
+        calls[0].arguments,
+        Some(json!({"a": {"b": [{"c": "San"}, 0.3]}, "d e": true, "n": null}))
+    );
+    assert_eq!(calls[1].arguments, Some(json!({"x": "y"})));
+    assert_ne!(calls[0].id, calls[1].id);
+    assert_eq!(whole.parts[0].ext.note(OWN, "thoughtSignature"), Some("c2ln"));
+    assert_eq!(whole.finish_reason, Some(FinishReason::ToolCalls));
+    for lost in ["$.a[100000]", "a", "$..", "$[x"] {
+        let begun = event(json!([{"functionCall": {"name": "f", "willContinue": true}}]));
+        let events = [begun, piece(lost, json!({"numberValue": 1})), last("STOP")];
+        let folded = fold_bytes(OWN, &sse(&events), 100);
+        assert!(folded.is_err() || lost == "$..", "{lost}");
+    }
+}
+
+/// The signatures of an answer go back with the next request, where they stood.
+#[test]
+fn signatures_are_kept_across_turns() {
+    let answer = response(OWN, "full");
+    let mut chat = ir::ChatRequest::new("m", vec![Message::text(Role::User, "Hello")]);
+    chat.messages.push(Message::new(Role::Assistant, answer.parts));
+    let again = request_into(OWN, &chat);
+    let parts = &again["body"]["contents"][1]["parts"];
+    let signed = |at: usize| parts[at]["thoughtSignature"].as_str().unwrap_or_default();
+    assert_eq!(
+        [signed(0), signed(1), signed(3)],
+        ["c2ln", "dGV4dA==", "Y2FsbA=="],
+        "{parts:#}"
+    );
+    // Elsewhere they are of no use, and the ledger says that they are gone.
+    let elsewhere = request_into(Dialect::OpenaiChat, &chat);
+    assert!(lost(
+        &elsewhere,
+        "/payload/messages/1/content_parts/3/ext/gemini/thoughtSignature"
+    ));
+    assert!(lost(&elsewhere, "/payload/messages/1/content_parts/0"));
+}
+
+#[test]
+fn both_spellings_mean_the_same() {
+    let snake = request(OWN, "snake");
+    assert_eq!(snake.generation.max_tokens, Some(10));
+    assert_eq!(snake.reasoning.as_ref().unwrap().enabled, Some(false));
+    assert_eq!(snake.tool_choice, Some(ir::ToolChoice::Auto));
+    assert_eq!(snake.messages[0].role, Role::System);
+    // What is the caller's own keeps its names.
+    let call = snake.messages[2].tool_calls().next().unwrap();
+    assert_eq!(call.arguments, Some(json!({"top_k": 1})));
+    let ir::PartBody::ToolResult(result) = &snake.messages[3].parts[0].body else {
+        panic!("a result");
+    };
+    assert_eq!(result.joined_text(), "{\"mime_type\":\"x\"}");
+    assert_eq!(result.call_id, call.id);
+}
+
+#[test]
+fn results_say_how_they_ended() {
+    let full = request(OWN, "full");
+    let outcomes: Vec<_> = full
+        .messages
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match &part.body {
+            ir::PartBody::ToolResult(result) => Some((result.outcome, result.joined_text())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(outcomes[0], (ToolOutcome::Success, String::from("sunny")));
+    assert_eq!(outcomes[2], (ToolOutcome::Error, String::from("no such city")));
+}
+
+#[test]
+fn errors_in_an_answer_are_errors() {
+    let body = json!({"error": {
+        "code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}],
+    }});
+    let error = chat::decode_response(OWN, body.clone()).unwrap_err();
+    assert_eq!(
+        (error.kind, error.status, error.retry_after_ms),
+        (ErrorKind::RateLimited, Some(429), Some(34_500))
+    );
+    let again = chat::encode_error(OWN, &error);
+    assert_eq!(chat::decode_response(OWN, again).unwrap_err().retry_after_ms, Some(34_500));
+    let listed = error_body::decode(OWN, 429, None, json!([body]).to_string().as_bytes());
+    assert_eq!(listed.kind, ErrorKind::RateLimited);
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}});
+    let error = chat::decode_response(OWN, blocked.clone()).unwrap_err();
+    assert_eq!(
+        (error.kind, error.provider_code.as_deref()),
+        (ErrorKind::ContentPolicy, Some("SAFETY"))
+    );
+    assert_eq!(
+        fold_bytes(OWN, &sse(&[blocked]), 9).unwrap_err().kind,
+        ErrorKind::ContentPolicy
+    );
+    assert!(chat::decode_response(OWN, json!({"candidates": []})).is_err());
+    for bytes in [
+        sse(&[event(json!([{"text": "he"}])), body.clone()]),
+        list(&[event(json!([{"text": "he"}])), body]),
+    ] {
+        assert_eq!(
+            fold_bytes(OWN, &bytes, 10).unwrap_err().kind,
+            ErrorKind::RateLimited
+        );
+    }
+}
+
+#[test]
+fn reasons_to_finish() {
+    for (word, reason) in [
+        ("STOP", FinishReason::Stop),
+        ("MAX_TOKENS", FinishReason::Length),
+        ("SAFETY", FinishReason::ContentFilter),
+        ("PROHIBITED_CONTENT", FinishReason::ContentFilter),
+        (
+            "MALFORMED_FUNCTION_CALL",
+            FinishReason::Other(String::from("MALFORMED_FUNCTION_CALL")),
+        ),
+    ] {
+        let body = json!({"candidates": [{"content": {"parts": [{"text": "x"}], "role": "model"}, "finishReason": word, "index": 0}]});
+        let whole = chat::decode_response(OWN, body.clone()).unwrap();
+        assert_eq!(whole.finish_reason, Some(reason.clone()), "{word}");
+        assert_eq!(response_into(OWN, &whole)["body"], body, "{word}");
+        let folded = fold_bytes(OWN, &sse(&[event(json!([{"text": "x"}])), last(word)]), 10).unwrap();
+        assert_eq!(folded.finish_reason, Some(reason), "{word}");
+    }
+}
+
+#[test]
+fn counts_that_are_not_told_are_not_known() {
+    let whole = response(OWN, "full").usage.unwrap();
+    assert_eq!(
+        (
+            whole.input_tokens,
+            whole.output_tokens,
+            whole.cache_read_tokens,
+            whole.reasoning_tokens,
+            whole.input_audio_tokens
+        ),
+        (Some(22), Some(18), Some(5), Some(11), Some(5))
+    );
+    let thinking = response(OWN, "filter").usage.unwrap();
+    assert_eq!((thinking.output_tokens, thinking.cache_read_tokens), (Some(3), None));
+    let mut body = fixture(OWN, "filter", ".response.json");
+    body["usageMetadata"] = json!({"trafficType": "ON_DEMAND"});
+    let untold = chat::decode_response(OWN, body).unwrap().usage.unwrap();
+    assert_eq!((untold.input_tokens, untold.output_tokens), (None, None));
+}
+
+/// A call is held while it grows, also when two grow in turns.
+#[test]
+fn calls_that_grow_in_turns_are_written_whole() {
+    let start = |index: u32, name: &str| Event::BlockStart {
+        index,
+        block: ir::Block::ToolCall {
+            id: format!("id{index}"),
+            name: String::from(name),
+        },
+    };
+    let grow = |index: u32, json: &str| Event::BlockDelta {
+        index,
+        delta: Delta::ToolArguments {
+            json: String::from(json),
+        },
+    };
+    let events = [
+        start(0, "f"),
+        grow(0, "{\"a\":"),
+        Event::BlockEnd { index: 0 },
+        start(1, "g"),
+        grow(1, "{\"b\""),
+        grow(0, "1}"),
+        grow(1, ":2}"),
+        Event::Finish {
+            reason: FinishReason::ToolCalls,
+        },
+    ];
+    for dialect in [OWN, Dialect::Ollama] {
+        let bytes = crate::fold::stream_of(dialect, &events);
+        let whole = fold_bytes(dialect, &bytes, 13).unwrap();
+        let calls: Vec<_> = whole.tool_calls().map(|call| call.arguments.clone().unwrap()).collect();
+        assert_eq!(calls, [json!({"a": 1}), json!({"b": 2})], "{dialect}");
+        assert_eq!(whole.finish_reason, Some(FinishReason::ToolCalls), "{dialect}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
+
+    #[test]
+    fn disturbed_gemini_comes_back(changes in disturbances(), pick: prop::sample::Index) {
+        disturbed(OWN, &changes, &pick)?;
+    }
+
+    /// What is written as a list says the same as the whole answer.
+    #[test]
+    fn a_list_folds_too(response in answer(OWN), size in 1_usize..64) {
+        let mut ledger = Ledger::new(Party::Adapter);
+        let whole = chat::encode_response(OWN, &response, &mut ledger).unwrap();
+        let whole = chat::decode_response(OWN, whole).unwrap();
+        let mut encoder = Encoder::gemini_list();
+        let mut bytes = Vec::new();
+        for event in ir::fold::unfold(&response) {
+            encoder.push(&event, &mut bytes, &mut ledger);
+        }
+        encoder.finish(&mut bytes);
+        prop_assert!(serde_json::from_slice::<Vec<Value>>(&bytes).is_ok());
+        prop_assert_eq!(information(fold_bytes(OWN, &bytes, size).unwrap()), information(whole));
+    }
+}
+
+/// Any bytes, bare and inside the frames that the dialect uses, in pieces of any size.
+#[test]
+fn the_stream_decoder_stands_any_bytes() {
+    bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
+        let call = [b"{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{".as_slice(), bytes, b"}}]}}]}"].concat();
+        let text = [b"{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"".as_slice(), bytes, b"\"}]}}]}"].concat();
+        for inner in [bytes, &call, &text] {
+            for framed in [
+                inner.to_vec(),
+                [b"data: ".as_slice(), inner, b"\n\n"].concat(),
+                [b"[".as_slice(), inner, b",\n", inner, b"]"].concat(),
+            ] {
+                let mut decoder = Decoder::new(OWN).unwrap();
+                let mut events = Vec::new();
+                framed.chunks(7).for_each(|piece| decoder.push(piece, &mut events));
+                decoder.finish(&mut events);
+            }
+        }
+    });
+}
