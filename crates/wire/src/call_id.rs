@@ -21,7 +21,7 @@ impl Calls {
     pub(crate) fn new(own: Dialect) -> Self {
         Self {
             own,
-            salt: String::new(),
+            salt: String::from("unnamed_"),
             seen: 0,
             open: Vec::new(),
         }
@@ -30,7 +30,7 @@ impl Calls {
     /// Of an answer that something tells from all others.
     pub(crate) fn of_answer(own: Dialect, salt: Option<&str>) -> Self {
         Self {
-            salt: salt.map(|salt| format!("{salt}_")).unwrap_or_default(),
+            salt: salt.map_or_else(|| String::from("unnamed_"), |salt| format!("{salt}_")),
             ..Self::new(own)
         }
     }

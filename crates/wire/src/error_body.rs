@@ -32,7 +32,9 @@ pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: O
     let inner = match fields.take("error") {
         // Ollama and others say no more than a text; some say a code or a status beside it.
         Some(Value::String(message)) => {
-            let beside = fields.peek("status").and_then(Value::as_u64);
+            let beside = ["status_code", "status"]
+                .iter()
+                .find_map(|key| fields.peek(key)?.as_u64());
             let beside = beside.and_then(|code| u16::try_from(code).ok());
             let status = status.or_else(|| beside.filter(|code| (400..600).contains(code)));
             let kind = kind_of(dialect, fields.peek_str("code"), &message, status);

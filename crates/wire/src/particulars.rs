@@ -24,6 +24,14 @@ pub(crate) fn book(media: &Media, pointer: &str, target: Dialect, carried: &[&st
             }
         }
     }
+    // Bytes show their type; what stands elsewhere does not.
+    let elsewhere = !matches!(media.source, MediaSource::Inline(_));
+    if elsewhere && media.mime.is_some() && !carried.contains(&"mime") {
+        ledger.dropped(
+            format!("{pointer}/mime"),
+            format!("{target} has no word for the type of what stands elsewhere"),
+        );
+    }
     for key in ["text_fallback", "expires_at", "generation_params", "checksum"] {
         if reference.contains_key(key) && !carried.contains(&key) {
             ledger.dropped(format!("{pointer}/{key}"), format!("{target} has no word for it"));

@@ -87,8 +87,9 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     if let Some(reason) = &response.finish_reason {
         map.insert(String::from("stop_reason"), json!(finish_word(reason)));
     }
-    if response.usage.is_some() {
-        map.insert(String::from("usage"), usage::encode(response.usage.as_ref()));
+    if let Some(usage) = &response.usage {
+        map.insert(String::from("usage"), usage::encode(Some(usage)));
+        usage::book(usage, ledger);
     }
     response.ext.restore(OWN, &mut map);
     let ext = &response.ext;

@@ -47,7 +47,12 @@ impl Write for Writer {
             Event::BlockStart { index, block } => self.start(*index, block, out, ledger),
             Event::BlockDelta { index, delta } => self.delta(*index, delta, out, ledger),
             Event::BlockEnd { .. } => self.close(out),
-            Event::Finish { reason } => self.reason = Some(String::from(finish_word(reason))),
+            Event::Finish { reason } => {
+                self.reason = Some(String::from(finish_word(reason)));
+                if let Some(usage) = &self.usage {
+                    usage::book(usage, ledger);
+                }
+            }
             Event::Warning { .. } => {
                 ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
             }

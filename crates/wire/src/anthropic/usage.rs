@@ -1,7 +1,7 @@
 //! Usage as Anthropic counts it: what came from the cache and what went into it is not part of
 //! `input_tokens`, so the total is the sum of the three.
 
-use ir::{Map, Usage};
+use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
@@ -49,4 +49,23 @@ pub(super) fn encode(usage: Option<&Usage>) -> Value {
     }
     map.insert(String::from("output_tokens"), json!(usage.output_tokens));
     Value::Object(map)
+}
+
+/// Books what an account in this dialect leaves out.
+pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
+    if usage.raw_in(OWN).is_some() {
+        return;
+    }
+    let lost = [
+        ("reasoning_tokens", usage.reasoning_tokens.is_some()),
+        ("input_audio_tokens", usage.input_audio_tokens.is_some()),
+        ("output_audio_tokens", usage.output_audio_tokens.is_some()),
+        ("cost_usd", usage.cost_usd.is_some()),
+    ];
+    for (key, _) in lost.iter().filter(|(_, there)| *there) {
+        ledger.dropped(
+            format!("/result/payload/usage/{key}"),
+            format!("{OWN} has no word for it"),
+        );
+    }
 }

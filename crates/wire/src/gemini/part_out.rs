@@ -194,7 +194,11 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
     if let Some(name) = media.hints.filename.as_ref().filter(|_| named) {
         inner.insert(String::from("displayName"), json!(name));
     }
-    let carried: &[&str] = if named { &["hints/filename"] } else { &[] };
+    let carried: &[&str] = if named {
+        &["hints/filename", "mime"]
+    } else {
+        &["mime"]
+    };
     particulars::book(media, pointer, OWN, carried, ledger);
     Ok(object(json!({key: inner})))
 }

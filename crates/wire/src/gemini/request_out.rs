@@ -331,6 +331,9 @@ fn put_reasoning(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
     match effort.as_deref() {
         Some("none") | None => {}
         Some(_) if off => ledger.dropped(pointer, "thinking is off"),
+        Some(_) if budget_tokens.is_some() && chat.ext.note(OWN, "$thinkingLevel").is_none() => {
+            ledger.dropped(pointer, format!("{OWN} takes a budget or a level, not both"));
+        }
         Some(word) => {
             let noted = chat.ext.note(OWN, "$thinkingLevel");
             let level = match (noted.filter(|noted| noted.to_lowercase() == word), word) {

@@ -72,6 +72,9 @@ pub(super) fn encode(usage: &Usage) -> Value {
 
 /// Books what an account in this dialect leaves out.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
+    if usage.raw_in(OWN).is_some() {
+        return;
+    }
     let lost = [
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),

@@ -7,5 +7,5 @@ use serde_json::{Value, json};
 use crate::error_body::status_of;
 
 pub fn encode(error: &Error) -> Value {
-    json!({"error": error.message, "status": status_of(error)})
+    json!({"error": error.message, "status_code": status_of(error)})
 }

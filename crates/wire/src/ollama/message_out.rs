@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ir::media::{MimeTrust, sniff};
 use ir::{
     Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Role,
     ToolCall, ToolOutcome, ToolResult,
@@ -229,6 +230,21 @@ pub(super) fn encode_picture(
     let MediaSource::Inline(data) = &media.source else {
         return Err(particulars::unresolved(media, pointer, OWN));
     };
+    if let Some(mime) = media
+        .mime
+        .as_ref()
+        .filter(|_| media.mime_trust != MimeTrust::Inferred)
+    {
+        let pointer = format!("{pointer}/mime");
+        if sniff(&data.head()) == Some(mime.as_str()) {
+            ledger.note(pointer, Action::Merged, "the bytes say their type");
+        } else {
+            ledger.dropped(
+                pointer,
+                format!("{OWN} goes by the bytes, and they do not say it"),
+            );
+        }
+    }
     particulars::book(media, pointer, OWN, &[], ledger);
     Ok(Some(json!(data.as_str())))
 }

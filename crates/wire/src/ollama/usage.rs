@@ -49,6 +49,9 @@ pub(super) fn put(usage: &Usage, map: &mut Map) {
 
 /// Books what an account in this dialect leaves out.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
+    if usage.raw_in(OWN).is_some() {
+        return;
+    }
     let lost = [
         ("cache_read_tokens", usage.cache_read_tokens.is_some()),
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),

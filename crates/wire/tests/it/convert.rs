@@ -12,11 +12,17 @@ fn booked(ledger: &Ledger) -> Vec<String> {
         let action = serde_json::to_value(loss.action).unwrap();
         format!("{} {}: {}", action.as_str().unwrap(), loss.pointer, loss.reason)
     };
-    ledger.entries().iter().map(|entry| line(Loss::from(entry))).collect()
+    ledger
+        .entries()
+        .iter()
+        .map(|entry| line(Loss::from(entry)))
+        .collect()
 }
 
 pub(crate) fn fixture(dialect: Dialect, name: &str, suffix: &str) -> Value {
-    let found = fixtures(dialect, suffix).into_iter().find(|(stem, _)| stem == name);
+    let found = fixtures(dialect, suffix)
+        .into_iter()
+        .find(|(stem, _)| stem == name);
     found.unwrap_or_else(|| panic!("{dialect}/{name}{suffix}")).1
 }
 
@@ -47,8 +53,17 @@ pub(crate) fn lost(converted: &Value, pointer: &str) -> bool {
     let gone = [Action::Dropped, Action::Replaced, Action::Clamped];
     let starts: Vec<String> = gone
         .iter()
-        .map(|action| format!("{} {pointer}:", serde_json::to_value(action).unwrap().as_str().unwrap()))
+        .map(|action| {
+            format!(
+                "{} {pointer}:",
+                serde_json::to_value(action).unwrap().as_str().unwrap()
+            )
+        })
         .collect();
     let mut lines = converted["booked"].as_array().unwrap().iter();
-    lines.any(|line| starts.iter().any(|start| line.as_str().unwrap().starts_with(start)))
+    lines.any(|line| {
+        starts
+            .iter()
+            .any(|start| line.as_str().unwrap().starts_with(start))
+    })
 }

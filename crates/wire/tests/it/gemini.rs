@@ -62,7 +62,7 @@ fn answers_in_other_dialects() {
     }
 }
 
-fn event(parts: Value) -> Value {
+fn event(parts: &Value) -> Value {
     json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}], "modelVersion": "m", "responseId": "r"})
 }
 
@@ -88,13 +88,13 @@ fn list(events: &[Value]) -> Vec<u8> {
 #[test]
 fn a_stream_is_read_as_events_and_as_a_list() {
     let events = [
-        event(json!([{"text": "I ", "thought": true}])),
-        event(json!([{"text": "think.", "thought": true}])),
-        event(json!([{"text": "Look ] \\\" [: "}])),
-        event(json!([{"text": "two"}, {"text": " calls."}])),
-        event(json!([{"text": "", "thoughtSignature": "dGV4dA=="}])),
-        event(json!([{"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "Y2FsbA=="}])),
-        event(json!([{"functionCall": {"name": "f", "args": {"a": 2}}}, {"functionCall": {"name": "g"}}])),
+        event(&json!([{"text": "I ", "thought": true}])),
+        event(&json!([{"text": "think.", "thought": true}])),
+        event(&json!([{"text": "Look ] \\\" [: "}])),
+        event(&json!([{"text": "two"}, {"text": " calls."}])),
+        event(&json!([{"text": "", "thoughtSignature": "dGV4dA=="}])),
+        event(&json!([{"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "Y2FsbA=="}])),
+        event(&json!([{"functionCall": {"name": "f", "args": {"a": 2}}}, {"functionCall": {"name": "g"}}])),
         last("STOP"),
     ];
     let whole = fold_bytes(OWN, &sse(&events), 1000).unwrap();
@@ -113,18 +113,18 @@ fn arguments_that_come_value_by_value_are_put_together() {
     let piece = |path: &str, value: Value| {
         let mut piece = value;
         piece["jsonPath"] = json!(path);
-        event(json!([{"functionCall": {"partialArgs": [piece], "willContinue": true}}]))
+        event(&json!([{"functionCall": {"partialArgs": [piece], "willContinue": true}}]))
     };
     let events = [
-        event(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "c2ln"}])),
+        event(&json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "c2ln"}])),
         piece("$.a.b[0].c", json!({"stringValue": "Sa", "willContinue": true})),
         piece("$.a.b[0].c", json!({"stringValue": "n", "willContinue": true})),
         piece("$.a.b[0].c", json!({"stringValue": ""})),
         piece("$.a.b[1]", json!({"numberValue": 0.3})),
         piece("$['d e']", json!({"boolValue": true})),
         piece("$.n", json!({"nullValue": null})),
-        event(json!([{"functionCall": {}}])),
-        event(json!([{"functionCall": {"name": "g", "willContinue": true}}])),
+        event(&json!([{"functionCall": {}}])),
+        event(&json!([{"functionCall": {"name": "g", "willContinue": true}}])),
         piece("$.x", json!({"stringValue": "y"})),
         // The end of the second call is left out, as happens.
         last("STOP"),
@@ -140,7 +140,7 @@ fn arguments_that_come_value_by_value_are_put_together() {
     assert_eq!(whole.parts[0].ext.note(OWN, "thoughtSignature"), Some("c2ln"));
     assert_eq!(whole.finish_reason, Some(FinishReason::ToolCalls));
     for lost in ["$.a[100000]", "a", "$..", "$[x"] {
-        let begun = event(json!([{"functionCall": {"name": "f", "willContinue": true}}]));
+        let begun = event(&json!([{"functionCall": {"name": "f", "willContinue": true}}]));
         let events = [begun, piece(lost, json!({"numberValue": 1})), last("STOP")];
         let folded = fold_bytes(OWN, &sse(&events), 100);
         assert!(folded.is_err() || lost == "$..", "{lost}");
@@ -215,10 +215,14 @@ fn errors_in_an_answer_are_errors() {
         (ErrorKind::RateLimited, Some(429), Some(34_500))
     );
     let again = chat::encode_error(OWN, &error);
-    assert_eq!(chat::decode_response(OWN, again).unwrap_err().retry_after_ms, Some(34_500));
+    assert_eq!(
+        chat::decode_response(OWN, again).unwrap_err().retry_after_ms,
+        Some(34_500)
+    );
     let listed = error_body::decode(OWN, 429, None, json!([body]).to_string().as_bytes());
     assert_eq!(listed.kind, ErrorKind::RateLimited);
-    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}});
+    let blocked =
+        json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}});
     let error = chat::decode_response(OWN, blocked.clone()).unwrap_err();
     assert_eq!(
         (error.kind, error.provider_code.as_deref()),
@@ -230,8 +234,8 @@ fn errors_in_an_answer_are_errors() {
     );
     assert!(chat::decode_response(OWN, json!({"candidates": []})).is_err());
     for bytes in [
-        sse(&[event(json!([{"text": "he"}])), body.clone()]),
-        list(&[event(json!([{"text": "he"}])), body]),
+        sse(&[event(&json!([{"text": "he"}])), body.clone()]),
+        list(&[event(&json!([{"text": "he"}])), body]),
     ] {
         assert_eq!(
             fold_bytes(OWN, &bytes, 10).unwrap_err().kind,
@@ -256,7 +260,7 @@ fn reasons_to_finish() {
         let whole = chat::decode_response(OWN, body.clone()).unwrap();
         assert_eq!(whole.finish_reason, Some(reason.clone()), "{word}");
         assert_eq!(response_into(OWN, &whole)["body"], body, "{word}");
-        let folded = fold_bytes(OWN, &sse(&[event(json!([{"text": "x"}])), last(word)]), 10).unwrap();
+        let folded = fold_bytes(OWN, &sse(&[event(&json!([{"text": "x"}])), last(word)]), 10).unwrap();
         assert_eq!(folded.finish_reason, Some(reason), "{word}");
     }
 }
@@ -275,7 +279,10 @@ fn counts_that_are_not_told_are_not_known() {
         (Some(22), Some(18), Some(5), Some(11), Some(5))
     );
     let thinking = response(OWN, "filter").usage.unwrap();
-    assert_eq!((thinking.output_tokens, thinking.cache_read_tokens), (Some(3), None));
+    assert_eq!(
+        (thinking.output_tokens, thinking.cache_read_tokens),
+        (Some(3), None)
+    );
     let mut body = fixture(OWN, "filter", ".response.json");
     body["usageMetadata"] = json!({"trafficType": "ON_DEMAND"});
     let untold = chat::decode_response(OWN, body).unwrap().usage.unwrap();
@@ -313,7 +320,10 @@ fn calls_that_grow_in_turns_are_written_whole() {
     for dialect in [OWN, Dialect::Ollama] {
         let bytes = crate::fold::stream_of(dialect, &events);
         let whole = fold_bytes(dialect, &bytes, 13).unwrap();
-        let calls: Vec<_> = whole.tool_calls().map(|call| call.arguments.clone().unwrap()).collect();
+        let calls: Vec<_> = whole
+            .tool_calls()
+            .map(|call| call.arguments.clone().unwrap())
+            .collect();
         assert_eq!(calls, [json!({"a": 1}), json!({"b": 2})], "{dialect}");
         assert_eq!(whole.finish_reason, Some(FinishReason::ToolCalls), "{dialect}");
     }
@@ -348,8 +358,18 @@ proptest! {
 #[test]
 fn the_stream_decoder_stands_any_bytes() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
-        let call = [b"{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{".as_slice(), bytes, b"}}]}}]}"].concat();
-        let text = [b"{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"".as_slice(), bytes, b"\"}]}}]}"].concat();
+        let call = [
+            b"{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{".as_slice(),
+            bytes,
+            b"}}]}}]}",
+        ]
+        .concat();
+        let text = [
+            b"{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"".as_slice(),
+            bytes,
+            b"\"}]}}]}",
+        ]
+        .concat();
         for inner in [bytes, &call, &text] {
             for framed in [
                 inner.to_vec(),
@@ -358,7 +378,9 @@ fn the_stream_decoder_stands_any_bytes() {
             ] {
                 let mut decoder = Decoder::new(OWN).unwrap();
                 let mut events = Vec::new();
-                framed.chunks(7).for_each(|piece| decoder.push(piece, &mut events));
+                framed
+                    .chunks(7)
+                    .for_each(|piece| decoder.push(piece, &mut events));
                 decoder.finish(&mut events);
             }
         }

@@ -152,6 +152,24 @@ fn differences(expected: &Value, found: &Value, pointer: &str, out: &mut Vec<Str
     }
 }
 
+/// One of a dialect's fixtures, disturbed.
+pub(crate) fn disturbed(
+    dialect: Dialect,
+    changes: &[Disturbance],
+    pick: &prop::sample::Index,
+) -> Result<(), TestCaseError> {
+    let mut all = Vec::new();
+    for (suffix, again) in KINDS {
+        all.extend(
+            fixtures(dialect, suffix)
+                .into_iter()
+                .map(|(_, body)| (again, body)),
+        );
+    }
+    let (again, body) = pick.get(&all);
+    check(body, dialect, *again, changes)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
     #[test]

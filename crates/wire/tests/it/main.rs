@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod convert;
+#[cfg(test)]
 mod defects;
 #[cfg(test)]
 mod documents;
@@ -11,10 +13,14 @@ mod fold;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod gemini;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod media;
+#[cfg(test)]
+mod ollama;
 #[cfg(test)]
 mod recorded;

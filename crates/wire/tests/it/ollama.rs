@@ -116,7 +116,10 @@ fn thinking_is_on_off_or_a_word() {
 #[test]
 fn results_find_their_calls() {
     let full = request(OWN, "full");
-    let calls: Vec<String> = full.messages[2].tool_calls().map(|call| call.id.clone()).collect();
+    let calls: Vec<String> = full.messages[2]
+        .tool_calls()
+        .map(|call| call.id.clone())
+        .collect();
     let results: Vec<String> = full
         .messages
         .iter()
@@ -130,7 +133,7 @@ fn results_find_their_calls() {
     assert_eq!(results[3], "unknown");
 }
 
-fn line(message: Value) -> Value {
+fn line(message: &Value) -> Value {
     json!({"model": "m", "created_at": "2026-05-04T20:01:02.5Z", "message": message, "done": false})
 }
 
@@ -153,15 +156,15 @@ fn lines(lines: &[Value]) -> Vec<u8> {
 #[test]
 fn a_stream_is_read() {
     let stream = [
-        line(json!({"role": "assistant", "content": "", "thinking": "Hm"})),
-        line(json!({"role": "assistant", "content": "", "thinking": "m."})),
-        line(json!({"role": "assistant", "content": "Two "})),
-        line(json!({"role": "assistant", "content": "calls."})),
-        line(json!({"role": "assistant", "content": "", "tool_calls": [
+        line(&json!({"role": "assistant", "content": "", "thinking": "Hm"})),
+        line(&json!({"role": "assistant", "content": "", "thinking": "m."})),
+        line(&json!({"role": "assistant", "content": "Two "})),
+        line(&json!({"role": "assistant", "content": "calls."})),
+        line(&json!({"role": "assistant", "content": "", "tool_calls": [
             {"function": {"index": 0, "name": "f", "arguments": {"a": 1}}},
             {"id": "x", "function": {"index": 1, "name": "f", "arguments": {}}},
         ]})),
-        line(json!({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "g"}}]})),
+        line(&json!({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "g"}}]})),
         last("stop"),
     ];
     let bytes = lines(&stream);
@@ -182,7 +185,7 @@ fn errors_in_an_answer_are_errors() {
     assert_eq!(error.message, "model 'x' not found");
     let error = error_body::decode(OWN, 404, None, body.to_string().as_bytes());
     assert_eq!((error.kind, error.status), (ErrorKind::InvalidRequest, Some(404)));
-    let bytes = lines(&[line(json!({"role": "assistant", "content": "he"})), body]);
+    let bytes = lines(&[line(&json!({"role": "assistant", "content": "he"})), body]);
     assert_eq!(
         fold_bytes(OWN, &bytes, 9).unwrap_err().message,
         "model 'x' not found"
@@ -200,7 +203,7 @@ fn reasons_to_finish() {
         ("length", FinishReason::Length),
         ("load", FinishReason::Other(String::from("load"))),
     ] {
-        let bytes = lines(&[line(json!({"role": "assistant", "content": "x"})), last(word)]);
+        let bytes = lines(&[line(&json!({"role": "assistant", "content": "x"})), last(word)]);
         assert_eq!(
             fold_bytes(OWN, &bytes, 10).unwrap().finish_reason,
             Some(reason),
@@ -243,7 +246,10 @@ fn media_that_it_cannot_take_is_booked() {
     ]}]});
     let asked = chat::decode_request(Dialect::OpenaiChat, body).unwrap();
     let refused = request_into(OWN, &asked)["body"]["error"].clone();
-    assert!(refused.as_str().unwrap().contains("resolve it first"), "{refused}");
+    assert!(
+        refused.as_str().unwrap().contains("resolve it first"),
+        "{refused}"
+    );
 }
 
 proptest! {
@@ -259,12 +265,24 @@ proptest! {
 #[test]
 fn the_stream_decoder_stands_any_bytes() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
-        let text = [b"{\"message\":{\"content\":\"".as_slice(), bytes, b"\"},\"done\":false}\n"].concat();
-        let call = [b"{\"message\":{\"tool_calls\":[{".as_slice(), bytes, b"}]},\"done\":true}\n"].concat();
+        let text = [
+            b"{\"message\":{\"content\":\"".as_slice(),
+            bytes,
+            b"\"},\"done\":false}\n",
+        ]
+        .concat();
+        let call = [
+            b"{\"message\":{\"tool_calls\":[{".as_slice(),
+            bytes,
+            b"}]},\"done\":true}\n",
+        ]
+        .concat();
         for framed in [bytes, &text, &call] {
             let mut decoder = Decoder::new(OWN).unwrap();
             let mut events = Vec::new();
-            framed.chunks(7).for_each(|piece| decoder.push(piece, &mut events));
+            framed
+                .chunks(7)
+                .for_each(|piece| decoder.push(piece, &mut events));
             decoder.finish(&mut events);
         }
     });
