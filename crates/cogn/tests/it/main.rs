@@ -7,6 +7,8 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod convert;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;
