@@ -93,6 +93,50 @@ fn only_a_good_answer_exits_with_zero() {
     }
 }
 
+/// Whatever a model wrote: a check of it, a run and a folded stream give the same envelope.
+#[test]
+fn a_run_and_a_check_are_of_one_mind() {
+    let stage = Stage::new();
+    let input = input_file(&stage, &json!({"text": "t"}));
+    let unsure =
+        r#"{"ok":true,"meta":{"confidence":0.2,"risk":"low","explain":"e"},"data":{"rationale":"r","n":1}}"#;
+    let replies = [
+        String::from(unsure),
+        format!("Here it is:\n```json\n{unsure}\n```"),
+        unsure.replace("0.2", "1.7"),
+        unsure.replace("\"r\"", "7"),
+        String::from(
+            r#"{"ok":false,"meta":{"confidence":0.1,"risk":"low","explain":"x"},"error":{"code":"E2004","message":"m"}}"#,
+        ),
+        String::from(r#"{"ok":false,"error":{"code":"INVALID_INPUT","message":"m"},"partial_data":{"n":1}}"#),
+        String::from(
+            "{\n  // a verdict\n  \"ok\": false, \"partial_data\": {\"rationale\": \"r\", \"n\": 1}}",
+        ),
+    ];
+    for reply in replies {
+        fs::write(stage.path("reply.txt"), &reply).unwrap();
+        let checked = stage
+            .cogn()
+            .args(["check", "counter", "reply.txt", "--json"])
+            .output()
+            .unwrap();
+        let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+        let backend = stage.script("one", &json!([{"reply": reply, "chunk_bytes": 5}]));
+        let whole = run(&stage, &[&backend], &["counter", &input, "--json"]);
+        let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
+        let streamed = run(&stage, &[&backend], &["counter", &input, "--json", "--stream"]);
+        let folded = assemble(stdout(&streamed)).envelope;
+        for mut envelope in [whole, folded] {
+            let meta = envelope["meta"].as_object_mut().unwrap();
+            for fact in ["model", "processing_time_ms", "latency_ms"] {
+                assert!(meta.shift_remove(fact).is_some(), "{fact}: {reply}");
+            }
+            envelope.as_object_mut().unwrap().shift_remove("_usage");
+            assert_eq!(envelope, checked, "{reply}");
+        }
+    }
+}
+
 #[test]
 fn an_input_that_does_not_fit_is_answered_without_asking_anyone() {
     let stage = Stage::new();

@@ -1,8 +1,8 @@
 //! The end of a reply: what the contract says about it, as an envelope.
 
 use ir::{ErrorKind, Usage};
-use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
-use module::{Code, limits};
+use module::Code;
+use module::envelope::{Body, Envelope, ErrorBody, Meta};
 use serde_json::{Map, Value, json};
 
 use super::command::Mode;
@@ -10,9 +10,8 @@ use crate::settings::Settings;
 
 /// A failure that the runtime states itself: sure of nothing, and risky.
 pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Envelope {
-    let explain: String = error.message.chars().take(limits::EXPLAIN_CHARS_MAX).collect();
     Envelope {
-        meta: Meta::new(0.0, Risk::High, explain),
+        meta: Meta::of_failure(&error.message),
         body: Body::Failure {
             error: Box::new(error),
             partial_data,

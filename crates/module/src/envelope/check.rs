@@ -127,9 +127,10 @@ pub fn check_envelope(module: &Module, envelope: Value) -> Envelope {
     envelope
 }
 
-/// Puts `earlier` items before those that a list already has.
+/// Puts `earlier` items before those that a list already has; what is found again is told once.
 fn add_items(map: &mut Map<String, Value>, key: &str, mut earlier: Vec<Value>) {
     if let Some(Value::Array(later)) = map.get_mut(key) {
+        later.retain(|item| !earlier.contains(item));
         earlier.append(later);
     }
     if !earlier.is_empty() {

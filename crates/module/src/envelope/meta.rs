@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::repair::truncate;
+
 /// Risk levels in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -66,6 +68,11 @@ impl Meta {
             explain: explain.into(),
             more: Map::new(),
         }
+    }
+
+    /// What a runtime says of a failure that nobody else speaks about: certain of nothing, and risky.
+    pub fn of_failure(message: &str) -> Self {
+        Self::new(0.0, Risk::High, truncate(message.trim()))
     }
 
     /// A meta whose structure has been checked.

@@ -3,17 +3,15 @@
 use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
-use super::meta::{Meta, Risk};
-use super::repair::truncate;
+use super::meta::Meta;
 use super::structure::{Profile, Violation, check_structure};
 use super::{Body, Envelope};
 
 impl Envelope {
     /// A failure about which nothing else is known: no confidence, high risk, the message as explanation.
     pub fn failure(error: ErrorBody) -> Self {
-        let meta = Meta::new(0.0, Risk::High, truncate(error.message.trim()));
         Self {
-            meta,
+            meta: Meta::of_failure(&error.message),
             body: Body::Failure {
                 error: Box::new(error),
                 partial_data: None,

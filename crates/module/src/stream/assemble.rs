@@ -7,13 +7,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
 
-use super::chunk::{Checkpoint, Chunk, Recovery, widen_error};
+use super::chunk::{Checkpoint, Chunk, META_ANNOTATION, Recovery, widen_error};
 use super::digest::FieldDigest;
 use super::field::{self, Step};
 use super::fold::{self, Refusal};
 use super::violation::Violation;
 use crate::code::Code;
-use crate::envelope::{ErrorBody, Meta, Risk};
+use crate::envelope::{ErrorBody, Meta, Profile, check_structure};
 use crate::limits;
 
 /// What a stream came to.
@@ -367,24 +367,33 @@ fn success(
     Value::Object(map)
 }
 
-/// An error chunk has no meta, and a failure must have one: certain of nothing, and risky.
+/// An error chunk need not bring a meta, and a failure must have one.
 fn failure(
     error: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
-    annotations: Map<String, Value>,
+    mut annotations: Map<String, Value>,
 ) -> Value {
     let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-    let explain: String = message.chars().take(limits::EXPLAIN_CHARS_MAX).collect();
-    let meta = Meta::new(0.0, Risk::High, explain).into_map();
+    let made = Value::Object(Meta::of_failure(message).into_map());
+    let brought = annotations.shift_remove(META_ANNOTATION);
+    let is_brought = brought.is_some();
     let mut map = Map::new();
     map.insert(String::from("ok"), Value::Bool(false));
-    map.insert(String::from("meta"), Value::Object(meta));
+    map.insert(String::from("meta"), brought.unwrap_or_else(|| made.clone()));
     map.insert(String::from("error"), Value::Object(error));
     if let Some(partial) = partial_data {
         map.insert(String::from("partial_data"), Value::Object(partial));
     }
     map.extend(annotations);
-    Value::Object(map)
+    let mut envelope = Value::Object(map);
+    // The chunk may be anybody's, so its meta counts only if it is one.
+    if is_brought
+        && !check_structure(&envelope, Profile::Cognitive).is_empty()
+        && let Value::Object(map) = &mut envelope
+    {
+        map.insert(String::from("meta"), made);
+    }
+    envelope
 }
 
 /// The first place where two data differ, as a pointer into the final chunk.

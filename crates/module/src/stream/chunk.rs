@@ -9,7 +9,7 @@ use super::check::{check_chunk, integer};
 use super::field;
 use super::violation::Violation;
 use crate::code::{Code, is_module_specific};
-use crate::envelope::{Body, Envelope, ErrorBody};
+use crate::envelope::{Body, Envelope, ErrorBody, Meta};
 
 /// One event of a streamed answer. Serialises to exactly the JSON that goes over the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,9 @@ pub enum Chunk {
         annotations: Map<String, Value>,
     },
 }
+
+/// Where an error chunk carries the meta of its envelope.
+pub(super) const META_ANNOTATION: &str = "_meta";
 
 /// How much of a field has been sent: UTF-8 bytes, and the first six hex digits of their SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,15 +96,15 @@ impl Recovery {
 }
 
 impl Chunk {
-    /// The last chunk of a stream that ends in this envelope. Folding it gives the envelope back, but
-    /// for the meta of a failure, which has no place in an error chunk.
+    /// The last chunk of a stream that ends in this envelope. Folding it gives the envelope back. An error
+    /// chunk has no place for meta, so one that says more than folding would is an annotation of it.
     pub fn ending(
         session_id: &str,
         envelope: Envelope,
         usage: Option<Value>,
         recovery: Option<&Recovery>,
     ) -> Self {
-        let annotations = envelope.annotations;
+        let mut annotations = envelope.annotations;
         match envelope.body {
             Body::Success { data } => Self::Final {
                 meta: envelope.meta.into_map(),
@@ -109,12 +112,18 @@ impl Chunk {
                 usage,
                 annotations,
             },
-            Body::Failure { error, partial_data } => Self::Error {
-                session_id: Some(String::from(session_id)),
-                error: narrow_error(*error, recovery),
-                partial_data,
-                annotations,
-            },
+            Body::Failure { error, partial_data } => {
+                if envelope.meta != Meta::of_failure(&error.message) {
+                    let meta = Value::Object(envelope.meta.into_map());
+                    annotations.insert(String::from(META_ANNOTATION), meta);
+                }
+                Self::Error {
+                    session_id: Some(String::from(session_id)),
+                    error: narrow_error(*error, recovery),
+                    partial_data,
+                    annotations,
+                }
+            }
         }
     }
 

@@ -258,6 +258,30 @@ fn a_failure_comes_back_with_its_own_code_and_advice() {
     assert_eq!(assembled.envelope, expected.into_value());
 }
 
+#[test]
+fn a_failure_comes_back_with_the_meta_it_had() {
+    let mut expected = Envelope::failure(ErrorBody::new(Code::E2004, "no"));
+    let plain = serde_json::to_string(&Chunk::ending("s", expected.clone(), None, None)).unwrap();
+    assert!(!plain.contains("_meta"), "{plain}");
+    expected.meta = Meta::new(0.3, Risk::Medium, "the model's own words");
+    expected
+        .meta
+        .more
+        .insert(String::from("model"), json!("scripted/x"));
+    let chunk = Chunk::ending("s", expected.clone(), None, None);
+    let text = serde_json::to_string(&chunk).unwrap();
+    let assembled = assemble_ndjson(text.as_bytes());
+    assert_eq!(assembled.violations, []);
+    assert_eq!(assembled.envelope, expected.into_value());
+
+    let strange = text.replace("\"risk\":\"medium\"", "\"risk\":7");
+    let envelope = assemble_ndjson(strange.as_bytes()).envelope;
+    assert_eq!(
+        envelope["meta"],
+        json!({"confidence": 0.0, "risk": "high", "explain": "no"})
+    );
+}
+
 proptest! {
     #[test]
     fn fields_lead_back_to_their_steps(steps in prop::collection::vec(step(), 0..6)) {
