@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 pub enum Entry {
     /// A file whose contents matter to the language.
     Read(Vec<u8>),
-    /// A file that is only listed (an asset): its size is known, its bytes are not held.
-    Listed { size_bytes: u64 },
+    /// A file that is only listed (an asset): its size and its first
+    /// [`crate::limits::HEAD_BYTES`] bytes are known, the rest is not held.
+    Listed { size_bytes: u64, head: Vec<u8> },
     /// Something that could not be taken; the reason is for a person.
     Refused(Refusal),
 }

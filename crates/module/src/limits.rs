@@ -3,6 +3,8 @@
 
 /// Largest text file of a module that is read (manifest, prompt, schema, one test case).
 pub const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How much of an asset is looked at to tell its type.
+pub const HEAD_BYTES: usize = 16;
 /// Most files in one module folder that are looked at.
 pub const FILES_MAX: usize = 2_000;
 /// Deepest folder below a module's root that is looked into.

@@ -119,7 +119,7 @@ fn inspect(root: &Path, path: &Path) -> Result<Kind, Refusal> {
 /// grow between the look and the read.
 fn take(disk: &Path, path: &str, size_bytes: u64) -> Entry {
     if !is_text(path) {
-        return Entry::Listed { size_bytes };
+        return list(disk, size_bytes);
     }
     let limit_bytes = limits::FILE_BYTES_MAX;
     if size_bytes > limit_bytes {
@@ -135,6 +135,15 @@ fn take(disk: &Path, path: &str, size_bytes: u64) -> Entry {
             limit_bytes,
         }),
         Ok(_) => Entry::Read(bytes),
+        Err(error) => Entry::Refused(Refusal::Unreadable(error.to_string())),
+    }
+}
+
+/// An asset by its size and its first bytes, which tell its type.
+fn list(disk: &Path, size_bytes: u64) -> Entry {
+    let mut head = Vec::with_capacity(limits::HEAD_BYTES);
+    match fs::File::open(disk).and_then(|file| file.take(limits::HEAD_BYTES as u64).read_to_end(&mut head)) {
+        Ok(_) => Entry::Listed { size_bytes, head },
         Err(error) => Entry::Refused(Refusal::Unreadable(error.to_string())),
     }
 }

@@ -87,7 +87,9 @@ fn take_folder(folder: &Path, prefix: &str, files: &mut FileMap) {
         }
         assert!(size_bytes <= FILE_BYTES_MAX, "{} is too large", path.display());
         if name.starts_with("assets/") {
-            files.insert(name, Entry::Listed { size_bytes });
+            let mut head = fs::read(&path).expect("it can be read");
+            head.truncate(module::limits::HEAD_BYTES);
+            files.insert(name, Entry::Listed { size_bytes, head });
         } else {
             files.insert(name, Entry::Read(fs::read(&path).expect("it can be read")));
         }

@@ -1,10 +1,11 @@
-//! Assets: what tests refer to is there, and nothing is larger than its kind may be.
+//! Assets: what tests refer to is there, nothing is larger than its kind may be, and contents are of the
+//! type that the name says.
 
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::document::{Part, join};
-use crate::files;
+use crate::files::{self, Entry};
 use crate::load::Reading;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -35,7 +36,75 @@ pub(super) fn check(reading: &mut Reading<'_>) {
             }
         }
     }
+    found.extend(
+        reading
+            .files
+            .iter()
+            .filter_map(|(path, entry)| mismatch(path, entry)),
+    );
     reading.report.extend(found);
+}
+
+/// An asset whose first bytes belong to another type than its name says.
+fn mismatch(path: &str, entry: &Entry) -> Option<Diagnostic> {
+    let Entry::Listed { head, .. } = entry else {
+        return None;
+    };
+    let named = path
+        .rsplit_once('.')
+        .and_then(|(_, ending)| type_of_name(ending))?;
+    let found = type_of_bytes(head);
+    if head.is_empty() || found == Some(named) {
+        return None;
+    }
+    let (message, hint) = match found {
+        Some(found) => (
+            format!("`{path}` holds {found}, not {named}"),
+            String::from("rename the file, or convert it"),
+        ),
+        None => (
+            format!("`{path}` does not begin as {named} does"),
+            String::from("check that the file is whole and what its name says"),
+        ),
+    };
+    let diagnostic = Diagnostic::new(Rule::ASSET_MISMATCH, message).at(Location::file(path));
+    Some(diagnostic.hint(hint))
+}
+
+fn type_of_name(ending: &str) -> Option<&'static str> {
+    Some(match ending.to_ascii_lowercase().as_str() {
+        "png" => "PNG",
+        "jpg" | "jpeg" => "JPEG",
+        "gif" => "GIF",
+        "webp" => "WebP",
+        "wav" => "WAV",
+        "ogg" => "OGG",
+        "mp3" => "MP3",
+        "mp4" | "m4a" | "mov" => "MP4 or QuickTime",
+        "webm" => "WebM",
+        "flac" => "FLAC",
+        "pdf" => "PDF",
+        _ => return None,
+    })
+}
+
+/// The signatures of the specification's table, with the gaps in it filled.
+fn type_of_bytes(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => "PNG",
+        [0xff, 0xd8, 0xff, ..] => "JPEG",
+        [b'G', b'I', b'F', b'8', ..] => "GIF",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => "WAV",
+        [b'O', b'g', b'g', b'S', ..] => "OGG",
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => "MP4 or QuickTime",
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => "WebM",
+        [b'f', b'L', b'a', b'C', ..] => "FLAC",
+        [b'%', b'P', b'D', b'F', ..] => "PDF",
+        [b'I', b'D', b'3', ..] => "MP3",
+        [0xff, second, ..] if second & 0xe0 == 0xe0 => "MP3",
+        _ => return None,
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

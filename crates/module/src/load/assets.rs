@@ -9,7 +9,7 @@ pub(super) fn list(files: &FileMap) -> Vec<Asset> {
         .filter(|(path, _)| path.starts_with("assets/"))
         .filter_map(|(path, entry)| {
             let size_bytes = match entry {
-                Entry::Listed { size_bytes } => *size_bytes,
+                Entry::Listed { size_bytes, .. } => *size_bytes,
                 Entry::Read(bytes) => bytes.len() as u64,
                 Entry::Refused(_) => return None,
             };

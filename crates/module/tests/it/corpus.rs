@@ -207,7 +207,8 @@ impl Case {
             ),
             "listed" => {
                 let size_bytes = rest[0].parse().expect("a size");
-                self.files.insert(path, Entry::Listed { size_bytes });
+                let head = unescape(body.trim_end_matches('\n'));
+                self.files.insert(path, Entry::Listed { size_bytes, head });
             }
             "strict" => self.strict = if path == "v25" { Strict::V25 } else { Strict::V22 },
             "folder" => self.folder = Some(String::from(path)),
