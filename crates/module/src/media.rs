@@ -360,7 +360,7 @@ impl Check {
     }
 
     fn missing(&mut self, key: &str) {
-        self.add(Code::E1002, "", "required", &format!("{key} is missing"));
+        self.add(Code::E1002, "", "required", &format!("`{key}` is missing"));
     }
 
     fn wrong_type(&mut self, pointer: &str, message: &str) {

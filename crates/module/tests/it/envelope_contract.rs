@@ -258,3 +258,53 @@ fn a_schema_that_cannot_be_compiled_is_not_the_models_fault() {
     assert_eq!(code(&value), "E4000");
     assert_eq!(value["partial_data"]["rationale"], "because");
 }
+
+#[test]
+fn wrong_media_are_told_by_what_is_wrong_with_them() {
+    let mut sees = schema();
+    sees["input"]["properties"]["images"] = json!({"type": "array", "items": {
+        "type": "object",
+        "required": ["type"],
+        "oneOf": [
+            {"required": ["url"], "properties": {"type": {"const": "url"}}},
+            {"required": ["media_type", "data"], "properties": {
+                "type": {"const": "base64"},
+                "media_type": {"pattern": "^(image|audio|video|application)/"},
+                "data": {"pattern": "^[A-Za-z0-9+/]+={0,2}$"}
+            }}
+        ]
+    }});
+    let sees = module("tier: decision\nmodalities: {input: [text, image]}\n", &sees);
+    for (item, code, pointer) in [
+        (
+            json!({"media_type": "image/png", "data": "aGk="}),
+            "E1002",
+            "/images/0",
+        ),
+        (json!({"type": "base64", "data": "aGk="}), "E1002", "/images/0"),
+        (
+            json!({"type": "base64", "media_type": "image/png", "data": "!"}),
+            "E1013",
+            "/images/0/data",
+        ),
+        (
+            json!({"type": "base64", "media_type": "text/plain", "data": "aGk="}),
+            "E1010",
+            "/images/0/media_type",
+        ),
+        (
+            json!({"type": "ftp", "url": "https://x.example/a"}),
+            "E1004",
+            "/images/0/type",
+        ),
+        (json!({"kind": "none of these"}), "E1001", "/images/0"),
+    ] {
+        let error = check_input(&sees, &json!({"code": "x", "images": [item.clone()]})).unwrap_err();
+        let errors = &error.details.as_ref().unwrap()["errors"];
+        assert_eq!(
+            (error.code.as_str(), &errors[0]["pointer"]),
+            (code, &json!(pointer)),
+            "{errors}"
+        );
+    }
+}
