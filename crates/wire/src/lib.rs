@@ -16,6 +16,7 @@ mod held;
 pub mod limits;
 mod markers;
 pub mod media;
+pub mod messages;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_embeddings;

@@ -9,6 +9,9 @@ use crate::ext::{Ext, Map};
 use crate::fields::Fields;
 use crate::media::{Base64, Media, MediaKind, MediaSource, MimeTrust, Stored, URI_DIALECT};
 
+/// The type of bytes of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
+
 impl Serialize for Media {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_reference().serialize(serializer)
@@ -56,8 +59,11 @@ impl Media {
                 put("id", json!(id));
             }
         }
-        if let Some(mime) = &self.mime {
-            put("mime", json!(mime));
+        match &self.mime {
+            Some(mime) => put("mime", json!(mime)),
+            // A reference has a type. Where it is not known, this says so.
+            None if self.mime_trust == MimeTrust::Inferred => put("mime", json!(UNKNOWN)),
+            None => {}
         }
         self.put_particulars(&mut map);
         map
@@ -114,6 +120,7 @@ impl Media {
         if fields.peek_str("mime_trust") == Some("inferred") {
             fields.take("mime_trust");
             media.mime_trust = MimeTrust::Inferred;
+            media.mime = media.mime.filter(|mime| mime != UNKNOWN);
         }
         if fields.peek_str("media_kind") != Some(media.kind.as_str()) {
             take(&mut fields, "media_kind", &mut media.kind);

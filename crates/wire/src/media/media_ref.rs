@@ -19,7 +19,7 @@ const ALIAS: &str = "$alias";
 pub(super) fn decode(fields: Fields) -> Result<Media, Refusal> {
     let uri = fields.peek_str("uri").map(String::from);
     let mut media = Media::from_reference(fields.rest()).map_err(|reason| Refusal::malformed("", reason))?;
-    if media.mime.is_none() {
+    if media.mime.is_none() && media.mime_trust != MimeTrust::Inferred {
         media.ext.set(OWN, NO_MIME, true);
     }
     match (&media.source, uri) {

@@ -21,3 +21,8 @@ pub use convert::{DIALECTS, convert, decode, encode};
 pub use presigned::{is_presigned, may_rest};
 pub use refusal::{Need, Refusal};
 pub use setting::{Place, Setting};
+
+pub(crate) use content_block::decode as decode_block;
+pub(crate) use convert::{encode_at, normalise};
+pub(crate) use harmony::decode as decode_part;
+pub(crate) use law::check_keys;

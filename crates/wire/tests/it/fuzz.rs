@@ -2,7 +2,7 @@
 
 use ir::{Dialect, Ledger, Party};
 use wire::media::{Place, Setting};
-use wire::{Decoder, chat, error_body, media};
+use wire::{Decoder, chat, error_body, media, messages};
 
 #[test]
 fn stream_decoders_stand_any_bytes() {
@@ -66,6 +66,34 @@ fn media_decoders_stand_anything() {
                 media::may_rest(&read).ok();
                 for target in media::DIALECTS {
                     media::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn message_decoders_stand_anything() {
+    let aliases = ir::media::Aliases::default();
+    let setting = Setting {
+        place: Place::Local,
+        aliases: &aliases,
+    };
+    bolero::check!().with_iterations(800).for_each(|bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let read = serde_json::from_slice::<serde_json::Value>(bytes);
+        let seeded = crate::messages::examples().into_iter().map(|(_, mut example)| {
+            crate::documents::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            example
+        });
+        for value in read.into_iter().chain(seeded) {
+            for dialect in messages::DIALECTS {
+                let Ok(mut read) = messages::decode(*dialect, value.clone(), &setting) else {
+                    continue;
+                };
+                messages::complete_pairs(&mut read.messages);
+                for target in messages::DIALECTS {
+                    messages::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
                 }
             }
         }

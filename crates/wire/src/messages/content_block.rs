@@ -1,0 +1,93 @@
+//! The content of a message as content blocks: `{"blocks": [..], "text_fallback": ".."}`, or the older
+//! `{"text": ".."}` and plain string. A list of blocks without a message around it is what a user said.
+
+use ir::{Dialect, Fields, Ledger, Message, Part, PartBody, Role};
+use serde_json::{Value, json};
+
+use crate::media::{Refusal, Setting, check_keys, decode_block, encode_at};
+use crate::messages::frame::{self, Content};
+
+const OWN: Dialect = Dialect::ContentBlock;
+/// A note: the text of the source had no text to fall back on.
+const NO_FALLBACK: &str = "$no_fallback";
+/// A note: the content stood without a message around it.
+const BARE: &str = "$bare";
+
+pub(super) const CONTENT: Content = Content {
+    own: OWN,
+    list_key: Some("blocks"),
+    check: check_keys,
+    read,
+    write,
+};
+
+fn read(value: Value) -> Result<Part, Refusal> {
+    let fields = Fields::of(value);
+    let mut fields = fields.ok_or_else(|| Refusal::malformed("", "a content block is an object"))?;
+    if fields.peek_str("type") != Some("text") {
+        return decode_block(fields).map(Part::from);
+    }
+    let text = fields.string("text");
+    let text = text.ok_or_else(|| Refusal::malformed("", "a block of type text has no `text`"))?;
+    fields.take("type");
+    let mut part = Part::text(text.clone());
+    match fields.peek("text_fallback") {
+        None => part.ext.set(OWN, NO_FALLBACK, true),
+        Some(same) if *same == json!(text) => {
+            fields.take("text_fallback");
+        }
+        Some(_) => {}
+    }
+    part.ext.extend(OWN, fields.rest());
+    Ok(part)
+}
+
+fn write(part: &Part, pointer: &str, setting: &Setting<'_>, ledger: &mut Ledger) -> Result<Option<Value>, Refusal> {
+    let value = match &part.body {
+        PartBody::Text(text) => {
+            let mut block = ir::Map::new();
+            block.insert(String::from("type"), json!("text"));
+            block.insert(String::from("text"), json!(text));
+            part.ext.restore(OWN, &mut block);
+            if part.ext.value(OWN, NO_FALLBACK).is_none() {
+                block.entry("text_fallback").or_insert_with(|| json!(text));
+            }
+            Value::Object(block)
+        }
+        PartBody::Media(media) => encode_at(OWN, media, pointer, setting, ledger)?,
+        _ => return Ok(None),
+    };
+    check_keys(&value).map_err(|refusal| refusal.under(pointer))?;
+    Ok(Some(value))
+}
+
+/// Content without a frame: a list of blocks, or the object that holds them.
+pub(super) fn is_bare(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => !list.is_empty() && list.iter().all(|item| item["type"].is_string()),
+        Value::Object(map) => !map.contains_key("role") && map.contains_key("blocks"),
+        _ => false,
+    }
+}
+
+pub(super) fn decode_bare(value: Value) -> Result<Message, Refusal> {
+    let framed = json!({"role": "user", "content": value});
+    let mut message = frame::decode(&CONTENT, framed)?;
+    message.ext.set(OWN, BARE, true);
+    Ok(message)
+}
+
+pub(super) fn came_bare(message: &Message) -> bool {
+    message.role == Role::User && message.ext.value(OWN, BARE).is_some()
+}
+
+pub(super) fn encode_bare(
+    message: &Message,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Value, Refusal> {
+    let mut list = Vec::new();
+    frame::encode(&CONTENT, message, "", setting, ledger, &mut list)?;
+    let mut framed = list.pop().unwrap_or_default();
+    Ok(framed["content"].take())
+}

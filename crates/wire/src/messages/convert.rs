@@ -1,0 +1,126 @@
+//! One set of functions over all dialects that have messages.
+
+use ir::{Dialect, Ledger, Message, PartBody};
+use serde_json::Value;
+
+use crate::media::{Refusal, Setting, normalise};
+use crate::messages::{canonical, cognitive, content_block, frame, harmony};
+
+/// The dialects that have messages of their own.
+pub const DIALECTS: &[Dialect] = &[
+    Dialect::Cognitive,
+    Dialect::MediaRef,
+    Dialect::ContentBlock,
+    Dialect::HarmonySchema,
+    Dialect::Canonical,
+];
+
+/// Messages and the form in which they stood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    pub messages: Vec<Message>,
+    pub form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    List,
+    /// One message without a list around it.
+    Single,
+    /// The content of one message of the user, without its frame.
+    Bare,
+}
+
+pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<Conversation, Refusal> {
+    let one = |message: Message, form| Conversation {
+        messages: vec![message],
+        form,
+    };
+    match dialect {
+        Dialect::Cognitive => return Ok(one(cognitive::decode(value, setting)?, Form::Bare)),
+        Dialect::ContentBlock if content_block::is_bare(&value) => {
+            return Ok(one(content_block::decode_bare(value)?, Form::Bare));
+        }
+        _ => {}
+    }
+    let (list, form) = match value {
+        Value::Array(list) => (list, Form::List),
+        single @ Value::Object(_) => (vec![single], Form::Single),
+        _ => return Err(Refusal::malformed("", "messages are a list of objects, or one object")),
+    };
+    let mut messages = Vec::new();
+    for (at, value) in list.into_iter().enumerate() {
+        let message = match dialect {
+            Dialect::MediaRef | Dialect::Canonical => canonical::decode(value),
+            Dialect::ContentBlock => frame::decode(&content_block::CONTENT, value),
+            Dialect::HarmonySchema => frame::decode(&harmony::CONTENT, value),
+            _ => return Err(none(dialect)),
+        };
+        let place = if form == Form::List { format!("/{at}") } else { String::new() };
+        messages.push(message.map_err(|refusal| refusal.under(&place))?);
+    }
+    Ok(Conversation { messages, form })
+}
+
+/// Writes messages. Whatever the dialect cannot say is booked in the ledger.
+pub fn encode(
+    dialect: Dialect,
+    conversation: &Conversation,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Value, Refusal> {
+    if dialect == Dialect::Cognitive {
+        return cognitive::encode(&conversation.messages, setting, ledger);
+    }
+    if dialect == Dialect::ContentBlock
+        && conversation.form == Form::Bare
+        && let [message] = conversation.messages.as_slice()
+        && content_block::came_bare(message)
+    {
+        return content_block::encode_bare(message, setting, ledger);
+    }
+    let mut list = Vec::new();
+    for (at, message) in conversation.messages.iter().enumerate() {
+        let pointer = format!("/{at}");
+        match dialect {
+            Dialect::MediaRef | Dialect::Canonical => {
+                list.push(canonical::encode(message, &pointer, setting, ledger)?);
+            }
+            Dialect::ContentBlock => {
+                frame::encode(&content_block::CONTENT, message, &pointer, setting, ledger, &mut list)?;
+            }
+            Dialect::HarmonySchema => {
+                frame::encode(&harmony::CONTENT, message, &pointer, setting, ledger, &mut list)?;
+            }
+            _ => return Err(none(dialect)),
+        }
+    }
+    if conversation.form != Form::List && list.len() == 1 {
+        return Ok(list.pop().unwrap_or_default());
+    }
+    Ok(Value::Array(list))
+}
+
+pub fn convert(
+    from: Dialect,
+    to: Dialect,
+    value: Value,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Value, Refusal> {
+    let mut conversation = decode(from, value, setting)?;
+    if from != to {
+        for (at, message) in conversation.messages.iter_mut().enumerate() {
+            for (part, inner) in message.parts.iter_mut().enumerate() {
+                if let PartBody::Media(media) = &mut inner.body {
+                    normalise(media, &format!("/{at}/content_parts/{part}"), ledger);
+                }
+            }
+        }
+    }
+    encode(to, &conversation, setting, ledger)
+}
+
+fn none(dialect: Dialect) -> Refusal {
+    Refusal::unsupported("", format!("{dialect} has no messages outside of a request"))
+}
