@@ -10,7 +10,7 @@ use ir::media::Aliases;
 use ir::{Dialect, Event, Fold, Ledger, Loss, Party, Response, ResponsePayload};
 use serde_json::Value;
 use wire::media::{Place, Setting};
-use wire::{Decoder, Encoder, chat, document, media};
+use wire::{Decoder, Encoder, document, media, messages};
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -89,23 +89,24 @@ impl Convert {
 
     /// The messages of a conversation without the request around them.
     fn messages(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
-        let messages = chat::decode_messages(self.from, self.read()?)?;
-        output.json(&chat::encode_messages(self.to, &messages, ledger)?)?;
+        let aliases = Aliases::default();
+        let value = self.read()?;
+        output.json(&messages::convert(
+            self.from,
+            self.to,
+            value,
+            &here(&aliases),
+            ledger,
+        )?)?;
         Ok(false)
     }
 
-    /// One piece of media or a list of them. Without a store, what needs one is refused.
+    /// One piece of media or a list of them.
     fn media(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
         let aliases = Aliases::default();
-        let setting = Setting {
-            place: Place::Local,
-            aliases: &aliases,
-        };
-        let mut one = |value: Value| -> Result<Value> {
-            Ok(media::convert(self.from, self.to, value, &setting, ledger)?)
-        };
+        let mut one = |value: Value| media::convert(self.from, self.to, value, &here(&aliases), ledger);
         let converted = match self.read()? {
-            Value::Array(list) => Value::Array(list.into_iter().map(one).collect::<Result<_>>()?),
+            Value::Array(list) => Value::Array(list.into_iter().map(one).collect::<Result<_, _>>()?),
             value => one(value)?,
         };
         output.json(&converted)?;
@@ -188,6 +189,14 @@ impl Convert {
             .read_to_end(&mut bytes)
             .context("cannot read the input")?;
         serde_json::from_slice(&bytes).context("the input is not JSON")
+    }
+}
+
+/// Files are local to whoever runs the command. There is no store, so what needs one is refused.
+fn here(aliases: &Aliases) -> Setting<'_> {
+    Setting {
+        place: Place::Local,
+        aliases,
     }
 }
 

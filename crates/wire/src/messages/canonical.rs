@@ -42,7 +42,13 @@ fn respell(
             }
             PartBody::ToolResult(result) => {
                 if let Some(Value::Array(inner)) = value.get_mut("content") {
-                    respell(&result.content, inner, &format!("{pointer}/content"), setting, ledger)?;
+                    respell(
+                        &result.content,
+                        inner,
+                        &format!("{pointer}/content"),
+                        setting,
+                        ledger,
+                    )?;
                 }
             }
             _ => {}

@@ -8,14 +8,23 @@ use crate::media::{self, Refusal, Setting, encode_at};
 
 const OWN: Dialect = Dialect::Cognitive;
 const PLACEHOLDER: &str = "$MEDIA_INPUTS";
-const LISTS: [&str; 7] = ["images", "audio", "video", "audios", "videos", "documents", "media"];
+const LISTS: [&str; 7] = [
+    "images",
+    "audio",
+    "video",
+    "audios",
+    "videos",
+    "documents",
+    "media",
+];
 /// Notes: the list that held a piece of media; a prompt with a placeholder; no prompt at all.
 const LIST: &str = "$list";
 const PLACED: &str = "$placed";
 const NO_PROMPT: &str = "$no_prompt";
 
 pub(super) fn decode(value: Value, setting: &Setting<'_>) -> Result<Message, Refusal> {
-    let mut fields = Fields::of(value).ok_or_else(|| Refusal::malformed("", "a module's input is an object"))?;
+    let mut fields =
+        Fields::of(value).ok_or_else(|| Refusal::malformed("", "a module's input is an object"))?;
     let keys: Vec<String> = fields.clone().rest().keys().cloned().collect();
     let mut pieces = Vec::new();
     for key in keys.iter().filter(|key| LISTS.contains(&key.as_str())) {
@@ -104,7 +113,10 @@ pub(super) fn encode(
         ));
     };
     if message.role != Role::User {
-        return Err(Refusal::unsupported("/0/role", "a module's input is one message of the user"));
+        return Err(Refusal::unsupported(
+            "/0/role",
+            "a module's input is one message of the user",
+        ));
     }
     let mut map = Map::new();
     let mut texts = [Vec::new(), Vec::new()];

@@ -42,7 +42,12 @@ fn read(value: Value) -> Result<Part, Refusal> {
     Ok(part)
 }
 
-fn write(part: &Part, pointer: &str, setting: &Setting<'_>, ledger: &mut Ledger) -> Result<Option<Value>, Refusal> {
+fn write(
+    part: &Part,
+    pointer: &str,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Option<Value>, Refusal> {
     let value = match &part.body {
         PartBody::Text(text) => {
             let mut block = ir::Map::new();
@@ -70,7 +75,7 @@ pub(super) fn is_bare(value: &Value) -> bool {
     }
 }
 
-pub(super) fn decode_bare(value: Value) -> Result<Message, Refusal> {
+pub(super) fn decode_bare(value: &Value) -> Result<Message, Refusal> {
     let framed = json!({"role": "user", "content": value});
     let mut message = frame::decode(&CONTENT, framed)?;
     message.ext.set(OWN, BARE, true);

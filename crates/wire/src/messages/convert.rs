@@ -1,8 +1,10 @@
-//! One set of functions over all dialects that have messages.
+//! One set of functions over all dialects that have messages. Vendors' dialects have them as a part of their
+//! requests, and read and write them there.
 
 use ir::{Dialect, Ledger, Message, PartBody};
 use serde_json::Value;
 
+use crate::chat;
 use crate::media::{Refusal, Setting, normalise};
 use crate::messages::{canonical, cognitive, content_block, frame, harmony};
 
@@ -39,14 +41,26 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
     match dialect {
         Dialect::Cognitive => return Ok(one(cognitive::decode(value, setting)?, Form::Bare)),
         Dialect::ContentBlock if content_block::is_bare(&value) => {
-            return Ok(one(content_block::decode_bare(value)?, Form::Bare));
+            return Ok(one(content_block::decode_bare(&value)?, Form::Bare));
+        }
+        _ if chat::DIALECTS.contains(&dialect) => {
+            let messages = chat::decode_messages(dialect, value);
+            return Ok(Conversation {
+                messages: messages.map_err(|error| Refusal::malformed("", error.message))?,
+                form: Form::List,
+            });
         }
         _ => {}
     }
     let (list, form) = match value {
         Value::Array(list) => (list, Form::List),
         single @ Value::Object(_) => (vec![single], Form::Single),
-        _ => return Err(Refusal::malformed("", "messages are a list of objects, or one object")),
+        _ => {
+            return Err(Refusal::malformed(
+                "",
+                "messages are a list of objects, or one object",
+            ));
+        }
     };
     let mut messages = Vec::new();
     for (at, value) in list.into_iter().enumerate() {
@@ -56,7 +70,11 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
             Dialect::HarmonySchema => frame::decode(&harmony::CONTENT, value),
             _ => return Err(none(dialect)),
         };
-        let place = if form == Form::List { format!("/{at}") } else { String::new() };
+        let place = if form == Form::List {
+            format!("/{at}")
+        } else {
+            String::new()
+        };
         messages.push(message.map_err(|refusal| refusal.under(&place))?);
     }
     Ok(Conversation { messages, form })
@@ -71,6 +89,10 @@ pub fn encode(
 ) -> Result<Value, Refusal> {
     if dialect == Dialect::Cognitive {
         return cognitive::encode(&conversation.messages, setting, ledger);
+    }
+    if chat::DIALECTS.contains(&dialect) {
+        let written = chat::encode_messages(dialect, &conversation.messages, ledger);
+        return written.map_err(|error| Refusal::unsupported("", error.message));
     }
     if dialect == Dialect::ContentBlock
         && conversation.form == Form::Bare
@@ -87,7 +109,14 @@ pub fn encode(
                 list.push(canonical::encode(message, &pointer, setting, ledger)?);
             }
             Dialect::ContentBlock => {
-                frame::encode(&content_block::CONTENT, message, &pointer, setting, ledger, &mut list)?;
+                frame::encode(
+                    &content_block::CONTENT,
+                    message,
+                    &pointer,
+                    setting,
+                    ledger,
+                    &mut list,
+                )?;
             }
             Dialect::HarmonySchema => {
                 frame::encode(&harmony::CONTENT, message, &pointer, setting, ledger, &mut list)?;

@@ -1,9 +1,7 @@
 //! The frame of a message: its id, who speaks, when, the calls it makes, the call whose result it is. The
 //! form of the content (a string, null, a list) is noted, so that it comes back in the form it had.
 
-use ir::{
-    Dialect, Fields, Ledger, Map, Message, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult,
-};
+use ir::{Dialect, Fields, Ledger, Map, Message, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult};
 use serde_json::{Value, json};
 
 use crate::media::{Refusal, Setting};
@@ -18,8 +16,10 @@ pub(super) struct Content {
     pub(super) check: fn(&Value) -> Result<(), Refusal>,
     pub(super) read: fn(Value) -> Result<Part, Refusal>,
     /// `None` for what the dialect has no word for.
-    pub(super) write: fn(&Part, &str, &Setting<'_>, &mut Ledger) -> Result<Option<Value>, Refusal>,
+    pub(super) write: Write,
 }
+
+type Write = fn(&Part, &str, &Setting<'_>, &mut Ledger) -> Result<Option<Value>, Refusal>;
 
 const FORM: &str = "$content";
 const FALLBACK: &str = "text_fallback";
@@ -37,7 +37,8 @@ pub(super) fn decode(content: &Content, value: Value) -> Result<Message, Refusal
     message.name = fields.string("name");
     if role == Role::Tool {
         let call_id = fields.string("tool_call_id");
-        let call_id = call_id.ok_or_else(|| Refusal::malformed("", "a tool's message has no `tool_call_id`"))?;
+        let call_id =
+            call_id.ok_or_else(|| Refusal::malformed("", "a tool's message has no `tool_call_id`"))?;
         let parts = std::mem::take(&mut message.parts);
         let result = ToolResult {
             call_id,
@@ -47,9 +48,15 @@ pub(super) fn decode(content: &Content, value: Value) -> Result<Message, Refusal
         };
         message.parts = vec![Part::from(PartBody::ToolResult(result))];
         message.content = ir::Content::Parts;
-    } else if fields.peek("tool_calls").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+    } else if fields
+        .peek("tool_calls")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty())
+    {
         let calls = fields.array("tool_calls").unwrap_or_default();
-        message.parts.extend(calls.into_iter().map(|call| read_call(content.own, call)));
+        message
+            .parts
+            .extend(calls.into_iter().map(|call| read_call(content.own, call)));
     }
     message.id = fields.string("id");
     message.created_at = fields.u64("created_at");
@@ -58,11 +65,7 @@ pub(super) fn decode(content: &Content, value: Value) -> Result<Message, Refusal
     Ok(message)
 }
 
-fn read_content(
-    content: &Content,
-    fields: &mut Fields,
-    message: &mut Message,
-) -> Result<Vec<Part>, Refusal> {
+fn read_content(content: &Content, fields: &mut Fields, message: &mut Message) -> Result<Vec<Part>, Refusal> {
     let value = fields.take("content");
     if let Some(value) = &value {
         (content.check)(value).map_err(|refusal| refusal.under("/content"))?;
@@ -79,7 +82,12 @@ fn read_content(
         }
         Some(Value::Array(list)) => ("list", read_list(content, list, "/content")?),
         Some(Value::Object(map)) => read_object(content, map, fields)?,
-        Some(_) => return Err(Refusal::malformed("/content", "`content` is a string, a list or null")),
+        Some(_) => {
+            return Err(Refusal::malformed(
+                "/content",
+                "`content` is a string, a list or null",
+            ));
+        }
     };
     // The form in which it would be written anyway needs no note.
     let usual = match form {
@@ -126,7 +134,8 @@ fn read_object(
 }
 
 fn read_list(content: &Content, list: Vec<Value>, pointer: &str) -> Result<Vec<Part>, Refusal> {
-    let read = |(at, value)| (content.read)(value).map_err(|refusal| refusal.under(&format!("{pointer}/{at}")));
+    let read =
+        |(at, value)| (content.read)(value).map_err(|refusal| refusal.under(&format!("{pointer}/{at}")));
     list.into_iter().enumerate().map(read).collect()
 }
 
@@ -234,8 +243,11 @@ fn write_result(
         &wrapped
     };
     let place = |at| format!("{pointer}/content/{at}");
-    let parts: Vec<(&Part, String)> =
-        inner.iter().enumerate().map(|(at, part)| (part, place(at))).collect();
+    let parts: Vec<(&Part, String)> = inner
+        .iter()
+        .enumerate()
+        .map(|(at, part)| (part, place(at)))
+        .collect();
     let values = write_parts(content, &parts, setting, ledger)?;
     let plain = plain_text(content.own, inner.iter());
     let value = match message.ext.note(content.own, FORM) {
@@ -266,7 +278,9 @@ fn wrap(result: &ToolResult) -> Vec<Part> {
 fn write_call(own: Dialect, part: &Part, call: &ToolCall) -> Value {
     let mut map = Map::new();
     map.insert(String::from("id"), json!(call.id));
-    let typed = [NO_TYPE, "type"].iter().any(|key| part.ext.value(own, key).is_some());
+    let typed = [NO_TYPE, "type"]
+        .iter()
+        .any(|key| part.ext.value(own, key).is_some());
     if !typed {
         map.insert(String::from("type"), json!("function"));
     }
@@ -315,7 +329,9 @@ fn form_content(
         (Some("text-object"), Some(text)) => Some(json!({"text": text})),
         (Some("text"), Some(text)) => Some(json!(text)),
         (None, Some(text)) if was_string => Some(json!(text)),
-        (None, _) if values.is_empty() && (calls || message.content == ir::Content::Null) => Some(Value::Null),
+        (None, _) if values.is_empty() && (calls || message.content == ir::Content::Null) => {
+            Some(Value::Null)
+        }
         _ => Some(wrap_list(content, values)),
     }
 }
@@ -391,7 +407,10 @@ fn finish(content: &Content, message: &Message, pointer: &str, map: &mut Map, le
     message.ext.restore(content.own, map);
     ledger.foreign(pointer, &message.ext, content.own);
     if message.cache.is_some() {
-        ledger.dropped(format!("{pointer}/cache"), format!("{} has no word for it", content.own));
+        ledger.dropped(
+            format!("{pointer}/cache"),
+            format!("{} has no word for it", content.own),
+        );
     }
 }
 

@@ -41,7 +41,12 @@ fn read(value: Value) -> Result<Part, Refusal> {
     Ok(part)
 }
 
-fn write(part: &Part, pointer: &str, setting: &Setting<'_>, ledger: &mut Ledger) -> Result<Option<Value>, Refusal> {
+fn write(
+    part: &Part,
+    pointer: &str,
+    setting: &Setting<'_>,
+    ledger: &mut Ledger,
+) -> Result<Option<Value>, Refusal> {
     let mut value = match &part.body {
         PartBody::Text(text) => json!({"type": "text", "text": text}),
         PartBody::Refusal(text) => json!({"type": "refusal", "refusal": text}),

@@ -54,14 +54,23 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
                 Some(place) => {
                     let number = open.remove(place).number;
                     if number < last {
-                        found.push(Mispairing::OutOfOrder { message: at, call_id: call_id.clone() });
+                        found.push(Mispairing::OutOfOrder {
+                            message: at,
+                            call_id: call_id.clone(),
+                        });
                     }
                     last = last.max(number);
                 }
                 None if answered.contains(&call_id) => {
-                    found.push(Mispairing::DoubleResult { message: at, call_id: call_id.clone() });
+                    found.push(Mispairing::DoubleResult {
+                        message: at,
+                        call_id: call_id.clone(),
+                    });
                 }
-                None => found.push(Mispairing::StrayResult { message: at, call_id: call_id.clone() }),
+                None => found.push(Mispairing::StrayResult {
+                    message: at,
+                    call_id: call_id.clone(),
+                }),
             }
             answered.insert(call_id);
         }
@@ -73,9 +82,16 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
         for (number, call) in message.tool_calls().enumerate() {
             let id = call.id.clone();
             if open.iter().any(|call| call.id == id) {
-                found.push(Mispairing::DoubleCall { message: at, call_id: id });
+                found.push(Mispairing::DoubleCall {
+                    message: at,
+                    call_id: id,
+                });
             } else {
-                open.push(Open { message: at, number, id });
+                open.push(Open {
+                    message: at,
+                    number,
+                    id,
+                });
             }
         }
     }
@@ -104,9 +120,14 @@ pub fn complete_pairs(messages: &mut Vec<Message>) -> usize {
     for (at, call_id) in missing.iter().rev() {
         let name = messages.get(*at).and_then(|message| {
             let mut calls = message.tool_calls();
-            calls.find(|call| call.id == *call_id).map(|call| call.name.clone())
+            calls
+                .find(|call| call.id == *call_id)
+                .map(|call| call.name.clone())
         });
-        let behind = messages.iter().skip(at + 1).take_while(|message| is_answer(message));
+        let behind = messages
+            .iter()
+            .skip(at + 1)
+            .take_while(|message| is_answer(message));
         let place = at + 1 + before(messages, *at, call_id).min(behind.count());
         messages.insert(place, synthesised(call_id, name));
     }

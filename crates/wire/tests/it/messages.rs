@@ -1,7 +1,7 @@
 //! Messages in the dialects that keep them: every example of the documents, and what holds between them.
 
 use ir::media::Aliases;
-use ir::{Dialect, Ledger, Message, Party, PartBody, ToolOutcome};
+use ir::{Dialect, Ledger, Message, PartBody, Party, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::media::{Need, Place, Refusal, Setting};
@@ -28,7 +28,9 @@ fn turn(from: Dialect, to: Dialect, value: &Value) -> Value {
 }
 
 fn read(dialect: Dialect, value: Value) -> Vec<Message> {
-    decode(dialect, value, &here(&Aliases::default())).unwrap().messages
+    decode(dialect, value, &here(&Aliases::default()))
+        .unwrap()
+        .messages
 }
 
 const ID: &str = "018f6e5c-0000-7000-8000-00000000abcd";
@@ -46,7 +48,8 @@ fn metadata() -> Value {
 }
 
 fn harmony() -> Vec<Value> {
-    let arguments = r#"{"keywords": ["Transformer architecture", "Attention mechanism"], "year_filter": 2023}"#;
+    let arguments =
+        r#"{"keywords": ["Transformer architecture", "Attention mechanism"], "year_filter": 2023}"#;
     let calling = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_890xyz", "type": "function",
         "function": {"name": "search_knowledge_base", "arguments": arguments}}]});
     let result = json!({"role": "tool", "tool_call_id": "call_890xyz", "name": "search_knowledge_base",
@@ -129,7 +132,10 @@ fn the_canonical_form_carries_harmony_whole() {
     for value in harmony() {
         let (canonical, ledger) = try_turn(Dialect::HarmonySchema, Dialect::Canonical, &value).unwrap();
         assert_eq!(ledger.losses().count(), 0);
-        assert_eq!(turn(Dialect::Canonical, Dialect::HarmonySchema, &canonical), value);
+        assert_eq!(
+            turn(Dialect::Canonical, Dialect::HarmonySchema, &canonical),
+            value
+        );
     }
 }
 
@@ -142,9 +148,17 @@ fn a_result_says_what_came_of_the_call() {
             other => panic!("{other:?}"),
         }
     };
-    let outcomes: Vec<ToolOutcome> =
-        harmony().iter().filter(|value| value["role"] == "tool").map(outcome).collect();
-    let expected = [ToolOutcome::Success, ToolOutcome::Error, ToolOutcome::Success, ToolOutcome::Halted];
+    let outcomes: Vec<ToolOutcome> = harmony()
+        .iter()
+        .filter(|value| value["role"] == "tool")
+        .map(outcome)
+        .collect();
+    let expected = [
+        ToolOutcome::Success,
+        ToolOutcome::Error,
+        ToolOutcome::Success,
+        ToolOutcome::Halted,
+    ];
     assert_eq!(outcomes, expected);
     let canonical = json!({"role": "user", "content_parts": [
         {"type": "tool_result", "call_id": "c1", "outcome": "error", "content": [{"type": "text", "text": "boom"}]},
@@ -166,7 +180,10 @@ fn blocks_and_parts_are_the_same_things() {
     let (blocks, ledger) = try_turn(Dialect::HarmonySchema, Dialect::ContentBlock, &value).unwrap();
     assert_eq!(ledger.losses().count(), 0);
     insta::assert_json_snapshot!(blocks);
-    assert_eq!(turn(Dialect::ContentBlock, Dialect::HarmonySchema, &blocks), value);
+    assert_eq!(
+        turn(Dialect::ContentBlock, Dialect::HarmonySchema, &blocks),
+        value
+    );
     let inline = json!([{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}]);
     let refused = try_turn(Dialect::HarmonySchema, Dialect::ContentBlock, &inline).unwrap_err();
@@ -202,7 +219,10 @@ fn content_never_says_where_bytes_lie_nor_a_version() {
         json!([{"type": "text", "text": "t", "presigned_url": "u"}]),
     ] {
         let message = json!({"role": "user", "content": content});
-        assert!(try_turn(Dialect::ContentBlock, Dialect::ContentBlock, &message).is_err(), "{message}");
+        assert!(
+            try_turn(Dialect::ContentBlock, Dialect::ContentBlock, &message).is_err(),
+            "{message}"
+        );
     }
 }
 
@@ -225,20 +245,35 @@ fn calls_and_results_stand_in_pairs() {
     assert_eq!(found(&[call(&["a", "b"]), result("a"), result("b")]), []);
     assert_eq!(
         found(&[call(&["a", "b"]), result("b"), result("a")]),
-        [Mispairing::OutOfOrder { message: 2, call_id: id("a") }]
+        [Mispairing::OutOfOrder {
+            message: 2,
+            call_id: id("a")
+        }]
     );
     assert_eq!(
         found(&[call(&["a"]), json!({"role": "user", "content": "?"}), result("a")]),
         [
-            Mispairing::MissingResult { message: 0, call_id: id("a") },
-            Mispairing::StrayResult { message: 2, call_id: id("a") },
+            Mispairing::MissingResult {
+                message: 0,
+                call_id: id("a")
+            },
+            Mispairing::StrayResult {
+                message: 2,
+                call_id: id("a")
+            },
         ]
     );
     assert_eq!(
         found(&[call(&["a", "a"]), result("a"), result("a")]),
         [
-            Mispairing::DoubleCall { message: 0, call_id: id("a") },
-            Mispairing::DoubleResult { message: 2, call_id: id("a") },
+            Mispairing::DoubleCall {
+                message: 0,
+                call_id: id("a")
+            },
+            Mispairing::DoubleResult {
+                message: 2,
+                call_id: id("a")
+            },
         ]
     );
 }
