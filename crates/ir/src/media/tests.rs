@@ -61,11 +61,32 @@ fn references_come_back_as_they_were() {
         json!({"kind": "sms_file", "uri": "sms+file://<id>", "mime": "image/png"}),
         json!({"kind": "http_url", "url": "https://...", "mime": "image/jpeg"}),
         json!({"kind": "http_url", "url": "u", "facts": "odd", "hints": {}, "checksum": {"algorithm": "md5"}}),
+        json!({"kind": "http_url", "url": "u", "mime": "image/png", "media_kind": "image", "generation_params": null}),
+        json!({"kind": "http_url", "url": "u", "ext": {"media-ref": {"x": 1}, "cognitive": {"y": 2}}}),
         json!({"kind": "http_url", "url": "u", "facts": {"size_bytes": 3}, "x": 1, "ext": {"cognitive": {"y": 2}}}),
     ] {
         let media: Media = serde_json::from_value(reference.clone()).unwrap();
         assert_eq!(serde_json::to_value(&media).unwrap(), reference);
     }
+}
+
+#[test]
+fn outside_claims_are_kept_and_not_believed() {
+    let verified = json!({"kind": "http_url", "url": "u", "mime": "image/png", "mime_trust": "verified"});
+    let media: Media = serde_json::from_value(verified.clone()).unwrap();
+    assert_eq!(media.mime_trust, MimeTrust::Declared);
+    assert_eq!(serde_json::to_value(&media).unwrap(), verified);
+    let local = json!({"kind": "local_file", "path": "/etc/passwd", "mime": "text/plain"});
+    assert!(serde_json::from_value::<Media>(local).is_err());
+}
+
+#[test]
+fn an_inferred_nothing_is_no_type() {
+    let unknown =
+        json!({"kind": "http_url", "url": "u", "mime": "application/octet-stream", "mime_trust": "inferred"});
+    let media: Media = serde_json::from_value(unknown.clone()).unwrap();
+    assert_eq!(media.mime, None);
+    assert_eq!(serde_json::to_value(&media).unwrap(), unknown);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One set of functions over all dialects that have messages. Vendors' dialects have them as a part of their
 //! requests, and read and write them there.
 
-use ir::{Dialect, Ledger, Message, PartBody};
+use ir::{Dialect, Ledger, Message, Part, PartBody};
 use serde_json::Value;
 
 use crate::chat;
@@ -140,14 +140,23 @@ pub fn convert(
     let mut conversation = decode(from, value, setting)?;
     if from != to {
         for (at, message) in conversation.messages.iter_mut().enumerate() {
-            for (part, inner) in message.parts.iter_mut().enumerate() {
-                if let PartBody::Media(media) = &mut inner.body {
-                    normalise(media, &format!("/{at}/content_parts/{part}"), ledger);
-                }
-            }
+            normalise_parts(&mut message.parts, &format!("/{at}/content_parts"), ledger);
         }
     }
     encode(to, &conversation, setting, ledger)
+}
+
+fn normalise_parts(parts: &mut [Part], pointer: &str, ledger: &mut Ledger) {
+    for (at, part) in parts.iter_mut().enumerate() {
+        let pointer = format!("{pointer}/{at}");
+        match &mut part.body {
+            PartBody::Media(media) => normalise(media, &pointer, ledger),
+            PartBody::ToolResult(result) => {
+                normalise_parts(&mut result.content, &format!("{pointer}/content"), ledger);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn none(dialect: Dialect) -> Refusal {

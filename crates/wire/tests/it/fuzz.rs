@@ -79,7 +79,7 @@ fn message_decoders_stand_anything() {
         place: Place::Local,
         aliases: &aliases,
     };
-    bolero::check!().with_iterations(200).for_each(|bytes: &[u8]| {
+    bolero::check!().with_iterations(100).for_each(|bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         let read = serde_json::from_slice::<serde_json::Value>(bytes);
         let seeded = crate::messages::examples().into_iter().map(|(_, mut example)| {
