@@ -13,6 +13,8 @@ pub(crate) struct Calls {
     /// What tells the invented ids of one answer from those of another.
     salt: String,
     seen: usize,
+    /// Results may follow. None do in an answer, and a stream must not keep what it will not need.
+    answered: bool,
     /// Name and id of the calls that wait for their results.
     open: Vec<(String, String)>,
 }
@@ -23,6 +25,7 @@ impl Calls {
             own,
             salt: String::from("unnamed_"),
             seen: 0,
+            answered: true,
             open: Vec::new(),
         }
     }
@@ -30,6 +33,7 @@ impl Calls {
     /// Of an answer that something tells from all others.
     pub(crate) fn of_answer(own: Dialect, salt: Option<&str>) -> Self {
         Self {
+            answered: false,
             salt: salt.map_or_else(|| String::from("unnamed_"), |salt| format!("{salt}_")),
             ..Self::new(own)
         }
@@ -41,7 +45,9 @@ impl Calls {
             .said(said, ext)
             .unwrap_or_else(|| format!("call_{}{}", self.salt, self.seen));
         self.seen += 1;
-        self.open.push((String::from(name), id.clone()));
+        if self.answered {
+            self.open.push((String::from(name), id.clone()));
+        }
         id
     }
 

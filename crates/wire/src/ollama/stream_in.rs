@@ -1,7 +1,9 @@
 //! A stream, read. Blocks are numbered by where they stand in a whole message, not by when they begin:
 //! thinking, text, pictures, then calls. A plain piece of text takes a short way that builds no tree.
 
-use ir::{Block, Delta, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm};
+use ir::{
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -194,7 +196,11 @@ impl Reader {
                 self.begin(index, Block::Unknown { dialect, raw }, out);
                 meta(index, ext, out);
             }
-            _ => {}
+            _ => {
+                let message = "the stream holds an answer with too many calls or pictures";
+                let error = Error::invalid_response(Phase::MidStream, message);
+                out.push(Event::Error { error });
+            }
         }
     }
 

@@ -196,6 +196,19 @@ fn errors_in_an_answer_are_errors() {
     assert_eq!((again.kind, again.message.as_str()), (ErrorKind::Auth, "no key"));
 }
 
+/// Calls beyond any measure are an error; none is left out silently.
+#[test]
+fn too_many_calls_are_an_error() {
+    let call = json!({"function": {"name": "f", "arguments": {}}});
+    let calls = vec![call; wire::limits::TOOL_CALLS_MAX + 1];
+    let bytes = lines(&[
+        line(&json!({"role": "assistant", "tool_calls": calls})),
+        last("stop"),
+    ]);
+    let error = fold_bytes(OWN, &bytes, 1000).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidResponse);
+}
+
 #[test]
 fn reasons_to_finish() {
     for (word, reason) in [
