@@ -33,7 +33,7 @@ pub fn decode_request(body: Value) -> Result<TranscriptionRequest, Error> {
         if let Some(list) = fields.take(GRANULARITIES) {
             ext.set(OWN, "$granularities", list);
         }
-        if let Some(format) = fields.take("response_format") {
+        if let Some(format) = fields.string("response_format") {
             ext.set(OWN, "$response_format", format);
         }
     }

@@ -182,8 +182,11 @@ pub(crate) fn decode_call(value: Value, own: Dialect) -> Part {
         "function" => inner.take("arguments"),
         _ => inner.take("input"),
     };
-    let id = fields.string("id").unwrap_or_default();
     let mut ext = ir::Ext::default();
+    if fields.peek_str("id") == Some("") {
+        ext.set(own, "$id", "empty");
+    }
+    let id = fields.string("id").unwrap_or_default();
     let call = match raw {
         Some(Value::String(raw)) => ToolCall::new(id, name, raw),
         // Some servers send the arguments as a value.

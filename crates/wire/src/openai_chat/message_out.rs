@@ -27,7 +27,13 @@ pub(super) fn encode(
             .enumerate()
             .filter(|(_, part)| !matches!(part.body, PartBody::ToolResult(_)))
     };
-    if message.role == Role::Tool || (rest().next().is_none() && !message.parts.is_empty()) {
+    if message.role == Role::Tool && !message.parts.is_empty() {
+        return Ok(());
+    }
+    if rest().next().is_none() && !message.parts.is_empty() {
+        // The message itself is gone, and with it what it said beside the results.
+        book_message(message, pointer, ledger);
+        ledger.foreign(pointer, &message.ext, OWN);
         return Ok(());
     }
     let mut map = Map::new();
@@ -214,12 +220,16 @@ fn encode_result(
     };
     let alone = Message::new(Role::Tool, Vec::new());
     put_content(if own { &single } else { &alone }, content, &mut map);
+    // What belongs to the message stands beside its parts.
+    let whole = pointer
+        .rsplit_once("/content_parts")
+        .map_or(pointer, |(head, _)| head);
     if own {
         if let Some(name) = &message.name {
             map.insert(String::from("name"), json!(name));
         }
-        book_message(message, pointer, ledger);
-        restore(&message.ext, OWN, pointer, &mut map, ledger);
+        book_message(message, whole, ledger);
+        restore(&message.ext, OWN, whole, &mut map, ledger);
     }
     book_result(part, result, pointer, ledger);
     out.push(Value::Object(map));
@@ -251,7 +261,7 @@ pub(super) fn is_call(part: &Part) -> bool {
 /// One call of a tool, in the words of this dialect.
 pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
-    if !call.id.is_empty() {
+    if !call.id.is_empty() || part.ext.note(OWN, "$id").is_some() {
         map.insert(String::from("id"), json!(call.id));
     }
     let kind = part.ext.value(OWN, "$type");

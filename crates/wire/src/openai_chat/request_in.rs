@@ -150,7 +150,8 @@ fn response_format(fields: &mut Fields) -> Option<ResponseFormat> {
 pub(crate) fn schema_format(value: Value) -> Option<ResponseFormat> {
     let mut inner = Fields::of(value)?;
     let format = ResponseFormat::JsonSchema {
-        name: inner.string("name"),
+        // The name is mandatory; without one it is not what we know.
+        name: Some(inner.string("name")?),
         description: inner.string("description"),
         schema: inner.take("schema")?,
         strict: inner.bool("strict"),

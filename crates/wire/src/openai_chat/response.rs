@@ -114,13 +114,17 @@ fn spread_logprobs(choice: &mut Fields, parts: &mut [Part]) {
     let Some(text) = parts.iter_mut().find(|part| part.as_text().is_some()) else {
         return;
     };
+    let told = choice
+        .peek("logprobs")
+        .and_then(|logprobs| logprobs.get("content")?.as_array());
+    if told.is_none_or(Vec::is_empty) {
+        return;
+    }
     let Some(mut logprobs) = choice.object("logprobs") else {
         return;
     };
-    match logprobs.take("content") {
-        Some(Value::Array(list)) if !list.is_empty() => text.ext.set(OWN, "logprobs", list),
-        Some(other) => logprobs.put_back("content", other),
-        None => {}
+    if let Some(list) = logprobs.array("content") {
+        text.ext.set(OWN, "logprobs", list);
     }
     choice.keep("logprobs", logprobs);
 }

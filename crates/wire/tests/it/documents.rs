@@ -94,9 +94,8 @@ fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {
     out.push(pointer);
 }
 
-/// How many cases a property is tried on: a bounded share, or `COGN_LONG` times as many.
+/// How many cases a property is tried on: a bounded share, or as many as the test command asks for.
 pub(crate) fn cases(usual: u32) -> u32 {
-    option_env!("COGN_LONG")
-        .and_then(|text| text.parse::<u32>().ok())
-        .map_or(usual, |times| usual * times)
+    let asked = ProptestConfig::default().cases;
+    if asked > 256 { asked } else { usual }
 }

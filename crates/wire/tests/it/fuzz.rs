@@ -2,7 +2,7 @@
 
 use ir::{Dialect, Ledger, Party};
 use wire::media::{Place, Setting};
-use wire::{Decoder, chat, error_body, media, messages};
+use wire::{Decoder, chat, document, error_body, media, messages};
 
 #[test]
 fn stream_decoders_stand_any_bytes() {
@@ -27,6 +27,15 @@ fn document_decoders_stand_any_json() {
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else {
             return;
         };
+        for dialect in Dialect::ALL {
+            let mut ledger = Ledger::new(Party::Adapter);
+            if let Ok(request) = document::decode_request(dialect, value.clone()) {
+                document::encode_request(dialect, &request, &mut ledger).ok();
+            }
+            if let Ok(response) = document::decode_response(dialect, value.clone()) {
+                document::encode_response(dialect, &response, &mut ledger).ok();
+            }
+        }
         for dialect in chat::DIALECTS {
             let mut ledger = Ledger::new(Party::Adapter);
             if let Ok(request) = chat::decode_request(*dialect, value.clone()) {

@@ -1,11 +1,14 @@
 //! Nothing is lost silently: whatever stands in a canonical document stands in the target too, or the
 //! ledger names it. And the golden matrix: every fixture in every dialect, as a snapshot beside it.
 
+use std::sync::LazyLock;
+
 use ir::{Dialect, Ledger, PartBody, Party, Payload};
+use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
 
-use crate::documents::fixtures;
+use crate::documents::{disturb, disturbances, fixtures};
 
 /// All strings and numbers of a document, those inside JSON texts included.
 fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
@@ -48,6 +51,7 @@ fn place(pointer: &str) -> String {
 fn is_vocabulary(pointer: &str) -> bool {
     let key = pointer.rsplit('/').next().unwrap_or_default();
     let words = [
+        "mime_trust",
         "role",
         "type",
         "kind",
@@ -243,4 +247,40 @@ fn golden_matrix() {
             }
         }
     });
+}
+
+static REQUESTS: LazyLock<Vec<(Dialect, Value)>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for from in chat::DIALECTS {
+        all.extend(
+            fixtures(*from, ".request.json")
+                .into_iter()
+                .map(|(_, body)| (*from, body)),
+        );
+    }
+    all
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(96)))]
+
+    /// The same for documents that were disturbed at random, into every dialect.
+    #[test]
+    fn disturbed_requests_lose_nothing_silently(changes in disturbances(), pick: prop::sample::Index) {
+        let (from, body) = pick.get(&REQUESTS);
+        let mut body = body.clone();
+        for change in &changes {
+            disturb(&mut body, change);
+        }
+        let Ok(mut request) = document::decode_request(*from, body) else { return Ok(()) };
+        without_addresses(&mut request);
+        let canonical = serde_json::to_value(&request).unwrap();
+        for to in chat::DIALECTS.iter().filter(|to| *to != from) {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let Ok(target) = document::encode_request(*to, &request, &mut ledger) else { continue };
+            let mut gone = Vec::new();
+            check(&format!("{from} to {to}"), &canonical, &target, &ledger, &mut gone);
+            prop_assert_eq!(gone, Vec::<String>::new());
+        }
+    }
 }
