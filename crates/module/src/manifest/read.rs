@@ -53,8 +53,20 @@ fn value<T: DeserializeOwned>(value: Option<&Value>) -> Option<T> {
     value.and_then(|value| T::deserialize(value).ok())
 }
 
+/// One wrong key of a section must not hide the others, or their mistakes would be told one after another.
 fn section<T: DeserializeOwned + Default>(map: &Map<String, Value>, key: &str) -> T {
-    value(map.get(key)).unwrap_or_default()
+    let given = map.get(key);
+    value(given)
+        .or_else(|| value(Some(&readable::<T>(given?)?)))
+        .unwrap_or_default()
+}
+
+/// The keys of a section that can be read each by itself.
+fn readable<T: DeserializeOwned>(given: &Value) -> Option<Value> {
+    let alone = |key: &String, value: &Value| Map::from_iter([(key.clone(), value.clone())]);
+    let keys = given.as_object()?.iter();
+    let good = keys.filter(|(key, given)| value::<T>(Some(&Value::Object(alone(key, given)))).is_some());
+    Some(good.map(|(key, given)| (key.clone(), given.clone())).collect())
 }
 
 fn text(map: &Map<String, Value>, key: &str) -> String {
