@@ -21,6 +21,8 @@ mod losses;
 #[cfg(test)]
 mod media;
 #[cfg(test)]
+mod media_sample;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod ollama;
