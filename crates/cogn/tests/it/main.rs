@@ -9,6 +9,8 @@ mod conformance;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
+mod convert_media;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod examples;
