@@ -1,6 +1,6 @@
 //! From a file map to a [`Module`], whatever its format. Loading never stops at the first problem: it
 //! returns what could be made of the files together with everything that keeps them from being read.
-//! Whether the module is any good is the business of [`crate::check`].
+//! Whether the module is any good is the business of [`mod@crate::check`].
 
 mod assets;
 mod contract;

@@ -94,7 +94,7 @@ fn remove(map: &mut Map, field: &str) {
     }
 }
 
-/// Takes the object out if it says what [`write`] would say.
+/// Takes the object out if it says what [`write()`] would say.
 pub(super) fn read(fields: &mut Fields, media: &mut Media, plain: &Plain<'_>) {
     let Some(Value::Object(map)) = fields.peek(KEY) else {
         return;
