@@ -2,8 +2,10 @@
 //! `serde_json::from_slice::<Value>` on the same bytes in the same run. Prints a JSON line per figure for
 //! `cargo x bench`; as a test it runs once over small inputs.
 
+#[path = "../../../bench/figure.rs"]
+mod figure;
+
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use module::envelope::{CheckOptions, check_reply};
 use module::stream::json::{JsonEvent, JsonParser};
@@ -15,12 +17,6 @@ const PROMPT: &str = include_str!("../../../examples/modules/code-simplifier/pro
 const SCHEMA: &str = include_str!("../../../examples/modules/code-simplifier/schema.json");
 
 fn main() {
-    let measuring = std::env::args().any(|argument| argument == "--bench");
-    let budget = if measuring {
-        Duration::from_millis(1500)
-    } else {
-        Duration::ZERO
-    };
     let module = code_simplifier();
     for (name, changes) in [("1 KiB", 4), ("16 KiB", 90), ("256 KiB", 1500)] {
         let reply = reply(changes);
@@ -32,53 +28,22 @@ fn main() {
         let machine = || {
             black_box(check_reply(&module, black_box(&reply), &CheckOptions::default()));
         };
-        figure(
-            &format!("envelope machine, {name} reply"),
-            2.0,
-            budget,
-            &reply,
-            machine,
-        );
+        compare(&format!("envelope machine, {name} reply"), 2.0, &reply, machine);
     }
     let reply = reply(1500);
     for (name, size, limit) in [("4 KiB pieces", 4096, 2.0), ("8-byte pieces", 8, 4.0)] {
-        figure(&format!("stream parser, {name}"), limit, budget, &reply, || {
+        compare(&format!("stream parser, {name}"), limit, &reply, || {
             parse(&reply, size);
         });
     }
 }
 
-/// Measures in turn with the baseline until the budget is spent, and reports both medians.
-#[expect(clippy::print_stdout, reason = "the figures are the result of this program")]
-fn figure(name: &str, limit: f64, budget: Duration, bytes: &[u8], measured: impl Fn()) {
+/// Measures against parsing the same bytes into a tree.
+fn compare(name: &str, limit: f64, bytes: &[u8], measured: impl Fn()) {
     let baseline = || {
         black_box(serde_json::from_slice::<Value>(black_box(bytes)).is_ok());
     };
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let begun = Instant::now();
-    while ours.len() < 5 || begun.elapsed() < budget {
-        ours.push(time(&measured));
-        theirs.push(time(&baseline));
-    }
-    let line = json!({
-        "name": name,
-        "measured_us": median(&mut ours),
-        "baseline_us": median(&mut theirs),
-        "against": "`from_slice::<Value>`",
-        "limit": limit,
-    });
-    println!("{line}");
-}
-
-fn time(work: &impl Fn()) -> f64 {
-    let begun = Instant::now();
-    work();
-    begun.elapsed().as_secs_f64() * 1e6
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    figure::figure(name, "`from_slice::<Value>`", limit, measured, baseline);
 }
 
 fn parse(bytes: &[u8], size: usize) {

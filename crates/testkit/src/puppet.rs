@@ -20,7 +20,11 @@ pub struct Puppet {
 
 /// One attempt, held by the test.
 #[derive(Debug)]
-pub struct Strings(mpsc::Sender<Event>);
+pub struct Strings {
+    /// What was asked.
+    pub request: Arc<Request>,
+    events: mpsc::Sender<Event>,
+}
 
 impl Puppet {
     pub fn new(name: &str) -> Arc<Self> {
@@ -52,25 +56,29 @@ impl Upstream for Puppet {
         &self.backend
     }
 
-    fn open(&self, _request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> Events {
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
-        self.attempts.try_send(Strings(sender)).unwrap();
+        let strings = Strings {
+            request,
+            events: sender,
+        };
+        self.attempts.try_send(strings).unwrap();
         tokio_stream::wrappers::ReceiverStream::new(receiver).boxed()
     }
 }
 
 impl Strings {
     pub async fn text(&self, text: &str) {
-        self.0.send(Event::text(0, text)).await.unwrap();
+        self.events.send(Event::text(0, text)).await.unwrap();
     }
 
     pub async fn finish(self) {
         let reason = FinishReason::Stop;
-        self.0.send(Event::Finish { reason }).await.unwrap();
+        self.events.send(Event::Finish { reason }).await.unwrap();
     }
 
     /// Completes when the run lets go of the attempt.
     pub async fn dropped(&self) {
-        self.0.closed().await;
+        self.events.closed().await;
     }
 }

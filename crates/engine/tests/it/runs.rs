@@ -351,3 +351,25 @@ impl Journal for FullJournal {
         self.inner.unfinished().await
     }
 }
+
+/// A request's id must serve as an idempotency key: no two requests share one, and a run can be found by it.
+#[tokio::test]
+async fn every_request_has_an_id_of_its_own() {
+    let puppet = Puppet::new("p");
+    let engine = engine(
+        Arc::new(MemoryJournal::default()),
+        puppet.clone(),
+        Settings::default(),
+    );
+    let (first, _first_reader) = start(&engine, Mode::Stream).await;
+    let (second, _second_reader) = start(&engine, Mode::Stream).await;
+    let mut ids = vec![
+        puppet.attempt().await.request.request_id.clone(),
+        puppet.attempt().await.request.request_id.clone(),
+    ];
+    ids.sort();
+    let mut runs = vec![first.to_string(), second.to_string()];
+    runs.sort();
+    assert_eq!(ids, runs);
+    assert_ne!(ids[0], ids[1]);
+}

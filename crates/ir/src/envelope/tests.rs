@@ -222,3 +222,16 @@ fn patches_never_reach_the_structure() {
     patch::apply(&mut untouched, &patches, &other, &mut ledger);
     assert_eq!(untouched, json!({}));
 }
+
+/// What the provider said is kept only where somebody asked for it, and as the JSON it was.
+#[test]
+fn raw_answers_are_json_and_absent_unless_asked_for() {
+    let text = r#"{"version":1,"request_id":"r","operation":"embeddings","result":{"error":{"code":"Timeout","message":"late","retryable":true}}}"#;
+    let mut response: Response = serde_json::from_str(text).unwrap();
+    assert!(serde_json::to_value(&response).unwrap().get("raw").is_none());
+    response.raw = Some(json!({"id": "x", "choices": []}));
+    assert_eq!(
+        serde_json::to_value(&response).unwrap()["raw"],
+        json!({"id": "x", "choices": []})
+    );
+}

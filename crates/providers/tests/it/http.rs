@@ -298,3 +298,24 @@ fn a_key_cannot_be_printed() {
     let shown = format!("{:?}", back_end(String::from("http://127.0.0.1:1/v1")));
     assert!(!shown.contains("sk-very-secret"), "{shown}");
 }
+
+#[test]
+fn calls_share_one_connection() {
+    run(async {
+        let body = CHAT.trim_end();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\n{JSON}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let server = Server::answering_twice(answer.into_bytes()).await;
+        let back_end = back_end(server.base_url());
+        for _ in 0..2 {
+            assert_eq!(text(&events(&back_end).await).expect("a whole answer"), SENTENCE);
+        }
+        // The server took one caller, and heard both requests from it.
+        assert_eq!(
+            server.asked().await.matches("POST /v1/chat/completions").count(),
+            2
+        );
+    });
+}

@@ -30,6 +30,22 @@ impl Server {
         Self { address, asked }
     }
 
+    /// Takes one caller and answers it twice.
+    pub(crate) async fn answering_twice(answer: Vec<u8>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let asked = tokio::task::spawn_local(async move {
+            let (mut stream, _) = listener.accept().await.expect("a caller");
+            let mut asked = String::new();
+            for _ in 0..2 {
+                asked.push_str(&read_request(&mut stream).await);
+                stream.write_all(&answer).await.expect("the caller listens");
+            }
+            asked
+        });
+        Self { address, asked }
+    }
+
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }

@@ -6,14 +6,18 @@ use serde_json::Value;
 use super::row::Row;
 use crate::shell::{capture, cargo};
 
+/// Crates with a bench target named `ratio`.
+const CRATES: [&str; 2] = ["module", "wire"];
+
 pub(crate) fn measure() -> Result<Vec<Row>> {
-    let text = capture(&mut cargo([
-        "bench", "--locked", "-p", "module", "--bench", "ratio",
-    ]))?;
-    text.lines()
-        .filter(|line| line.starts_with('{'))
-        .map(row)
-        .collect()
+    let mut rows = Vec::new();
+    for name in CRATES {
+        let text = capture(&mut cargo(["bench", "--locked", "-p", name, "--bench", "ratio"]))?;
+        for line in text.lines().filter(|line| line.starts_with('{')) {
+            rows.push(row(line)?);
+        }
+    }
+    Ok(rows)
 }
 
 fn row(line: &str) -> Result<Row> {

@@ -1,16 +1,35 @@
-//! How fast a stream is read, dialect by dialect, against parsing every event into a tree. Both sides see
-//! the same bytes of the same run, so the ratio is what counts.
+//! How fast a stream is read, dialect by dialect, against parsing every event of the same bytes into a tree.
+//! A decoder is to be at least one and a half times as fast. Prints a JSON line per figure for `cargo x bench`;
+//! as a test it runs only a few times.
 
-use divan::Bencher;
-use divan::counter::BytesCount;
+#[path = "../../../bench/figure.rs"]
+mod figure;
+
+use std::hint::black_box;
+
 use ir::Dialect;
+use serde_json::Value;
 use wire::Decoder;
 use wire::framing::{Frame, Framing, Ndjson, Sse};
 
 const EVENTS: usize = 2000;
+/// One and a half times as fast, as a share of the baseline's time.
+const LIMIT: f64 = 1.0 / 1.5;
+const PIECE_BYTES: usize = 4096;
 
 fn main() {
-    divan::main();
+    for dialect in wire::chat::DIALECTS {
+        let bytes = stream(*dialect);
+        let name = format!("stream decoder, {dialect}");
+        let against = "`from_slice::<Value>` per event";
+        figure::figure(
+            &name,
+            against,
+            LIMIT,
+            || decode(*dialect, &bytes),
+            || parse_trees(*dialect, &bytes),
+        );
+    }
 }
 
 /// A stream of text as the vendor sends it: a beginning, many small pieces. No end is needed.
@@ -49,65 +68,33 @@ fn stream(dialect: Dialect) -> Vec<u8> {
     bytes
 }
 
-fn decoder(bencher: Bencher<'_, '_>, dialect: Dialect) {
-    let bytes = stream(dialect);
-    bencher.counter(BytesCount::new(bytes.len())).bench(|| {
-        let Some(mut decoder) = Decoder::new(dialect) else {
-            return 0;
-        };
-        let mut events = Vec::new();
-        let mut count = 0;
-        for piece in bytes.chunks(4096) {
+fn decode(dialect: Dialect, bytes: &[u8]) {
+    let mut decoder = Decoder::new(dialect);
+    let mut events = Vec::new();
+    let mut count = 0;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        if let Some(decoder) = &mut decoder {
             decoder.push(piece, &mut events);
-            count += events.drain(..).count();
         }
-        count
-    });
+        count += events.drain(..).count();
+    }
+    assert!(count > EVENTS, "{dialect} gave {count} events");
+    black_box(count);
 }
 
 /// The same bytes, every event parsed into a tree and thrown away.
-fn tree(bencher: Bencher<'_, '_>, dialect: Dialect) {
-    let bytes = stream(dialect);
-    bencher.counter(BytesCount::new(bytes.len())).bench(|| {
-        let mut framing = match dialect {
-            Dialect::Ollama => Framing::Ndjson(Ndjson::new()),
-            _ => Framing::Sse(Sse::new()),
-        };
-        let mut count = 0;
-        for piece in bytes.chunks(4096) {
-            let mut sink = |frame: Frame<'_>| {
-                count +=
-                    usize::from(serde_json::from_slice::<serde_json::Value>(frame.data.as_bytes()).is_ok());
-            };
-            framing.push(piece, &mut sink).ok();
-        }
-        count
-    });
-}
-
-macro_rules! dialects {
-    ($($name:ident: $dialect:expr,)*) => {
-        $(mod $name {
-            use divan::Bencher;
-            use ir::Dialect;
-
-            #[divan::bench]
-            fn decoder(bencher: Bencher<'_, '_>) {
-                super::decoder(bencher, $dialect);
-            }
-
-            #[divan::bench]
-            fn tree(bencher: Bencher<'_, '_>) {
-                super::tree(bencher, $dialect);
-            }
-        })*
+fn parse_trees(dialect: Dialect, bytes: &[u8]) {
+    let mut framing = match dialect {
+        Dialect::Ollama => Framing::Ndjson(Ndjson::new()),
+        _ => Framing::Sse(Sse::new()),
     };
-}
-
-dialects! {
-    openai_chat: Dialect::OpenaiChat,
-    openai_responses: Dialect::OpenaiResponses,
-    anthropic: Dialect::Anthropic,
-    gemini: Dialect::Gemini,
-    ollama: Dialect::Ollama,
+    let mut count = 0;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        let mut sink = |frame: Frame<'_>| {
+            count += usize::from(serde_json::from_slice::<Value>(frame.data.as_bytes()).is_ok());
+        };
+        framing.push(piece, &mut sink).ok();
+    }
+    assert!(count > EVENTS);
+    black_box(count);
 }
