@@ -1,9 +1,10 @@
-//! OpenAI's speech. The answer is sound, not JSON: [`decode_audio`] takes the bytes and their type.
+//! OpenAI's speech. The answer is sound, not JSON: [`decode_audio`] and [`encode_audio`] deal in bytes and
+//! their type.
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
 use ir::media::{Base64, mime_of_audio_format};
-use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource};
+use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource, Phase};
 use serde_json::{Value, json};
 
 const OWN: Dialect = Dialect::OpenaiSpeech;
@@ -57,5 +58,57 @@ pub fn decode_audio(bytes: &[u8], content_type: Option<&str>, format: Option<&st
         audio,
         ext: Ext::default(),
         rest: Map::new(),
+    }
+}
+
+/// The answer towards a client: the bytes and their type. Sound that stands elsewhere has to be fetched
+/// first, which is not done here.
+pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(Vec<u8>, String), Error> {
+    let MediaSource::Inline(text) = &response.audio.source else {
+        let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
+        return Err(Error::invalid_response(Phase::MidStream, message));
+    };
+    let bytes = text
+        .decode()
+        .map_err(|_| Error::invalid_response(Phase::MidStream, "the sound is not valid base64"))?;
+    crate::extras::book_rest(&response.rest, OWN, ledger);
+    ledger.foreign("/payload", &response.ext, OWN);
+    let mime = response.audio.mime.clone();
+    Ok((
+        bytes,
+        mime.unwrap_or_else(|| String::from("application/octet-stream")),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::media::Base64;
+    use ir::{Ledger, MediaSource, Party};
+
+    use super::{decode_audio, encode_audio};
+
+    #[test]
+    fn sound_comes_out_as_it_went_in() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for (content_type, format, mime) in [
+            (Some("audio/wav"), None, "audio/wav"),
+            (Some("application/json"), Some("wav"), "audio/wav"),
+            (None, None, "audio/mpeg"),
+        ] {
+            let response = decode_audio(&bytes, content_type, format);
+            let mut ledger = Ledger::new(Party::Adapter);
+            let (sent, named) = encode_audio(&response, &mut ledger).unwrap();
+            assert_eq!((sent, named.as_str()), (bytes.clone(), mime));
+            assert_eq!(ledger.losses().count(), 0);
+        }
+    }
+
+    #[test]
+    fn sound_that_is_not_here_is_refused() {
+        let mut response = decode_audio(b"RIFF", Some("audio/wav"), None);
+        response.audio.source = MediaSource::Inline(Base64::from_text("not base64!"));
+        assert!(encode_audio(&response, &mut Ledger::new(Party::Adapter)).is_err());
+        response.audio.source = MediaSource::Remote(String::from("https://example.org/a.wav"));
+        assert!(encode_audio(&response, &mut Ledger::new(Party::Adapter)).is_err());
     }
 }
