@@ -2,7 +2,7 @@
 //! owns every task it starts and waits for them when it stops.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ir::RunId;
 use module::Module;
@@ -37,7 +37,7 @@ pub struct Ports {
 pub struct Engine {
     ports: Ports,
     settings: Settings,
-    modules: Modules,
+    modules: RwLock<Arc<Modules>>,
     live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -48,15 +48,24 @@ impl Engine {
         Self {
             ports,
             settings,
-            modules,
+            modules: RwLock::new(Arc::new(modules)),
             live: Arc::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
     }
 
-    pub fn modules(&self) -> &Modules {
-        &self.modules
+    /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
+    pub fn modules(&self) -> Arc<Modules> {
+        self.modules
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Runs that are in progress keep the modules they began with.
+    pub fn replace_modules(&self, modules: Modules) {
+        *self.modules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(modules);
     }
 
     /// Starts a run. An input that the module does not take starts nothing.
@@ -125,10 +134,11 @@ impl Engine {
     /// Picks up every run that was left unfinished: runs it again where that does no harm, and ends it
     /// where it might. To be called once, before anyone is served.
     pub async fn recover(&self) -> Result<(), Error> {
+        let modules = self.modules();
         for (tenant, row) in self.ports.journal.unfinished().await? {
             let inherited = inherit(&self.ports.journal, &tenant, row.id).await?;
             let command = serde_json::from_str::<Command>(&row.command).ok();
-            let module = self.modules.get(&row.module).filter(|module| is_harmless(module));
+            let module = modules.get(&row.module).filter(|module| is_harmless(module));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == Mode::Stream => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");

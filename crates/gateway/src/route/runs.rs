@@ -63,7 +63,7 @@ pub(super) async fn events(
             strict: false,
         }),
     };
-    let module = gateway.engine.modules().get(&row.module);
+    let module = gateway.engine.modules().get(&row.module).cloned();
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| {
         Duration::from_millis(module.manifest.response.heartbeat_interval_ms.max(1))
     });
