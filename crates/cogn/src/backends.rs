@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use engine::Fleet;
 use engine::port::Upstream;
 use ir::Feature;
 use providers::scripted::Script;
@@ -38,8 +39,13 @@ impl FromStr for BackendName {
     }
 }
 
+/// The fleet of a command: each back-end takes over from the one before it.
+pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>) -> Result<Fleet> {
+    Ok(Fleet::in_order(upstreams(names, config)?))
+}
+
 /// The back-ends in the order in which they are tried: as named, or all that are configured, by priority.
-pub(crate) fn upstreams(names: &[BackendName], config: Option<&Path>) -> Result<Vec<Arc<dyn Upstream>>> {
+fn upstreams(names: &[BackendName], config: Option<&Path>) -> Result<Vec<Arc<dyn Upstream>>> {
     let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
     if !names.is_empty() && scripts_only && config.is_none() {
         let scripted = names.iter().filter_map(|name| match name {

@@ -14,8 +14,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::error::Error;
+use crate::fleet::Fleet;
 use crate::modules::Modules;
-use crate::port::{Clock, Finish, Journal, NewRun, RunRow, Upstream};
+use crate::port::{Clock, Finish, Journal, NewRun, RunRow};
 use crate::run::machine::{Machine, Plan};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Warning, inherit,
@@ -27,8 +28,7 @@ use crate::tenant::Tenant;
 /// What an engine stands on.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// In the order in which they are tried.
-    pub upstreams: Vec<Arc<dyn Upstream>>,
+    pub fleet: Arc<Fleet>,
     pub journal: Arc<dyn Journal>,
     pub clock: Arc<dyn Clock>,
 }
@@ -195,7 +195,18 @@ impl Engine {
             Value::Object(input) => lower(&module, input, &options),
             _ => lower(&module, &serde_json::Map::new(), &options),
         };
-        let upstreams = self.ports.upstreams.clone();
+        let fleet = &self.ports.fleet;
+        let seed = run.seed();
+        let planned = fleet.plan(&request, seed);
+        let order = planned
+            .as_ref()
+            .map(|plan| plan.order.clone())
+            .unwrap_or_default();
+        let upstreams: Vec<_> = order
+            .iter()
+            .filter_map(|member| fleet.upstream(*member))
+            .cloned()
+            .collect();
         let offset = inherited.as_ref().map_or(0, |inherited| inherited.offset);
         let plan = Plan {
             run,

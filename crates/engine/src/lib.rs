@@ -5,6 +5,7 @@
 
 pub mod engine;
 pub mod error;
+pub mod fleet;
 pub mod limits;
 pub mod modules;
 pub mod port;
@@ -15,6 +16,7 @@ pub mod tenant;
 
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
+pub use crate::fleet::{Fleet, Member};
 pub use crate::modules::Modules;
 pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;

@@ -18,6 +18,12 @@ impl RunId {
     pub fn from_parts(at_ms: u64, random: u128) -> Self {
         Self(Ulid::from_parts(at_ms, random))
     }
+
+    /// Dice for decisions about the run: whoever knows the id can throw them again.
+    pub fn seed(self) -> u64 {
+        // The low bits are the random ones.
+        self.0.0 as u64
+    }
 }
 
 impl fmt::Display for RunId {

@@ -16,6 +16,15 @@ pub enum Operation {
 }
 
 impl Operation {
+    pub const ALL: [Self; 6] = [
+        Self::ChatCompletions,
+        Self::Embeddings,
+        Self::ImageGeneration,
+        Self::SpeechToText,
+        Self::TextToSpeech,
+        Self::RealtimeVoice,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ChatCompletions => "chat_completions",
@@ -40,6 +49,11 @@ macro_rules! vocabulary {
         }
 
         impl $name {
+            /// Every word that is known.
+            pub fn all() -> Vec<Self> {
+                vec![$(Self::$variant),*]
+            }
+
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*

@@ -54,7 +54,7 @@ impl Run {
         let module = Arc::new(wiring::load_module(&search.find(&self.module)?.path)?);
         let input = self.input()?;
         let ports = Ports {
-            upstreams: backends::upstreams(&self.backend, self.config.as_deref())?,
+            fleet: Arc::new(backends::fleet(&self.backend, self.config.as_deref())?),
             // Nobody can come back to this run once the command has ended.
             journal: Arc::new(MemoryJournal::default()),
             clock: Arc::new(SystemClock::default()),

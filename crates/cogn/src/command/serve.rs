@@ -53,7 +53,7 @@ impl Serve {
             .with_max_level(level)
             .with_writer(std::io::stderr)
             .init();
-        let upstreams = backends::upstreams(&self.backend, self.config.as_deref())?;
+        let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
         let modules = wiring::load_all(search, output)?;
         let path = match self.journal {
             Some(path) => path,
@@ -62,7 +62,7 @@ impl Serve {
         wiring::server_runtime()?.block_on(async {
             let journal = open_journal(&path).await?;
             let ports = Ports {
-                upstreams,
+                fleet,
                 journal: journal.clone(),
                 clock: Arc::new(SystemClock::default()),
             };

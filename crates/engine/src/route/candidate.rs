@@ -9,6 +9,9 @@ use ir::operation::{Feature, Operation, Transport};
 pub struct Candidate {
     pub name: String,
     pub kind: String,
+    /// Which of its keys, where several share the name, and how many there are.
+    pub key: u32,
+    pub keys: u32,
     /// The only model it answers with; `None` answers with any.
     pub model: Option<String>,
     pub operations: BTreeSet<Operation>,
@@ -33,6 +36,8 @@ impl Candidate {
         Self {
             name: name.into(),
             kind: kind.into(),
+            key: 0,
+            keys: 1,
             model: None,
             operations: BTreeSet::from([operation]),
             features: BTreeSet::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::port::{Entry, Finish, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream};
 use engine::run::{Options, Place, envelope};
-use engine::{Engine, Execute, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
 use ir::RunId;
 use module::stream::{Assembled, assemble_ndjson};
 use module::{FileMap, Module, load};
@@ -32,7 +32,7 @@ fn module() -> Arc<Module> {
 
 fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Settings) -> Engine {
     let ports = Ports {
-        upstreams: vec![upstream],
+        fleet: Arc::new(Fleet::in_order([upstream])),
         journal,
         clock: Arc::new(ManualClock::default()),
     };
