@@ -13,17 +13,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use crate::admission::{Admission, Permit};
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::limits;
 use crate::modules::Modules;
-use crate::port::{Clock, Finish, Journal, NewRun, RunRow};
+use crate::port::{Clock, End, Journal, NewRun, Once, RunRow, Spent};
 use crate::run::machine::{Machine, Plan};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Warning, inherit,
     interruption, render,
 };
 use crate::settings::Settings;
-use crate::tenant::Tenant;
+use tenancy::Tenant;
 
 /// What an engine stands on.
 #[derive(Clone, Debug)]
@@ -70,6 +72,16 @@ impl Engine {
 
     /// Starts a run. An input that the module does not take starts nothing.
     pub async fn start(&self, tenant: &Tenant, execute: Execute) -> Result<RunId, Error> {
+        self.admit(tenant, execute, Admission::default()).await
+    }
+
+    /// Starts a run for somebody. One that was to happen only once and has is [`Error::Repeated`].
+    pub async fn admit(
+        &self,
+        tenant: &Tenant,
+        execute: Execute,
+        admission: Admission,
+    ) -> Result<RunId, Error> {
         admit_input(&execute.module, &execute.input).map_err(Error::Input)?;
         let running = self.live().len();
         if running >= self.settings.runs_max {
@@ -81,15 +93,28 @@ impl Engine {
             input: execute.input,
             mode: execute.mode,
             options: execute.options,
+            models: admission.models,
         };
+        let once = admission.once.map(|once| Once {
+            key: once.key,
+            fingerprint: once.fingerprint,
+            since_ms: now_ms.saturating_sub(limits::ONCE_MS),
+        });
         let new = NewRun {
             id: run,
             module: String::from(execute.module.name()),
             command: serde_json::to_string(&command).unwrap_or_default(),
             created_at_ms: now_ms,
+            client: admission.client,
+            once,
         };
         self.ports.journal.create(tenant, &new).await?;
-        self.spawn(tenant, run, execute.module, &command, execute.warnings, None);
+        let beginning = Beginning {
+            warnings: execute.warnings,
+            inherited: None,
+            permit: admission.permit,
+        };
+        self.spawn(tenant, run, execute.module, &command, beginning);
         Ok(run)
     }
 
@@ -142,25 +167,20 @@ impl Engine {
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == Mode::Stream => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");
-                    self.spawn(
-                        &tenant,
-                        row.id,
-                        module.clone(),
-                        &command,
-                        Vec::new(),
-                        Some(inherited),
-                    );
+                    let beginning = Beginning {
+                        inherited: Some(inherited),
+                        ..Beginning::default()
+                    };
+                    self.spawn(&tenant, row.id, module.clone(), &command, beginning);
                 }
                 _ => {
                     warn!(run = %row.id, module = %row.module, "ends an unfinished run");
                     let offset = inherited.offset;
                     let last = render(&interruption(row.id, inherited, &self.settings));
-                    let finish = Finish {
-                        code: Some(String::from(module::Code::E2010.as_str())),
-                        at_ms: self.ports.clock.now_ms(),
-                    };
+                    let code = Some(String::from(module::Code::E2010.as_str()));
+                    let end = End::new(code, self.ports.clock.now_ms(), vec![Spent::unknown()]);
                     let journal = &self.ports.journal;
-                    journal.finish(&tenant, row.id, offset, &[last], &finish).await?;
+                    journal.finish(&tenant, row.id, offset, &[last], &end).await?;
                 }
             }
         }
@@ -185,9 +205,13 @@ impl Engine {
         run: RunId,
         module: Arc<Module>,
         command: &Command,
-        warnings: Vec<Warning>,
-        inherited: Option<Inherited>,
+        beginning: Beginning,
     ) {
+        let Beginning {
+            warnings,
+            inherited,
+            permit,
+        } = beginning;
         let options = LowerOptions {
             request_id: run.to_string(),
         };
@@ -241,12 +265,21 @@ impl Engine {
         self.tasks.spawn(async move {
             task.drive().await;
             lock(&running).remove(&run);
+            drop(permit);
         });
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
         lock(&self.live)
     }
+}
+
+/// What a run begins with: nothing, or what another server left of it.
+#[derive(Default)]
+struct Beginning {
+    warnings: Vec<Warning>,
+    inherited: Option<Inherited>,
+    permit: Option<Permit>,
 }
 
 /// No code panics while it holds the lock, so a poisoned map is still whole.

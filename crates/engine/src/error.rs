@@ -5,6 +5,7 @@ use ir::RunId;
 use module::Code;
 use module::envelope::ErrorBody;
 
+use crate::limits;
 use crate::port::JournalError;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,12 @@ pub enum Error {
     /// The run ended without saying how; only a failing journal brings this about.
     #[error("run {0} was lost")]
     Lost(RunId),
+    /// The client has asked for this before, or for something else under the same name.
+    #[error("run {run} was asked for under this name")]
+    Repeated { run: RunId, same_request: bool },
+    /// No person's word is awaited there.
+    #[error("run {0} does not wait for a review")]
+    NotInReview(RunId),
     #[error(transparent)]
     Journal(JournalError),
 }
@@ -38,15 +45,33 @@ impl Error {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }
             Self::Lost(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
+            Self::Repeated { run, .. } => ErrorBody::new(
+                Code::E1001,
+                format!("this idempotency key was used for another request, run {run}"),
+            ),
+            Self::NotInReview(run) => {
+                ErrorBody::new(Code::E1001, format!("run {run} does not wait for a review"))
+            }
+            Self::Journal(JournalError::Full) => journal_full(),
             Self::Journal(_) => ErrorBody::new(Code::E4000, "the journal could not be used"),
         }
     }
+}
+
+/// There is room again when old runs have been thrown away.
+pub(crate) fn journal_full() -> ErrorBody {
+    ErrorBody::new(Code::E4000, "the journal is full")
+        .suggest("try again later; whoever runs the server can keep fewer runs or allow more space")
+        .detail("reason", "journal_full")
+        .detail("retry_after_ms", limits::JOURNAL_FULL_RETRY_MS)
 }
 
 impl From<JournalError> for Error {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Unknown(run) => Self::UnknownRun(run),
+            JournalError::Repeated { run, same_request } => Self::Repeated { run, same_request },
+            JournalError::NotInReview(run) => Self::NotInReview(run),
             error => Self::Journal(error),
         }
     }

@@ -3,6 +3,7 @@
 //! talks to the ports. This crate must not know HTTP, SQL or any vendor; it calls them through
 //! [`port`].
 
+pub mod admission;
 pub mod engine;
 pub mod error;
 pub mod fleet;
@@ -12,12 +13,12 @@ pub mod port;
 pub mod route;
 pub mod run;
 pub mod settings;
-pub mod tenant;
 
+pub use crate::admission::{Admission, Permit, Repeatable};
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};
 pub use crate::modules::Modules;
 pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;
-pub use crate::tenant::Tenant;
+pub use tenancy::Tenant;

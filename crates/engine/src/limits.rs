@@ -12,3 +12,7 @@ pub const PAGE_ENTRIES_MAX: usize = 256;
 pub const ATTEMPTS_MAX: u32 = 8;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
+/// How long a client's name for a run is remembered.
+pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
+/// What a client is told to wait when the journal is full.
+pub const JOURNAL_FULL_RETRY_MS: u64 = 30_000;

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ir::RunId;
 
-use crate::tenant::Tenant;
+use tenancy::Tenant;
+
+use super::archive::{Review, Spent};
 
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Adds a running run without events.
+    /// Adds a running run without events; [`JournalError::Repeated`] if it was to happen only once and has.
     async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError>;
 
     /// Appends events behind the one at offset `after` (0 when there is none), all or nothing.
@@ -33,7 +35,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         run: RunId,
         after: u64,
         events: &[Rendered],
-        finish: &Finish,
+        end: &End,
     ) -> Result<(), JournalError>;
 
     /// Up to `limit` entries behind offset `after`, in order.
@@ -110,6 +112,20 @@ pub struct NewRun {
     /// The command as JSON, so that a restarted server can run it again.
     pub command: String,
     pub created_at_ms: u64,
+    /// Who asked for it.
+    pub client: String,
+    /// Set where the client wants this to happen only once.
+    pub once: Option<Once>,
+}
+
+/// A name that a client gave a request, so that saying it again does nothing again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Once {
+    pub key: String,
+    /// Tells whether it is the same request.
+    pub fingerprint: String,
+    /// A run that was made before this moment no longer holds its name.
+    pub since_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +159,26 @@ pub struct Finish {
     pub at_ms: u64,
 }
 
+/// What is written beside the last events, in the same step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    pub finish: Finish,
+    /// Why a person has to look at it, if one has to.
+    pub review: Option<String>,
+    /// What each attempt used. A run without any gets one record that says so: none goes unaccounted.
+    pub spent: Vec<Spent>,
+}
+
+impl End {
+    pub fn new(code: Option<String>, at_ms: u64, spent: Vec<Spent>) -> Self {
+        Self {
+            finish: Finish { code, at_ms },
+            review: None,
+            spent,
+        }
+    }
+}
+
 impl Finish {
     pub fn state(&self) -> State {
         if self.code.is_none() {
@@ -157,10 +193,12 @@ impl Finish {
 pub struct RunRow {
     pub id: RunId,
     pub module: String,
+    pub client: String,
     pub command: String,
     pub state: State,
     pub created_at_ms: u64,
     pub finished: Option<Finish>,
+    pub review: Option<Review>,
     /// The offset of the last event, 0 when there is none.
     pub last_offset: u64,
 }
@@ -172,6 +210,15 @@ pub enum JournalError {
     Unknown(RunId),
     #[error("run {0} exists already")]
     Exists(RunId),
+    /// The same client gave the same name to a run before.
+    #[error("run {run} was asked for under this name")]
+    Repeated { run: RunId, same_request: bool },
+    /// The run does not wait for anyone's word.
+    #[error("run {0} does not wait for a review")]
+    NotInReview(RunId),
+    /// There is no room for another event.
+    #[error("the journal is full")]
+    Full,
     /// The run is closed.
     #[error("run {0} has ended")]
     Ended(RunId),

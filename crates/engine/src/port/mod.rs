@@ -1,10 +1,15 @@
 //! What a run needs from the outside, as small traits beside their caller. Adapters live in other
 //! crates and must pass the suites of `testkit::conformance`.
 
+mod archive;
 mod clock;
 mod journal;
 mod upstream;
 
+pub use archive::{
+    Archive, DAY_MS, Decision, Pruned, Retention, Review, RunFilter, RunSummary, Shown, Spent, UsageFilter,
+    UsageLine, Verdict,
+};
 pub use clock::Clock;
-pub use journal::{Entry, Finish, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State};
+pub use journal::{End, Entry, Finish, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
 pub use upstream::{Backend, Events, Upstream};

@@ -88,4 +88,7 @@ pub(crate) struct Command {
     pub(crate) mode: Mode,
     #[serde(default)]
     pub(crate) options: Options,
+    /// The only models that may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) models: Option<Vec<String>>,
 }

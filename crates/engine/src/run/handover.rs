@@ -14,7 +14,7 @@ use super::verdict;
 use crate::limits;
 use crate::port::{Journal, JournalError};
 use crate::settings::Settings;
-use crate::tenant::Tenant;
+use tenancy::Tenant;
 
 /// What clients have of a run.
 #[derive(Clone, Debug, Default, PartialEq)]

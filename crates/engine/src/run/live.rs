@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 use crate::port::Entry;
-use crate::tenant::Tenant;
+use tenancy::Tenant;
 
 #[derive(Debug)]
 pub(crate) struct Live {

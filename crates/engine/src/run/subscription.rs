@@ -15,7 +15,7 @@ use super::render::{read, render};
 use crate::error::Error;
 use crate::limits;
 use crate::port::{Entry, Journal, Kind, Rendered, State};
-use crate::tenant::Tenant;
+use tenancy::Tenant;
 
 /// From where to read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,9 @@ use tracing::{error, warn};
 use super::live::Live;
 use super::machine::{Input, Machine, Output};
 use super::render::render;
+use crate::error::journal_full;
 use crate::limits;
-use crate::port::{Clock, Entry, Events, Finish, Journal, JournalError, Rendered, Upstream};
+use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent, Upstream};
 
 #[derive(Debug)]
 pub(crate) struct Task {
@@ -138,14 +139,20 @@ impl Task {
             }
             Some(code) => {
                 let at_ms = self.clock.now_ms();
-                let finish = Finish { code, at_ms };
+                let end = End::new(code, at_ms, self.spent());
                 self.journal
-                    .finish(tenant, self.run, self.offset, &events, &finish)
+                    .finish(tenant, self.run, self.offset, &events, &end)
                     .await?;
             }
         }
         self.publish(events);
         Ok(())
+    }
+
+    /// What the run used, attempt by attempt.
+    #[expect(clippy::unused_self, reason = "the machine does not tell yet")]
+    fn spent(&self) -> Vec<Spent> {
+        vec![Spent::unknown()]
     }
 
     fn publish(&mut self, events: Vec<Rendered>) {
@@ -163,21 +170,22 @@ impl Task {
             return;
         }
         error!(run = %self.run, error = %cause, "the journal refused a run's events");
-        let body = ErrorBody::new(Code::E4000, "the journal could not be written");
+        let body = match cause {
+            JournalError::Full => journal_full(),
+            _ => ErrorBody::new(Code::E4000, "the journal could not be written"),
+        };
         let last = render(&Chunk::ending(
             &self.run.to_string(),
             Envelope::failure(body),
             None,
             None,
         ));
-        let finish = Finish {
-            code: Some(String::from(Code::E4000.as_str())),
-            at_ms: self.clock.now_ms(),
-        };
+        let code = Some(String::from(Code::E4000.as_str()));
+        let end = End::new(code, self.clock.now_ms(), self.spent());
         let last = vec![last];
         let closed = self
             .journal
-            .finish(&self.live.tenant, self.run, self.offset, &last, &finish)
+            .finish(&self.live.tenant, self.run, self.offset, &last, &end)
             .await;
         if let Err(error) = closed {
             error!(run = %self.run, %error, "the journal could not close the run");

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::port::{Entry, Finish, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream};
+use engine::port::{End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream};
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
 use ir::RunId;
@@ -323,10 +323,10 @@ impl Journal for FullJournal {
         run: RunId,
         after: u64,
         events: &[Rendered],
-        finish: &Finish,
+        end: &End,
     ) -> Result<(), JournalError> {
         self.check()?;
-        self.inner.finish(tenant, run, after, events, finish).await
+        self.inner.finish(tenant, run, after, events, end).await
     }
 
     async fn read(

@@ -5,19 +5,40 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{Entry, Finish, Journal, JournalError, NewRun, Rendered, RunRow, State};
+use engine::port::{
+    End, Entry, Finish, Journal, JournalError, NewRun, Rendered, Review, RunRow, Spent, State,
+};
 use ir::RunId;
 
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    runs: Mutex<BTreeMap<(Tenant, RunId), Run>>,
+    pub(super) shelf: Mutex<Shelf>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    pub(super) runs: BTreeMap<(Tenant, RunId), Run>,
+    /// Stays when its run is thrown away.
+    pub(super) spent: Vec<Account>,
+}
+
+/// What an attempt used, and of which run it was.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) tenant: Tenant,
+    pub(super) run: RunId,
+    pub(super) client: String,
+    pub(super) module: String,
+    pub(super) at_ms: u64,
+    pub(super) spent: Spent,
 }
 
 #[derive(Debug)]
-struct Run {
-    new: NewRun,
-    events: Vec<Rendered>,
-    finished: Option<Finish>,
+pub(super) struct Run {
+    pub(super) new: NewRun,
+    pub(super) events: Vec<Rendered>,
+    pub(super) finished: Option<Finish>,
+    pub(super) review: Option<Review>,
 }
 
 impl Run {
@@ -25,23 +46,25 @@ impl Run {
         self.events.len() as u64
     }
 
-    fn row(&self) -> RunRow {
+    pub(super) fn row(&self) -> RunRow {
         RunRow {
             id: self.new.id,
             module: self.new.module.clone(),
+            client: self.new.client.clone(),
             command: self.new.command.clone(),
             state: self.finished.as_ref().map_or(State::Running, Finish::state),
             created_at_ms: self.new.created_at_ms,
             finished: self.finished.clone(),
+            review: self.review.clone(),
             last_offset: self.last_offset(),
         }
     }
 }
 
 impl MemoryJournal {
-    fn runs(&self) -> MutexGuard<'_, BTreeMap<(Tenant, RunId), Run>> {
-        // No code panics while it holds the lock, so a poisoned map is still whole.
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // No code panics while it holds the lock, so a poisoned shelf is still whole.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(
@@ -50,10 +73,12 @@ impl MemoryJournal {
         id: RunId,
         after: u64,
         events: &[Rendered],
-        finish: Option<&Finish>,
+        end: Option<&End>,
     ) -> Result<(), JournalError> {
-        let mut runs = self.runs();
-        let run = runs
+        let mut shelf = self.shelf();
+        let shelf = &mut *shelf;
+        let run = shelf
+            .runs
             .get_mut(&(tenant.clone(), id))
             .ok_or(JournalError::Unknown(id))?;
         if run.finished.is_some() {
@@ -63,7 +88,24 @@ impl MemoryJournal {
             return Err(JournalError::Conflict(id));
         }
         run.events.extend_from_slice(events);
-        run.finished = finish.cloned();
+        let Some(end) = end else { return Ok(()) };
+        run.finished = Some(end.finish.clone());
+        run.review = end.review.clone().map(|reason| Review {
+            reason,
+            verdict: None,
+        });
+        let mut spent = end.spent.clone();
+        if spent.is_empty() {
+            spent.push(Spent::unknown());
+        }
+        shelf.spent.extend(spent.into_iter().map(|spent| Account {
+            tenant: tenant.clone(),
+            run: id,
+            client: run.new.client.clone(),
+            module: run.new.module.clone(),
+            at_ms: end.finish.at_ms,
+            spent,
+        }));
         Ok(())
     }
 }
@@ -71,7 +113,26 @@ impl MemoryJournal {
 #[async_trait]
 impl Journal for MemoryJournal {
     async fn create(&self, tenant: &Tenant, new: &NewRun) -> Result<(), JournalError> {
-        let mut runs = self.runs();
+        let mut shelf = self.shelf();
+        let runs = &mut shelf.runs;
+        if let Some(once) = &new.once {
+            let mine = |owner: &Tenant, run: &Run| *owner == *tenant && run.new.client == new.client;
+            for ((owner, id), run) in runs.iter_mut() {
+                match run.new.once.clone() {
+                    Some(held) if mine(owner, run) && held.key == once.key => {
+                        if run.new.created_at_ms < once.since_ms {
+                            run.new.once = None;
+                            continue;
+                        }
+                        return Err(JournalError::Repeated {
+                            run: *id,
+                            same_request: held.fingerprint == once.fingerprint,
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
         let key = (tenant.clone(), new.id);
         if runs.contains_key(&key) {
             return Err(JournalError::Exists(new.id));
@@ -80,6 +141,7 @@ impl Journal for MemoryJournal {
             new: new.clone(),
             events: Vec::new(),
             finished: None,
+            review: None,
         };
         runs.insert(key, run);
         Ok(())
@@ -101,9 +163,9 @@ impl Journal for MemoryJournal {
         run: RunId,
         after: u64,
         events: &[Rendered],
-        finish: &Finish,
+        end: &End,
     ) -> Result<(), JournalError> {
-        self.write(tenant, run, after, events, Some(finish))
+        self.write(tenant, run, after, events, Some(end))
     }
 
     async fn read(
@@ -113,8 +175,11 @@ impl Journal for MemoryJournal {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Entry>, JournalError> {
-        let runs = self.runs();
-        let run = runs.get(&(tenant.clone(), id)).ok_or(JournalError::Unknown(id))?;
+        let shelf = self.shelf();
+        let run = shelf
+            .runs
+            .get(&(tenant.clone(), id))
+            .ok_or(JournalError::Unknown(id))?;
         let entries = (1..).zip(&run.events).filter(|(offset, _)| *offset > after);
         let entries = entries.take(limit).map(|(offset, event)| Entry {
             offset,
@@ -124,8 +189,11 @@ impl Journal for MemoryJournal {
     }
 
     async fn locate(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
-        let runs = self.runs();
-        let run = runs.get(&(tenant.clone(), id)).ok_or(JournalError::Unknown(id))?;
+        let shelf = self.shelf();
+        let run = shelf
+            .runs
+            .get(&(tenant.clone(), id))
+            .ok_or(JournalError::Unknown(id))?;
         let mut entries = (1..).zip(&run.events);
         let found = entries.find(|(_, event)| event.seq == Some(seq));
         Ok(found.map(|(offset, event)| Entry {
@@ -135,12 +203,12 @@ impl Journal for MemoryJournal {
     }
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
-        Ok(self.runs().get(&(tenant.clone(), run)).map(Run::row))
+        Ok(self.shelf().runs.get(&(tenant.clone(), run)).map(Run::row))
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
-        let runs = self.runs();
-        let open = runs.iter().filter(|(_, run)| run.finished.is_none());
+        let shelf = self.shelf();
+        let open = shelf.runs.iter().filter(|(_, run)| run.finished.is_none());
         let mut rows: Vec<_> = open
             .map(|((tenant, _), run)| (tenant.clone(), run.row()))
             .collect();

@@ -1,56 +1,55 @@
-//! The journal on SQLite. One connection writes, since SQLite has one writer anyway and waiting in our
-//! own queue is fairer than its busy loop; several read.
+//! The journal on SQLite.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{Entry, Finish, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State};
+use engine::port::{End, Entry, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, Spent, State};
 use ir::RunId;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-};
-use sqlx::{Row, Sqlite, SqlitePool, Transaction};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Sqlite, Transaction};
 
-use super::schema;
-
-const READERS_MAX: u32 = 4;
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+use super::database::{Database, Options};
+use super::keys::SqliteKeys;
+use super::row::{damaged, failed, get, integer, natural, run_row};
 
 #[derive(Debug)]
 pub struct SqliteJournal {
-    writer: SqlitePool,
-    readers: SqlitePool,
+    pub(super) database: Database,
 }
 
 impl SqliteJournal {
     /// Opens the file, and makes it where there is none.
     pub async fn open(path: &Path) -> Result<Self, JournalError> {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Normal)
-            .foreign_keys(true)
-            .busy_timeout(BUSY_TIMEOUT);
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(options.clone())
-            .await
-            .map_err(JournalError::storage)?;
-        schema::migrate(&writer).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS_MAX)
-            .connect_lazy_with(options);
-        Ok(Self { writer, readers })
+        Self::open_with(path, Options::default()).await
+    }
+
+    pub async fn open_with(path: &Path, options: Options) -> Result<Self, JournalError> {
+        let database = Database::open(path, options).await?;
+        Ok(Self { database })
+    }
+
+    /// The keys that are kept in the same file.
+    pub fn keys(&self) -> SqliteKeys {
+        SqliteKeys {
+            database: self.database.clone(),
+        }
     }
 
     /// Closes every connection; what was written stays.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        self.database.close().await;
+    }
+
+    pub(super) async fn row(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+        let row = sqlx::query(include_str!("query/find_run.sql"))
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(failed)?;
+        Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
     }
 
     async fn write(
@@ -59,10 +58,10 @@ impl SqliteJournal {
         run: RunId,
         after: u64,
         events: &[Rendered],
-        finish: Option<&Finish>,
+        end: Option<&End>,
     ) -> Result<(), JournalError> {
         let id = run.to_string();
-        let mut transaction = self.writer.begin().await.map_err(JournalError::storage)?;
+        let mut transaction = self.database.writer.begin().await.map_err(failed)?;
         let moved = sqlx::query(include_str!("query/advance_run.sql"))
             .bind(tenant.as_str())
             .bind(&id)
@@ -70,7 +69,7 @@ impl SqliteJournal {
             .bind(integer(events.len() as u64)?)
             .execute(&mut *transaction)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(failed)?;
         if moved.rows_affected() == 0 {
             return Err(refusal(&mut transaction, tenant, run).await);
         }
@@ -84,39 +83,38 @@ impl SqliteJournal {
                 .bind(&*event.body)
                 .execute(&mut *transaction)
                 .await
-                .map_err(JournalError::storage)?;
+                .map_err(failed)?;
         }
-        if let Some(finish) = finish {
-            sqlx::query(include_str!("query/finish_run.sql"))
-                .bind(tenant.as_str())
-                .bind(&id)
-                .bind(finish.state().as_str())
-                .bind(finish.code.as_deref())
-                .bind(integer(finish.at_ms)?)
-                .execute(&mut *transaction)
-                .await
-                .map_err(JournalError::storage)?;
+        if let Some(end) = end {
+            close(&mut transaction, tenant, &id, end).await?;
         }
-        transaction.commit().await.map_err(JournalError::storage)
+        transaction.commit().await.map_err(failed)
     }
 }
 
 #[async_trait]
 impl Journal for SqliteJournal {
     async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+        let mut transaction = self.database.writer.begin().await.map_err(failed)?;
+        if let Some(once) = &run.once {
+            take_name(&mut transaction, tenant, &run.client, once).await?;
+        }
         let made = sqlx::query(include_str!("query/create_run.sql"))
             .bind(tenant.as_str())
             .bind(run.id.to_string())
             .bind(&run.module)
             .bind(&run.command)
             .bind(integer(run.created_at_ms)?)
-            .execute(&self.writer)
+            .bind(&run.client)
+            .bind(run.once.as_ref().map(|once| &once.key))
+            .bind(run.once.as_ref().map(|once| &once.fingerprint))
+            .execute(&mut *transaction)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(failed)?;
         if made.rows_affected() == 0 {
             return Err(JournalError::Exists(run.id));
         }
-        Ok(())
+        transaction.commit().await.map_err(failed)
     }
 
     async fn append(
@@ -135,9 +133,9 @@ impl Journal for SqliteJournal {
         run: RunId,
         after: u64,
         events: &[Rendered],
-        finish: &Finish,
+        end: &End,
     ) -> Result<(), JournalError> {
-        self.write(tenant, run, after, events, Some(finish)).await
+        self.write(tenant, run, after, events, Some(end)).await
     }
 
     async fn read(
@@ -152,9 +150,9 @@ impl Journal for SqliteJournal {
             .bind(run.to_string())
             .bind(integer(after)?)
             .bind(integer(limit as u64)?)
-            .fetch_all(&self.readers)
+            .fetch_all(&self.database.readers)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(failed)?;
         if rows.is_empty() && self.find(tenant, run).await?.is_none() {
             return Err(JournalError::Unknown(run));
         }
@@ -166,9 +164,9 @@ impl Journal for SqliteJournal {
             .bind(tenant.as_str())
             .bind(run.to_string())
             .bind(integer(seq)?)
-            .fetch_optional(&self.readers)
+            .fetch_optional(&self.database.readers)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(failed)?;
         match row {
             Some(row) => entry(&row).map(Some),
             None if self.find(tenant, run).await?.is_none() => Err(JournalError::Unknown(run)),
@@ -177,22 +175,89 @@ impl Journal for SqliteJournal {
     }
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
-        let row = sqlx::query(include_str!("query/find_run.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .fetch_optional(&self.readers)
-            .await
-            .map_err(JournalError::storage)?;
-        Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
+        self.row(tenant, run).await
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
         let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
-            .fetch_all(&self.readers)
+            .fetch_all(&self.database.readers)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(failed)?;
         rows.iter().map(run_row).collect()
     }
+}
+
+/// Fails if the name is taken by a run that still holds it.
+async fn take_name(
+    transaction: &mut Transaction<'_, Sqlite>,
+    tenant: &Tenant,
+    client: &str,
+    once: &Once,
+) -> Result<(), JournalError> {
+    sqlx::query(include_str!("query/release_once.sql"))
+        .bind(tenant.as_str())
+        .bind(client)
+        .bind(&once.key)
+        .bind(integer(once.since_ms)?)
+        .execute(&mut **transaction)
+        .await
+        .map_err(failed)?;
+    let holder = sqlx::query(include_str!("query/find_once.sql"))
+        .bind(tenant.as_str())
+        .bind(client)
+        .bind(&once.key)
+        .fetch_optional(&mut **transaction)
+        .await
+        .map_err(failed)?;
+    let Some(holder) = holder else { return Ok(()) };
+    let id: &str = get(&holder, "id")?;
+    let fingerprint: Option<&str> = get(&holder, "once_fingerprint")?;
+    Err(JournalError::Repeated {
+        run: id.parse().map_err(|_| damaged("id", id))?,
+        same_request: fingerprint == Some(&once.fingerprint),
+    })
+}
+
+/// Closes the run and accounts for it.
+async fn close(
+    transaction: &mut Transaction<'_, Sqlite>,
+    tenant: &Tenant,
+    id: &str,
+    end: &End,
+) -> Result<(), JournalError> {
+    sqlx::query(include_str!("query/finish_run.sql"))
+        .bind(tenant.as_str())
+        .bind(id)
+        .bind(end.finish.state().as_str())
+        .bind(end.finish.code.as_deref())
+        .bind(integer(end.finish.at_ms)?)
+        .bind(end.review.as_deref())
+        .execute(&mut **transaction)
+        .await
+        .map_err(failed)?;
+    let nothing_known = [Spent::unknown()];
+    let spent = if end.spent.is_empty() {
+        &nothing_known[..]
+    } else {
+        &end.spent
+    };
+    for spent in spent {
+        sqlx::query(include_str!("query/insert_usage.sql"))
+            .bind(tenant.as_str())
+            .bind(id)
+            .bind(i64::from(spent.attempt))
+            .bind(spent.backend.as_deref())
+            .bind(spent.model.as_deref())
+            .bind(&spent.outcome)
+            .bind(spent.input_tokens.map(integer).transpose()?)
+            .bind(spent.output_tokens.map(integer).transpose()?)
+            .bind(spent.estimated_tokens.map(integer).transpose()?)
+            .bind(integer(end.finish.at_ms)?)
+            .execute(&mut **transaction)
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Why the fence did not open.
@@ -224,49 +289,4 @@ fn entry(row: &SqliteRow) -> Result<Entry, JournalError> {
         offset: natural(get(row, "offset")?)?,
         event,
     })
-}
-
-fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRow), JournalError> {
-    let id: &str = get(row, "id")?;
-    let state: &str = get(row, "state")?;
-    let code: Option<String> = get(row, "code")?;
-    let finished_at_ms: Option<i64> = get(row, "finished_at_ms")?;
-    let finished = match finished_at_ms {
-        Some(at_ms) => Some(Finish {
-            code,
-            at_ms: natural(at_ms)?,
-        }),
-        None => None,
-    };
-    let found = RunRow {
-        id: id.parse().map_err(|_| damaged("id", id))?,
-        module: get(row, "module")?,
-        command: get(row, "command")?,
-        state: State::find(state).ok_or_else(|| damaged("state", state))?,
-        created_at_ms: natural(get(row, "created_at_ms")?)?,
-        finished,
-        last_offset: natural(get(row, "last_offset")?)?,
-    };
-    Ok((Tenant::new(get(row, "tenant")?), found))
-}
-
-fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, JournalError>
-where
-    T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
-{
-    row.try_get(column).map_err(JournalError::storage)
-}
-
-/// SQLite counts in `i64`. Nothing of ours comes near its end except a number a client made up, and
-/// that one is found nowhere.
-fn integer(value: u64) -> Result<i64, JournalError> {
-    i64::try_from(value).map_err(JournalError::storage)
-}
-
-fn natural(value: i64) -> Result<u64, JournalError> {
-    u64::try_from(value).map_err(JournalError::storage)
-}
-
-fn damaged(column: &str, value: &str) -> JournalError {
-    JournalError::storage(format!("the column {column} holds {value:?}"))
 }

@@ -2,7 +2,13 @@
 //! Write-ahead logging with `synchronous = NORMAL` survives a killed process; power loss may cost the
 //! last moments unless the operator asks for `FULL`.
 
+mod archive;
+mod database;
 mod journal;
+mod keys;
+mod row;
 mod schema;
 
+pub use database::Options;
 pub use journal::SqliteJournal;
+pub use keys::SqliteKeys;

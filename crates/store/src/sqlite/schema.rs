@@ -3,11 +3,18 @@
 use engine::port::JournalError;
 use sqlx::SqlitePool;
 
-const STEPS: &[&str] = &[include_str!("migration/0001_run.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migration/0001_run.sql"),
+    include_str!("migration/0002_archive.sql"),
+];
 
 /// Brings the file up to date. A file from a newer cogn is refused rather than damaged.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
-    let mut transaction = pool.begin().await.map_err(JournalError::storage)?;
+    // Two processes may open a new file at once; the second waits and finds the work done.
+    let mut transaction = pool
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(JournalError::storage)?;
     let version: i64 = sqlx::query_scalar("PRAGMA user_version")
         .fetch_one(&mut *transaction)
         .await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Finish, Journal, JournalError, Kind, NewRun, Rendered, State};
+use engine::port::{End, Journal, JournalError, Kind, NewRun, Once, Rendered, State};
 use ir::RunId;
 
 type Shared = Arc<dyn Journal>;
@@ -25,6 +25,8 @@ where
     concurrent_runs_do_not_mix(empty().await).await;
     unfinished_runs_are_listed_oldest_first(empty().await).await;
     an_empty_batch_changes_nothing(empty().await).await;
+    a_named_run_is_made_once(empty().await).await;
+    of_concurrent_runs_of_one_name_one_is_made(empty().await).await;
 }
 
 /// For journals that outlive their process: `open` opens the same storage each time.
@@ -50,7 +52,7 @@ where
     assert_eq!(bodies(&journal, open_run).await, ["1", "2", "3"]);
     assert_eq!(bodies(&journal, done_run).await, ["1", "2", "3", "end"]);
     let row = journal.find(&tenant, done_run).await.unwrap().unwrap();
-    assert_eq!((row.state, row.finished), (State::Done, Some(good(9))));
+    assert_eq!((row.state, row.finished), (State::Done, Some(good(9).finish)));
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
@@ -131,10 +133,7 @@ async fn a_run_is_created_once(journal: Shared) {
 async fn a_run_ends_exactly_once(journal: Shared) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
-    let failed = Finish {
-        code: Some(String::from("E2010")),
-        at_ms: 7,
-    };
+    let failed = End::new(Some(String::from("E2010")), 7, Vec::new());
     let end = [last(Kind::Error)];
     journal.finish(&tenant, run(1), 0, &end, &failed).await.unwrap();
     let again = journal.finish(&tenant, run(1), 1, &end, &good(8)).await;
@@ -142,7 +141,7 @@ async fn a_run_ends_exactly_once(journal: Shared) {
     let late = journal.append(&tenant, run(1), 1, &chunks(1..=1)).await;
     assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
     let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.finished), (State::Failed, Some(failed)));
+    assert_eq!((row.state, row.finished), (State::Failed, Some(failed.finish)));
     assert_eq!(bodies(&journal, run(1)).await, ["end"]);
 }
 
@@ -218,24 +217,99 @@ async fn an_empty_batch_changes_nothing(journal: Shared) {
     assert_eq!(bodies(&journal, run(1)).await, ["1"]);
 }
 
-fn run(number: u128) -> RunId {
+fn named(number: u128, client: &str, key: &str, body: &str, at_ms: u64, since_ms: u64) -> NewRun {
+    NewRun {
+        created_at_ms: at_ms,
+        client: String::from(client),
+        once: Some(Once {
+            key: String::from(key),
+            fingerprint: String::from(body),
+            since_ms,
+        }),
+        ..new(run(number))
+    }
+}
+
+async fn a_named_run_is_made_once(journal: Shared) {
+    let (local, other) = (Tenant::local(), Tenant::new("other"));
+    let first = named(1, "c", "k", "body", 100, 0);
+    journal.create(&local, &first).await.unwrap();
+    for (again, same) in [("body", true), ("another", false)] {
+        let refused = journal.create(&local, &named(2, "c", "k", again, 200, 0)).await;
+        assert!(
+            matches!(&refused, Err(JournalError::Repeated { run: holder, same_request })
+                if *holder == run(1) && *same_request == same),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(journal.find(&local, run(2)).await.unwrap(), None);
+    // Another name, another client and another tenant are other things.
+    journal
+        .create(&local, &named(3, "c", "l", "body", 200, 0))
+        .await
+        .unwrap();
+    journal
+        .create(&local, &named(4, "d", "k", "body", 200, 0))
+        .await
+        .unwrap();
+    journal
+        .create(&other, &named(5, "c", "k", "body", 200, 0))
+        .await
+        .unwrap();
+    // Having ended changes nothing; only time does.
+    journal
+        .finish(&local, run(1), 0, &[last(Kind::Final)], &good(150))
+        .await
+        .unwrap();
+    let refused = journal
+        .create(&local, &named(6, "c", "k", "body", 300, 100))
+        .await;
+    assert!(
+        matches!(refused, Err(JournalError::Repeated { .. })),
+        "{refused:?}"
+    );
+    journal
+        .create(&local, &named(6, "c", "k", "body", 300, 101))
+        .await
+        .unwrap();
+    assert!(journal.find(&local, run(1)).await.unwrap().is_some());
+}
+
+async fn of_concurrent_runs_of_one_name_one_is_made(journal: Shared) {
+    let tenant = Tenant::local();
+    let attempts = (1..=8).map(|number| {
+        let (journal, tenant) = (journal.clone(), tenant.clone());
+        async move {
+            journal
+                .create(&tenant, &named(number, "c", "k", "body", 1, 0))
+                .await
+        }
+    });
+    let results = futures::future::join_all(attempts).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    assert_eq!(journal.unfinished().await.unwrap().len(), 1);
+}
+
+pub(super) fn run(number: u128) -> RunId {
     RunId::from_parts(1, number)
 }
 
-fn new(id: RunId) -> NewRun {
+pub(super) fn new(id: RunId) -> NewRun {
     NewRun {
         id,
         module: String::from("m"),
         command: String::from("{}"),
         created_at_ms: 1,
+        client: String::from("c"),
+        once: None,
     }
 }
 
-fn good(at_ms: u64) -> Finish {
-    Finish { code: None, at_ms }
+fn good(at_ms: u64) -> End {
+    End::new(None, at_ms, Vec::new())
 }
 
-fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<Rendered> {
+pub(super) fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<Rendered> {
     seqs.map(|seq| Rendered {
         kind: Kind::Chunk,
         seq: Some(seq),
@@ -244,7 +318,7 @@ fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<Rendered> {
     .collect()
 }
 
-fn last(kind: Kind) -> Rendered {
+pub(super) fn last(kind: Kind) -> Rendered {
     Rendered {
         kind,
         seq: None,

@@ -9,21 +9,39 @@ use serde_json::Value;
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("ir", &[], IO),
     ("module", &["ir"], IO),
+    ("tenancy", &["ir"], IO),
     ("wire", &["ir"], IO),
-    ("engine", &["ir", "module"], &["sqlx", "reqwest", "axum"]),
-    ("providers", &["ir", "wire", "engine"], &["sqlx", "axum"]),
-    ("store", &["ir", "engine"], &["axum", "reqwest"]),
+    (
+        "engine",
+        &["ir", "module", "tenancy"],
+        &["sqlx", "reqwest", "axum"],
+    ),
+    (
+        "providers",
+        &["ir", "wire", "tenancy", "engine"],
+        &["sqlx", "axum"],
+    ),
+    ("store", &["ir", "tenancy", "engine"], &["axum", "reqwest"]),
     (
         "gateway",
-        &["ir", "module", "wire", "engine"],
+        &["ir", "module", "wire", "tenancy", "engine"],
         &["sqlx", "reqwest"],
     ),
     (
         "cogn",
-        &["ir", "module", "wire", "engine", "providers", "store", "gateway"],
+        &[
+            "ir",
+            "module",
+            "wire",
+            "tenancy",
+            "engine",
+            "providers",
+            "store",
+            "gateway",
+        ],
         &[],
     ),
-    ("testkit", &["ir", "module", "wire", "engine"], &[]),
+    ("testkit", &["ir", "module", "wire", "tenancy", "engine"], &[]),
     ("xtask", &[], &[]),
 ];
 

@@ -1,3 +1,6 @@
-SELECT tenant, id, module, command, state, code, created_at_ms, finished_at_ms, last_offset FROM run
+SELECT
+    tenant, id, module, command, state, code, created_at_ms, finished_at_ms, last_offset, client,
+    review_reason, review_decision, review_by, review_comment, review_data, review_at_ms
+FROM run
 WHERE state = 'running'
 ORDER BY created_at_ms, id

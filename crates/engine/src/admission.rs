@@ -1,0 +1,40 @@
+//! What comes with a request besides the work: who asks, how often it may happen, and what is given back
+//! when the run has ended.
+
+use std::any::Any;
+use std::fmt;
+
+/// How a run was let in.
+#[derive(Debug, Default)]
+pub struct Admission {
+    /// Who asks; what usage is counted under.
+    pub client: String,
+    /// A name under which this happens at most once.
+    pub once: Option<Repeatable>,
+    /// The only models that may answer.
+    pub models: Option<Vec<String>>,
+    pub permit: Option<Permit>,
+}
+
+/// A request that may come again and must not be done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeatable {
+    pub key: String,
+    /// Tells whether it is the same request.
+    pub fingerprint: String,
+}
+
+/// Held for as long as the run runs, whoever listens; what it means is its owner's business.
+pub struct Permit(#[expect(dead_code, reason = "only its end matters")] Box<dyn Any + Send + Sync>);
+
+impl Permit {
+    pub fn new(held: impl Any + Send + Sync) -> Self {
+        Self(Box::new(held))
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Permit")
+    }
+}

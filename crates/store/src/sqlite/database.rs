@@ -1,0 +1,62 @@
+//! The file and its connections. One connection writes, since SQLite has one writer anyway and waiting in
+//! our own queue is fairer than its busy loop; several read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use engine::port::JournalError;
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use super::row::failed;
+use super::schema;
+use crate::limits;
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// SQLite's own default, and what new files get.
+const PAGE_BYTES: u64 = 4096;
+
+/// How the file is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The file grows no further; what does not fit is refused.
+    pub bytes_max: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Database {
+    pub(super) writer: SqlitePool,
+    pub(super) readers: SqlitePool,
+}
+
+impl Database {
+    /// Opens the file, and makes it where there is none.
+    pub(super) async fn open(path: &Path, options: Options) -> Result<Self, JournalError> {
+        let mut connect = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT);
+        if let Some(bytes_max) = options.bytes_max {
+            let pages = (bytes_max / PAGE_BYTES).max(1);
+            connect = connect.pragma("max_page_count", pages.to_string());
+        }
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(connect.clone())
+            .await
+            .map_err(failed)?;
+        schema::migrate(&writer).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(limits::READERS_MAX)
+            .connect_lazy_with(connect);
+        Ok(Self { writer, readers })
+    }
+
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

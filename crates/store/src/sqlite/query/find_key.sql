@@ -1,0 +1,5 @@
+SELECT
+    id, tenant, name, hash, scopes, modules, models, rate, concurrency, created_at_ms, expires_at_ms,
+    revoked_at_ms
+FROM api_key
+WHERE id = ?1

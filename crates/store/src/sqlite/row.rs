@@ -1,0 +1,89 @@
+//! From rows to values and back: numbers, runs, and what SQLite's own errors mean here.
+
+use engine::Tenant;
+use engine::port::{Decision, Finish, JournalError, Review, RunRow, State, Verdict};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, Sqlite};
+
+/// `SQLITE_FULL`: the disk, or the limit that the operator has set.
+const FULL: &str = "13";
+
+pub(super) fn failed(error: sqlx::Error) -> JournalError {
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
+    match code.as_deref() {
+        Some(FULL) => JournalError::Full,
+        _ => JournalError::storage(error),
+    }
+}
+
+pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRow), JournalError> {
+    let id: &str = get(row, "id")?;
+    let state: &str = get(row, "state")?;
+    let code: Option<String> = get(row, "code")?;
+    let finished_at_ms: Option<i64> = get(row, "finished_at_ms")?;
+    let finished = match finished_at_ms {
+        Some(at_ms) => Some(Finish {
+            code,
+            at_ms: natural(at_ms)?,
+        }),
+        None => None,
+    };
+    let found = RunRow {
+        id: id.parse().map_err(|_| damaged("id", id))?,
+        module: get(row, "module")?,
+        client: get(row, "client")?,
+        command: get(row, "command")?,
+        state: State::find(state).ok_or_else(|| damaged("state", state))?,
+        created_at_ms: natural(get(row, "created_at_ms")?)?,
+        finished,
+        review: review(row)?,
+        last_offset: natural(get(row, "last_offset")?)?,
+    };
+    Ok((Tenant::new(get(row, "tenant")?), found))
+}
+
+fn review(row: &SqliteRow) -> Result<Option<Review>, JournalError> {
+    let Some(reason) = get::<Option<String>>(row, "review_reason")? else {
+        return Ok(None);
+    };
+    let decision: Option<&str> = get(row, "review_decision")?;
+    let verdict = match decision {
+        None => None,
+        Some(text) => Some(Verdict {
+            decision: Decision::find(text).ok_or_else(|| damaged("review_decision", text))?,
+            by: get::<Option<String>>(row, "review_by")?.unwrap_or_default(),
+            comment: get(row, "review_comment")?,
+            data: get(row, "review_data")?,
+            at_ms: natural(get::<Option<i64>>(row, "review_at_ms")?.unwrap_or_default())?,
+        }),
+    };
+    Ok(Some(Review { reason, verdict }))
+}
+
+pub(super) fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, JournalError>
+where
+    T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
+{
+    row.try_get(column).map_err(JournalError::storage)
+}
+
+/// SQLite counts in `i64`. Nothing of ours comes near its end except a number a client made up, and
+/// that one is found nowhere.
+pub(super) fn integer(value: u64) -> Result<i64, JournalError> {
+    i64::try_from(value).map_err(JournalError::storage)
+}
+
+pub(super) fn natural(value: i64) -> Result<u64, JournalError> {
+    u64::try_from(value).map_err(JournalError::storage)
+}
+
+/// A count that may be unknown.
+pub(super) fn count(row: &SqliteRow, column: &str) -> Result<Option<u64>, JournalError> {
+    get::<Option<i64>>(row, column)?.map(natural).transpose()
+}
+
+pub(super) fn damaged(column: &str, value: &str) -> JournalError {
+    JournalError::storage(format!("the column {column} holds {value:?}"))
+}

@@ -1,0 +1,134 @@
+//! Looking back, in memory and on SQLite; a file that is full; a file of an older cogn.
+
+use std::sync::Arc;
+
+use engine::Tenant;
+use engine::port::{
+    Archive, End, Journal, JournalError, Kind, NewRun, Rendered, Retention, RunFilter, State,
+};
+use ir::RunId;
+use store::memory::MemoryJournal;
+use store::sqlite::{Options, SqliteJournal};
+use testkit::conformance::archive;
+
+#[tokio::test]
+async fn memory_keeps_the_archive_contract() {
+    archive::suite(|| async {
+        let journal = Arc::new(MemoryJournal::default());
+        (journal.clone() as Arc<dyn Journal>, journal as Arc<dyn Archive>)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_archive_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let counter = std::sync::atomic::AtomicU32::new(0);
+    let open = || {
+        let number = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = folder.path().join(format!("{number}.db"));
+        async move {
+            let journal = Arc::new(SqliteJournal::open(&path).await.unwrap());
+            (journal.clone() as Arc<dyn Journal>, journal as Arc<dyn Archive>)
+        }
+    };
+    archive::suite(open).await;
+}
+
+fn new(number: u128) -> NewRun {
+    NewRun {
+        id: RunId::from_parts(1, number),
+        module: String::from("m"),
+        command: String::from("{}"),
+        created_at_ms: 1,
+        client: String::from("c"),
+        once: None,
+    }
+}
+
+fn event(bytes: usize) -> Rendered {
+    Rendered {
+        kind: Kind::Progress,
+        seq: None,
+        body: Arc::from("x".repeat(bytes)),
+    }
+}
+
+#[tokio::test]
+async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let bytes_max = Some(1_000_000);
+    let journal = SqliteJournal::open_with(&path, Options { bytes_max })
+        .await
+        .unwrap();
+    let tenant = Tenant::local();
+    let mut written = Vec::new();
+    let refused = loop {
+        let number = 1 + written.len() as u128;
+        let run = RunId::from_parts(1, number);
+        let end = End::new(None, 1, Vec::new());
+        let result = match journal.create(&tenant, &new(number)).await {
+            Ok(()) => journal.finish(&tenant, run, 0, &[event(50_000)], &end).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => written.push(run),
+            Err(error) => break error,
+        }
+        assert!(written.len() < 100, "it never became full");
+    };
+    assert!(matches!(refused, JournalError::Full), "{refused:?}");
+    assert!(written.len() > 5);
+    for run in &written {
+        assert_eq!(journal.read(&tenant, *run, 0, 10).await.unwrap().len(), 1);
+    }
+    let retention = Retention {
+        before_ms: 2,
+        bytes_max: u64::MAX,
+        once_since_ms: 0,
+        usage_before_ms: 0,
+        batch: 3,
+    };
+    assert_eq!(journal.prune(&retention).await.unwrap().runs, 3);
+    journal.create(&tenant, &new(1_000)).await.unwrap();
+    let run = RunId::from_parts(1, 1_000);
+    journal.append(&tenant, run, 0, &[event(50_000)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_schema_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    sqlx::raw_sql(include_str!("../../src/sqlite/migration/0001_run.sql"))
+        .execute(&pool)
+        .await
+        .unwrap();
+    let run = RunId::from_parts(1, 1);
+    sqlx::query("INSERT INTO run (tenant, id, module, command, state, created_at_ms) VALUES ('local', ?1, 'm', '{}', 'running', 3)")
+        .bind(run.to_string())
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let tenant = Tenant::local();
+    let row = journal.find(&tenant, run).await.unwrap().unwrap();
+    assert_eq!(
+        (row.state, row.client.as_str(), row.review),
+        (State::Running, "", None)
+    );
+    let end = End::new(None, 9, Vec::new());
+    journal.finish(&tenant, run, 0, &[event(1)], &end).await.unwrap();
+    let filter = RunFilter {
+        state: None,
+        before: None,
+        limit: 9,
+    };
+    assert_eq!(journal.list(&tenant, &filter).await.unwrap().len(), 1);
+    assert_eq!(journal.spent(&tenant, run).await.unwrap().len(), 1);
+}

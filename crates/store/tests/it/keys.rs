@@ -1,0 +1,31 @@
+//! Keys in memory and on SQLite.
+
+use std::sync::Arc;
+
+use store::memory::MemoryKeys;
+use store::sqlite::SqliteJournal;
+use tenancy::Keys;
+use testkit::conformance::keys;
+
+#[tokio::test]
+async fn memory_keeps_the_contract_of_keys() {
+    keys::suite(|| async { Arc::new(MemoryKeys::default()) as Arc<dyn Keys> }).await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_contract_of_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let counter = std::sync::atomic::AtomicU32::new(0);
+    let open = || {
+        let number = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = folder.path().join(format!("{number}.db"));
+        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn Keys> }
+    };
+    keys::suite(open).await;
+    let path = folder.path().join("again.db");
+    let reopen = || {
+        let path = path.clone();
+        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn Keys> }
+    };
+    keys::reopening(reopen).await;
+}

@@ -1,0 +1,134 @@
+//! A key as it is kept: everything but the secret.
+
+use serde::Serialize;
+
+use super::secret::{KeyId, Secret};
+use crate::caller::{AllowList, Caller};
+use crate::limit::Rate;
+use crate::limits;
+use crate::scope::Scopes;
+use crate::tenant::Tenant;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Key {
+    pub id: KeyId,
+    #[serde(serialize_with = "as_text")]
+    pub tenant: Tenant,
+    pub name: String,
+    /// Of the secret; never shown.
+    #[serde(skip)]
+    pub hash: String,
+    pub scopes: Scopes,
+    pub modules: AllowList,
+    pub models: AllowList,
+    pub rate: Option<Rate>,
+    pub concurrency: Option<u32>,
+    pub created_at_ms: u64,
+    pub expires_at_ms: Option<u64>,
+    pub revoked_at_ms: Option<u64>,
+}
+
+fn as_text<S: serde::Serializer>(tenant: &Tenant, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(tenant.as_str())
+}
+
+/// What a new key is to be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    pub name: String,
+    pub tenant: Tenant,
+    pub scopes: Scopes,
+    pub modules: AllowList,
+    pub models: AllowList,
+    pub rate: Option<Rate>,
+    pub concurrency: Option<u32>,
+    pub expires_at_ms: Option<u64>,
+}
+
+impl NewKey {
+    /// Why it cannot be made, if so.
+    pub fn problem(&self, now_ms: u64) -> Option<&'static str> {
+        let too_many = |list: &AllowList| {
+            list.names()
+                .is_some_and(|names| names.len() > limits::ALLOWED_MAX)
+        };
+        if self.name.is_empty() || self.name.len() > limits::NAME_BYTES_MAX {
+            Some("the name is empty or too long")
+        } else if self.tenant.as_str().is_empty() || self.tenant.as_str().len() > limits::TENANT_BYTES_MAX {
+            Some("the tenant's name is empty or too long")
+        } else if self.scopes == Scopes::default() {
+            Some("a key without scopes can do nothing")
+        } else if too_many(&self.modules) || too_many(&self.models) {
+            Some("an allow-list is too long")
+        } else if self.concurrency == Some(0) {
+            Some("a concurrency of 0 allows nothing")
+        } else if self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            Some("it would have expired already")
+        } else {
+            None
+        }
+    }
+
+    pub fn into_key(self, secret: &Secret, now_ms: u64) -> Key {
+        Key {
+            id: secret.id.clone(),
+            tenant: self.tenant,
+            name: self.name,
+            hash: secret.hash(),
+            scopes: self.scopes,
+            modules: self.modules,
+            models: self.models,
+            rate: self.rate,
+            concurrency: self.concurrency,
+            created_at_ms: now_ms,
+            expires_at_ms: self.expires_at_ms,
+            revoked_at_ms: None,
+        }
+    }
+}
+
+/// Whether a key opens anything at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    Active,
+    Expired,
+    Revoked,
+}
+
+impl Standing {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+impl Key {
+    pub fn standing(&self, now_ms: u64) -> Standing {
+        if self.revoked_at_ms.is_some() {
+            Standing::Revoked
+        } else if self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            Standing::Expired
+        } else {
+            Standing::Active
+        }
+    }
+
+    /// The caller that this secret stands for; `None` for a wrong one, and for a key that is over. Nobody
+    /// is told which of these it was.
+    pub fn admit(&self, secret: &Secret, now_ms: u64) -> Option<Caller> {
+        let good = secret.matches(&self.hash) && self.standing(now_ms) == Standing::Active;
+        good.then(|| Caller {
+            client: format!("key:{}", self.id),
+            tenant: self.tenant.clone(),
+            scopes: self.scopes.clone(),
+            modules: self.modules.clone(),
+            models: self.models.clone(),
+            rate: self.rate,
+            concurrency: self.concurrency,
+        })
+    }
+}

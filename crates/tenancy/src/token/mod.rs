@@ -1,0 +1,131 @@
+//! Signed tokens (JWT): who they speak for, once their signature was found good. What a claim means is
+//! decided here; signatures and the fetching of key sets are others' work.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::caller::{AllowList, Caller};
+use crate::limits;
+use crate::scope::Scopes;
+use crate::tenant::Tenant;
+
+/// What a token must say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRules {
+    pub issuer: String,
+    pub audience: String,
+    /// The claim that names the tenant.
+    pub tenant_claim: String,
+    /// The claim that lists the scopes, as words in a text or as a list.
+    pub scope_claim: String,
+    /// How far two clocks may be apart.
+    pub leeway_ms: u64,
+}
+
+/// Where the keys are that tokens are signed with.
+#[async_trait]
+pub trait TokenSource: Send + Sync + fmt::Debug {
+    /// The set as JSON (RFC 7517).
+    async fn fetch(&self) -> Result<String, String>;
+}
+
+/// Claims whose signature was good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claims(pub Map<String, Value>);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token has no `{0}`")]
+    Missing(String),
+    #[error("the token has expired")]
+    Expired,
+    #[error("the token is not valid yet")]
+    TooEarly,
+    #[error("the token is for somebody else")]
+    Audience,
+    #[error("the token is from somebody else")]
+    Issuer,
+}
+
+impl Claims {
+    /// The caller these claims speak for. A claim that should be there and is not, is a refusal.
+    pub fn caller(&self, rules: &TokenRules, now_ms: u64) -> Result<Caller, TokenError> {
+        let missing = |name: &str| TokenError::Missing(String::from(name));
+        let expires_ms = self.time_ms("exp").ok_or_else(|| missing("exp"))?;
+        if now_ms >= expires_ms.saturating_add(rules.leeway_ms) {
+            return Err(TokenError::Expired);
+        }
+        if let Some(value) = self.0.get("nbf") {
+            let from_ms = time_ms(value).ok_or_else(|| missing("nbf"))?;
+            if now_ms.saturating_add(rules.leeway_ms) < from_ms {
+                return Err(TokenError::TooEarly);
+            }
+        }
+        if self.text("iss").ok_or_else(|| missing("iss"))? != rules.issuer {
+            return Err(TokenError::Issuer);
+        }
+        let audience = self.0.get("aud").ok_or_else(|| missing("aud"))?;
+        if !words(audience).any(|word| word == rules.audience) {
+            return Err(TokenError::Audience);
+        }
+        let tenant = self.text(&rules.tenant_claim).filter(|name| is_name(name));
+        let tenant = tenant.ok_or_else(|| missing(&rules.tenant_claim))?;
+        let subject = self.text("sub").filter(|name| is_name(name));
+        let subject = subject.ok_or_else(|| missing("sub"))?;
+        let scopes = self
+            .0
+            .get(&rules.scope_claim)
+            .ok_or_else(|| missing(&rules.scope_claim))?;
+        let scopes: Vec<&str> = words(scopes).collect();
+        Ok(Caller {
+            client: format!("jwt:{subject}"),
+            tenant: Tenant::new(tenant),
+            scopes: Scopes::known_in(&scopes.join(" ")),
+            modules: AllowList::Any,
+            models: AllowList::Any,
+            rate: None,
+            concurrency: None,
+        })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    fn time_ms(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(time_ms)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= limits::TENANT_BYTES_MAX
+}
+
+/// Seconds since the epoch, whole or not (RFC 7519), as milliseconds.
+fn time_ms(value: &Value) -> Option<u64> {
+    if let Some(seconds) = value.as_u64() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "finite and not negative; what is too large for u64 saturates"
+    )]
+    Some((seconds * 1_000.0) as u64)
+}
+
+/// The words of a text, or of a list of texts.
+fn words(value: &Value) -> impl Iterator<Item = &str> {
+    let one = value.as_str().into_iter();
+    let many = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    one.chain(many).flat_map(str::split_whitespace)
+}
+
+#[cfg(test)]
+mod tests;

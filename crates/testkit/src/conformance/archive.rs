@@ -1,0 +1,364 @@
+//! What everyone who keeps runs must be able to tell about them later. Each case gets an empty journal.
+
+use std::sync::Arc;
+
+use engine::Tenant;
+use engine::port::{
+    Archive, DAY_MS, Decision, End, Journal, JournalError, Kind, NewRun, Once, Retention, RunFilter, Shown,
+    Spent, UsageFilter, UsageLine, Verdict,
+};
+use ir::RunId;
+
+use super::journal::{chunks, last, new, run};
+
+/// A journal and its archive are the same thing seen twice.
+type Shared = (Arc<dyn Journal>, Arc<dyn Archive>);
+
+/// Runs every case.
+pub async fn suite<F>(empty: impl Fn() -> F)
+where
+    F: Future<Output = Shared>,
+{
+    runs_are_listed_newest_first_page_by_page(empty().await).await;
+    runs_are_found_by_their_state(empty().await).await;
+    the_first_word_on_a_run_stands(empty().await).await;
+    every_run_is_accounted_for_exactly_once(empty().await).await;
+    usage_adds_up_and_unknown_stays_unknown(empty().await).await;
+    usage_is_cut_by_time_and_tenant(empty().await).await;
+    old_runs_go_and_their_usage_stays(empty().await).await;
+    what_is_unfinished_awaited_or_named_never_goes(empty().await).await;
+    too_much_makes_the_oldest_go(empty().await).await;
+}
+
+async fn runs_are_listed_newest_first_page_by_page((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=5 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+    }
+    journal.create(&Tenant::new("other"), &new(run(9))).await.unwrap();
+    let mut filter = RunFilter {
+        state: None,
+        before: None,
+        limit: 2,
+    };
+    let mut seen = Vec::new();
+    loop {
+        let page = archive.list(&tenant, &filter).await.unwrap();
+        assert!(page.len() <= 2);
+        let Some(oldest) = page.last() else { break };
+        filter.before = Some(oldest.id);
+        seen.extend(page.iter().map(|row| row.id));
+    }
+    assert_eq!(seen, [5, 4, 3, 2, 1].map(run));
+}
+
+async fn runs_are_found_by_their_state((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=4 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+    }
+    end(&journal, 2, None, None, 5).await;
+    end(&journal, 3, Some("E2010"), None, 6).await;
+    end(&journal, 4, None, Some("low confidence"), 7).await;
+    for (state, number) in [
+        (Shown::Running, 1),
+        (Shown::Done, 2),
+        (Shown::Failed, 3),
+        (Shown::NeedsReview, 4),
+    ] {
+        let filter = RunFilter {
+            state: Some(state),
+            before: None,
+            limit: 10,
+        };
+        let rows = archive.list(&tenant, &filter).await.unwrap();
+        assert_eq!(
+            rows.iter().map(|row| row.id).collect::<Vec<_>>(),
+            [run(number)],
+            "{state:?}"
+        );
+        assert_eq!(rows[0].shown(), state);
+        assert_eq!(rows[0].client, "c");
+    }
+}
+
+async fn the_first_word_on_a_run_stands((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=2 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+    }
+    end(&journal, 1, None, Some("high risk"), 5).await;
+    end(&journal, 2, None, None, 5).await;
+    let edited = Verdict {
+        decision: Decision::Edited,
+        by: String::from("key:1"),
+        comment: Some(String::from("now it is right")),
+        data: Some(String::from(r#"{"rationale":"r"}"#)),
+        at_ms: 9,
+    };
+    archive.review(&tenant, run(1), &edited).await.unwrap();
+    let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
+    let review = row.review.unwrap();
+    assert_eq!(
+        (review.reason.as_str(), review.verdict),
+        ("high risk", Some(edited.clone()))
+    );
+    for (number, tenant) in [(1, &tenant), (2, &tenant)] {
+        let late = archive.review(tenant, run(number), &edited).await;
+        assert!(matches!(late, Err(JournalError::NotInReview(_))), "{late:?}");
+    }
+    let foreign = archive.review(&Tenant::new("other"), run(1), &edited).await;
+    assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
+    let filter = RunFilter {
+        state: Some(Shown::Done),
+        before: None,
+        limit: 10,
+    };
+    assert_eq!(archive.list(&tenant, &filter).await.unwrap().len(), 2);
+}
+
+async fn every_run_is_accounted_for_exactly_once((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
+    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
+    let attempts = vec![attempt(1, None, None), attempt(2, Some(10), Some(4))];
+    let good = End::new(None, 7, attempts.clone());
+    // A writer that has lost the run accounts for nothing.
+    let stale = journal
+        .finish(&tenant, run(1), 1, &[last(Kind::Final)], &good)
+        .await;
+    assert!(matches!(stale, Err(JournalError::Conflict(_))), "{stale:?}");
+    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
+    journal
+        .finish(&tenant, run(1), 2, &[last(Kind::Final)], &good)
+        .await
+        .unwrap();
+    let again = journal
+        .finish(&tenant, run(1), 3, &[last(Kind::Final)], &good)
+        .await;
+    assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
+    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), attempts);
+    // A run that says nothing about itself is still there.
+    journal.create(&tenant, &new(run(2))).await.unwrap();
+    end(&journal, 2, Some("E2010"), None, 8).await;
+    assert_eq!(archive.spent(&tenant, run(2)).await.unwrap(), [Spent::unknown()]);
+    assert_eq!(archive.spent(&Tenant::new("other"), run(1)).await.unwrap(), []);
+}
+
+async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for (number, module, spent) in [
+        (
+            1,
+            "a",
+            vec![attempt(1, Some(10), Some(1)), attempt(2, Some(5), Some(2))],
+        ),
+        (2, "a", vec![attempt(1, None, None)]),
+        (3, "b", Vec::new()),
+    ] {
+        let row = NewRun {
+            module: String::from(module),
+            ..new(run(number))
+        };
+        journal.create(&tenant, &row).await.unwrap();
+        let end = End::new(None, DAY_MS + number as u64, spent);
+        journal
+            .finish(&tenant, run(number), 0, &[last(Kind::Final)], &end)
+            .await
+            .unwrap();
+    }
+    let by_module = UsageFilter {
+        by_module: true,
+        by_day: true,
+        ..UsageFilter::default()
+    };
+    let line = |module: &str, runs, attempts, input_tokens, output_tokens, unknown| UsageLine {
+        module: Some(String::from(module)),
+        day: Some(1),
+        runs,
+        attempts,
+        input_tokens,
+        output_tokens,
+        unknown,
+        ..UsageLine::default()
+    };
+    assert_eq!(
+        archive.usage(Some(&tenant), &by_module).await.unwrap(),
+        [
+            line("a", 2, 3, Some(15), Some(3), 1),
+            line("b", 1, 0, None, None, 1)
+        ]
+    );
+    let by_model = UsageFilter {
+        by_model: true,
+        by_client: true,
+        ..UsageFilter::default()
+    };
+    let lines = archive.usage(None, &by_model).await.unwrap();
+    let models: Vec<_> = lines.iter().map(|line| line.model.as_deref()).collect();
+    assert_eq!(models, [None, Some("m1"), Some("m2")]);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.client.as_deref() == Some("c") && line.day.is_none())
+    );
+    let all = archive.usage(None, &UsageFilter::default()).await.unwrap();
+    assert_eq!((all.len(), all[0].runs, all[0].input_tokens), (1, 3, Some(15)));
+}
+
+async fn usage_is_cut_by_time_and_tenant((journal, archive): Shared) {
+    let other = Tenant::new("other");
+    for (tenant, number, at_ms) in [
+        (Tenant::local(), 1, 10),
+        (Tenant::local(), 2, 20),
+        (other.clone(), 3, 20),
+    ] {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+        let end = End::new(None, at_ms, Vec::new());
+        journal
+            .finish(&tenant, run(number), 0, &[last(Kind::Final)], &end)
+            .await
+            .unwrap();
+    }
+    let runs = |tenant: Option<Tenant>, since_ms, until_ms| {
+        let archive = archive.clone();
+        async move {
+            let filter = UsageFilter {
+                since_ms,
+                until_ms,
+                ..UsageFilter::default()
+            };
+            let lines = archive.usage(tenant.as_ref(), &filter).await.unwrap();
+            lines.iter().map(|line| line.runs).sum::<u64>()
+        }
+    };
+    assert_eq!(runs(None, None, None).await, 3);
+    assert_eq!(runs(Some(other), None, None).await, 1);
+    assert_eq!(runs(Some(Tenant::local()), Some(11), None).await, 1);
+    assert_eq!(runs(Some(Tenant::local()), Some(10), Some(20)).await, 1);
+    assert_eq!(runs(Some(Tenant::local()), None, Some(u64::MAX)).await, 2);
+    assert_eq!(runs(Some(Tenant::new("nobody")), None, None).await, 0);
+}
+
+async fn old_runs_go_and_their_usage_stays((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=5 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+        end(&journal, number, None, None, 10 * number as u64).await;
+    }
+    let mut retention = forget_before(40);
+    retention.batch = 2;
+    let pruned = archive.prune(&retention).await.unwrap();
+    assert_eq!((pruned.runs, pruned.more), (2, true));
+    let pruned = archive.prune(&retention).await.unwrap();
+    assert_eq!((pruned.runs, pruned.more), (1, false));
+    for (number, there) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
+        assert_eq!(journal.find(&tenant, run(number)).await.unwrap().is_some(), there);
+        assert_eq!(archive.spent(&tenant, run(number)).await.unwrap().len(), 1);
+    }
+    let gone = journal.read(&tenant, run(1), 0, 1).await;
+    assert!(matches!(gone, Err(JournalError::Unknown(_))), "{gone:?}");
+    retention.usage_before_ms = 30;
+    archive.prune(&retention).await.unwrap();
+    let all = archive.usage(None, &UsageFilter::default()).await.unwrap();
+    assert_eq!(all[0].runs, 3);
+}
+
+async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=3 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+    }
+    let named = NewRun {
+        created_at_ms: 50,
+        once: Some(Once {
+            key: String::from("k"),
+            fingerprint: String::from("f"),
+            since_ms: 0,
+        }),
+        ..new(run(4))
+    };
+    journal.create(&tenant, &named).await.unwrap();
+    end(&journal, 2, None, Some("high risk"), 10).await;
+    end(&journal, 3, None, None, 10).await;
+    end(&journal, 4, None, None, 60).await;
+    let mut retention = Retention {
+        bytes_max: 0,
+        once_since_ms: 50,
+        ..forget_before(1_000)
+    };
+    assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
+    assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
+    retention.once_since_ms = 51;
+    assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
+    for (number, there) in [(1, true), (2, true), (3, false), (4, false)] {
+        assert_eq!(
+            journal.find(&tenant, run(number)).await.unwrap().is_some(),
+            there,
+            "{number}"
+        );
+    }
+}
+
+async fn too_much_makes_the_oldest_go((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    let mut large = last(Kind::Final);
+    large.body = Arc::from("x".repeat(100_000));
+    for number in 1..=20 {
+        journal.create(&tenant, &new(run(number))).await.unwrap();
+        let end = End::new(None, number as u64, Vec::new());
+        journal
+            .finish(&tenant, run(number), 0, std::slice::from_ref(&large), &end)
+            .await
+            .unwrap();
+    }
+    let retention = Retention {
+        bytes_max: 1_000_000,
+        batch: 1,
+        ..forget_before(0)
+    };
+    while archive.prune(&retention).await.unwrap().more {}
+    let filter = RunFilter {
+        state: None,
+        before: None,
+        limit: 100,
+    };
+    let kept = archive.list(&tenant, &filter).await.unwrap();
+    assert!((5..=10).contains(&kept.len()), "{}", kept.len());
+    let newest: Vec<RunId> = (1..=20).rev().take(kept.len()).map(run).collect();
+    assert_eq!(kept.iter().map(|row| row.id).collect::<Vec<_>>(), newest);
+}
+
+fn forget_before(before_ms: u64) -> Retention {
+    Retention {
+        before_ms,
+        bytes_max: u64::MAX,
+        once_since_ms: 0,
+        usage_before_ms: 0,
+        batch: 100,
+    }
+}
+
+fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -> Spent {
+    Spent {
+        attempt: number,
+        backend: Some(String::from("b")),
+        model: Some(format!("m{number}")),
+        outcome: String::from("won"),
+        input_tokens,
+        output_tokens,
+        estimated_tokens: None,
+    }
+}
+
+async fn end(journal: &Arc<dyn Journal>, number: u128, code: Option<&str>, review: Option<&str>, at_ms: u64) {
+    let mut end = End::new(code.map(String::from), at_ms, Vec::new());
+    end.review = review.map(String::from);
+    let kind = if code.is_none() { Kind::Final } else { Kind::Error };
+    let tenant = Tenant::local();
+    journal
+        .finish(&tenant, run(number), 0, &[last(kind)], &end)
+        .await
+        .unwrap();
+}
