@@ -23,8 +23,13 @@ fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
         }
         Value::Array(list) => list.iter().for_each(|inner| leaves(inner, pointer, out)),
         Value::String(text) => {
-            if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
-                return leaves(&inner, pointer, out);
+            match serde_json::from_str(text) {
+                Ok(inner @ (Value::Object(_) | Value::Array(_))) => return leaves(&inner, pointer, out),
+                // Arguments are JSON whatever they are, a lone string included.
+                Ok(Value::String(inner)) if pointer.ends_with("/arguments_raw") => {
+                    return out.push((String::from(pointer), inner));
+                }
+                _ => {}
             }
             out.push((String::from(pointer), text.clone()));
         }

@@ -308,7 +308,10 @@ proptest! {
         let (dialect, value) = pick.get(&examples);
         let mut value = value.clone();
         disturb(&mut value, &(at, 2, json!("canary!")));
-        prop_assume!(value.to_string().contains("canary!"));
+        // A list itself, as a whole, takes no new field.
+        if !value.to_string().contains("canary!") {
+            return Ok(());
+        }
         if let Ok((written, ledger)) = try_turn(*dialect, target, &value) {
             let carried = written.to_string().contains("canary!");
             prop_assert!(carried || ledger.losses().next().is_some(), "{} {}", value, written);
