@@ -1,0 +1,105 @@
+"""The client against a real server: whole answers, streams, cuts at any byte, a killed server."""
+
+import json
+import random
+import unittest
+
+from cogn_client import Client, ConnectionLost
+from cogn_client.field import steps_of
+
+from .server import Cutter, Server, script
+
+DATA = {
+    "issues": [],
+    "rationale": "Größe, 𝄞 and \"quotes\": "
+    + " ".join(f"sentence {number} of the answer." for number in range(24)),
+}
+REPLY = json.dumps(
+    {"ok": True, "meta": {"confidence": 0.9, "risk": "low", "explain": "Looks fine."}, "data": DATA},
+    ensure_ascii=False,
+)
+INPUT = {"code": "def f(): pass", "language": "python"}
+MODULE = "code-reviewer"
+
+
+class Streams(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(script(REPLY, 1))
+        cls.client = Client(f"http://127.0.0.1:{cls.server.port}")
+        cls.whole = cls.client.execute(MODULE, INPUT)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def test_a_whole_answer_is_an_envelope(self):
+        self.assertTrue(self.whole["ok"], self.whole)
+        self.assertEqual(self.whole["data"], DATA)
+
+    def test_a_stream_folds_to_the_whole_answer(self):
+        with self.client.execute_stream(MODULE, INPUT) as stream:
+            kinds = [event.kind for event in stream]
+        self.assertEqual(kinds[0], "meta")
+        self.assertEqual(kinds[-1], "final")
+        self.assertEqual(stream.data, self.whole["data"])
+        self.assertEqual(stream.envelope["data"], self.whole["data"])
+        self.assertEqual(stream.recoveries, 0)
+
+    def test_cuts_at_any_byte_lose_and_double_nothing(self):
+        dice = random.Random(7)
+        for round_ in range(12):
+            cuts = [dice.randrange(150, 3000) for _ in range(3)]
+            cutter = Cutter(self.server, cuts)
+            with Client(f"http://127.0.0.1:{cutter.port}").execute_stream(MODULE, INPUT) as stream:
+                seqs = [event.body["chunk"]["seq"] for event in stream if event.kind == "chunk"]
+            cutter.close()
+            self.assertEqual(stream.data, self.whole["data"], f"round {round_}, cuts {cuts}")
+            self.assertEqual(stream.envelope["data"], self.whole["data"])
+            self.assertEqual(seqs, list(range(1, len(seqs) + 1)), f"round {round_}, cuts {cuts}")
+
+    def test_a_bad_input_is_an_envelope_too(self):
+        with self.client.execute_stream(MODULE, {"code": 7}) as stream:
+            kinds = [event.kind for event in stream]
+        self.assertEqual(kinds, ["error"])
+        self.assertFalse(stream.envelope["ok"])
+        unknown = self.client.execute("no-such-module", {})
+        self.assertEqual(unknown["error"]["code"], "E4006")
+
+    def test_a_server_that_is_not_there_is_an_error(self):
+        cutter = Cutter(self.server, [0] * 10)
+        stream = Client(f"http://127.0.0.1:{cutter.port}").execute_stream(MODULE, INPUT)
+        stream._sleep = lambda seconds: None
+        with self.assertRaises(ConnectionLost):
+            list(stream)
+        cutter.close()
+
+
+class KilledServer(unittest.TestCase):
+    def test_a_killed_server_goes_on_after_its_restart(self):
+        server = Server(script(REPLY, 20))
+        self.addCleanup(server.close)
+        with Client(f"http://127.0.0.1:{server.port}").execute_stream(MODULE, INPUT) as stream:
+            received = 0
+            for event in stream:
+                received += event.kind == "chunk"
+                if received == 3 and event.kind == "chunk":
+                    server.kill()
+                    server.start()
+        self.assertEqual(stream.envelope["data"], DATA)
+        self.assertEqual(stream.data, DATA)
+        self.assertGreater(stream.recoveries, 0)
+
+
+class Fields(unittest.TestCase):
+    def test_every_spelling_is_read(self):
+        self.assertEqual(steps_of("data"), ["data"])
+        self.assertEqual(steps_of("data.items[0].label"), ["data", "items", 0, "label"])
+        self.assertEqual(steps_of('data["a.b"][2]["]"].c'), ["data", "a.b", 2, "]", "c"])
+        for wrong in ("", ".", "data[", "data[x]", 'data["a'):
+            with self.assertRaises(ValueError):
+                steps_of(wrong)
+
+
+if __name__ == "__main__":
+    unittest.main()
