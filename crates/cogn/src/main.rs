@@ -1,11 +1,13 @@
 //! The one binary. This file starts it; `cli` says what can be asked, `command` holds one file per
 //! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
 
+mod atomic;
 mod backends;
 mod cli;
 mod clock;
 mod command;
 mod config;
+mod duration;
 mod exit;
 mod markdown;
 mod modules;

@@ -214,6 +214,7 @@ impl Engine {
         } = beginning;
         let options = LowerOptions {
             request_id: run.to_string(),
+            model: command.options.model.clone(),
         };
         let request = match &command.input {
             Value::Object(input) => lower(&module, input, &options),
@@ -244,6 +245,7 @@ impl Engine {
             progress: command.options.progress,
             chunk_type: command.options.chunk_type,
             warnings,
+            timeout_ms: command.options.timeout_ms,
             settings: self.settings.clone(),
             inherited,
         };

@@ -11,6 +11,7 @@ pub mod envelope;
 pub mod expression;
 pub mod files;
 pub mod format;
+pub mod input;
 pub mod limits;
 pub mod load;
 pub mod lower;

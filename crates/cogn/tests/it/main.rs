@@ -31,6 +31,8 @@ mod reference;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
+mod run_flags;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod shapes;

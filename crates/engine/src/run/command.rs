@@ -43,6 +43,10 @@ pub struct Options {
     pub progress: bool,
     /// Overrides the module's own.
     pub chunk_type: Option<ChunkType>,
+    /// The model to ask for. A back-end that is bound to one keeps its own.
+    pub model: Option<String>,
+    /// The run ends this long after its start, if the module's own limit does not end it before.
+    pub timeout_ms: Option<u64>,
 }
 
 impl Default for Options {
@@ -51,6 +55,8 @@ impl Default for Options {
             on_disconnect: OnDisconnect::Keep,
             progress: true,
             chunk_type: None,
+            model: None,
+            timeout_ms: None,
         }
     }
 }

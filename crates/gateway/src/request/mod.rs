@@ -43,6 +43,7 @@ impl RequestOptions {
             on_disconnect: self.on_disconnect,
             progress: self.progress.unwrap_or(true),
             chunk_type: self.chunk_type,
+            ..Options::default()
         }
     }
 }

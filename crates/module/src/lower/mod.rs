@@ -21,6 +21,8 @@ use crate::prompt::{self, Piece};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LowerOptions {
     pub request_id: String,
+    /// The model that is asked for; a back-end that is bound to one answers with its own.
+    pub model: Option<String>,
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
@@ -32,6 +34,7 @@ pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions
         strict: None,
     };
     let chat = ChatRequest {
+        model: options.model.clone(),
         messages: vec![system, user_message(module, input)],
         generation: Generation {
             // An answer that comes in pieces can be watched, timed out and failed over; one in a single

@@ -21,6 +21,7 @@ fn module(manifest: &str, prompt: &str, schema: &Value) -> Module {
 fn texts(module: &Module, input: &Value) -> Vec<(Role, String)> {
     let options = LowerOptions {
         request_id: String::from("r"),
+        model: None,
     };
     let request = lower(module, input.as_object().unwrap(), &options);
     let messages = request.as_chat().unwrap().messages.iter().map(|message| {
@@ -105,4 +106,17 @@ fn an_input_that_does_not_fit_gets_its_code() {
     }
     admit_input(&module, &json!({"text": "t", "_context": {}})).unwrap();
     admit_input(&module, &json!({"$ARGUMENTS": "free"})).unwrap();
+}
+
+#[test]
+fn a_model_is_asked_for_only_where_one_was_named() {
+    let module = module("", "", &json!({}));
+    for model in [None, Some(String::from("large"))] {
+        let options = LowerOptions {
+            request_id: String::from("r"),
+            model: model.clone(),
+        };
+        let request = lower(&module, &serde_json::Map::new(), &options);
+        assert_eq!(request.model(), model.as_deref());
+    }
 }

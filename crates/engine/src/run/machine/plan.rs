@@ -24,6 +24,8 @@ pub struct Plan {
     pub progress: bool,
     pub chunk_type: Option<ChunkType>,
     pub warnings: Vec<Warning>,
+    /// Ends the run earlier than the module would.
+    pub timeout_ms: Option<u64>,
     pub settings: Settings,
     /// What an earlier server has sent of this run.
     pub inherited: Option<Inherited>,
@@ -41,7 +43,9 @@ impl Plan {
     }
 
     pub(super) fn deadline_ms(&self) -> u64 {
-        self.module.manifest.response.max_duration_ms
+        let own_ms = self.module.manifest.response.max_duration_ms;
+        self.timeout_ms
+            .map_or(own_ms, |timeout_ms| timeout_ms.min(own_ms))
     }
 
     /// `_warnings`, if there is anything to warn of.

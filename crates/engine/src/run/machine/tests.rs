@@ -45,6 +45,7 @@ fn plan(backends: usize) -> Plan {
         progress: true,
         chunk_type: None,
         warnings: Vec::new(),
+        timeout_ms: None,
         settings: Settings::default(),
         inherited: None,
     }

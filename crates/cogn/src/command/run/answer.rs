@@ -1,0 +1,104 @@
+//! One run from its start to its last event, printed on the way as it was asked for. Ctrl-C ends the run:
+//! the back-end is let go, and what there is becomes the envelope.
+
+use std::io::Write;
+
+use anyhow::Result;
+use engine::port::{Kind, Rendered};
+use engine::run;
+use engine::{Engine, Execute, From, Mode, Tenant};
+use module::envelope::Envelope;
+use serde_json::Value;
+
+use super::trace::Trace;
+use crate::output::{Output, hinted};
+use crate::readable::LiveFields;
+
+/// How a run ended: with its own last event, or before it began.
+pub(crate) enum Last {
+    Event(Rendered),
+    Refused(Value),
+}
+
+impl Last {
+    pub(crate) fn envelope(&self) -> Value {
+        match self {
+            Self::Event(event) => run::envelope(event),
+            Self::Refused(envelope) => envelope.clone(),
+        }
+    }
+
+    /// A refused run has printed no chunk, so its envelope is the only line.
+    pub(crate) fn print_if_unsaid(&self, output: &Output) -> Result<()> {
+        if let Self::Refused(envelope) = self {
+            output.line(envelope.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs to the end, printing on the way what was asked for.
+pub(crate) async fn answer(
+    engine: &Engine,
+    execute: Execute,
+    output: &Output,
+    mut trace: Option<&mut Trace>,
+) -> Result<Last> {
+    let streams = execute.mode == Mode::Stream;
+    let tenant = Tenant::local();
+    let run = match engine.start(&tenant, execute).await {
+        Ok(run) => run,
+        Err(error @ engine::Error::Input(_)) => {
+            return Ok(Last::Refused(Envelope::failure(error.into_body()).into_value()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut subscription = engine.subscribe(&tenant, run, From::Start).await?;
+    let mut fields = LiveFields::default();
+    let mut asked_to_stop = false;
+    loop {
+        let events = tokio::select! {
+            biased;
+            () = interrupted() => {
+                if asked_to_stop {
+                    return Err(hinted("stopped before the run had ended", "the first Ctrl-C waits for its end"));
+                }
+                asked_to_stop = true;
+                engine.cancel(&tenant, run).await?;
+                continue;
+            }
+            events = subscription.next() => events?,
+        };
+        let Some(events) = events else { break };
+        for event in &events {
+            if let Some(trace) = trace.as_deref_mut() {
+                trace.saw(event);
+            }
+            if !streams {
+                continue;
+            }
+            if output.json {
+                output.line(&*event.body)?;
+            } else if event.kind == Kind::Chunk {
+                fields.show(output, &event.body)?;
+            }
+        }
+        if streams {
+            output.stdout().flush()?;
+        }
+        if let Some(last) = events.into_iter().find(|event| event.kind.is_terminal()) {
+            fields.end(output)?;
+            // Whatever is still open towards a back-end is let go before the process ends.
+            engine.drain().await;
+            return Ok(Last::Event(last));
+        }
+    }
+    Err(engine::Error::Lost(run).into())
+}
+
+/// Ctrl-C. Where signals cannot be listened to, the system's own way of ending a process stays.
+pub(crate) async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

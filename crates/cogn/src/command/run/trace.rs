@@ -1,0 +1,45 @@
+//! How a run went, for those who ask afterwards: every event with its time, and the envelope.
+
+use std::time::Instant;
+
+use engine::port::Rendered;
+use serde_json::{Value, json};
+
+#[derive(Debug)]
+pub(crate) struct Trace {
+    module: String,
+    began: Instant,
+    events: Vec<Value>,
+}
+
+impl Trace {
+    pub(crate) fn new(module: &str) -> Self {
+        Self {
+            module: String::from(module),
+            began: Instant::now(),
+            events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn saw(&mut self, event: &Rendered) {
+        let body: Value = serde_json::from_str(&event.body).unwrap_or_default();
+        self.events.push(json!({
+            "at_ms": self.elapsed_ms(),
+            "kind": event.kind.as_str(),
+            "event": body,
+        }));
+    }
+
+    pub(crate) fn finish(self, envelope: &Value) -> Value {
+        json!({
+            "module": self.module,
+            "elapsed_ms": self.elapsed_ms(),
+            "events": self.events,
+            "envelope": envelope,
+        })
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,224 @@
+//! `key=value` and `key:=json` put into an input. The schema decides what a word means: `3` is a number
+//! where a number is wanted and a text where a text is.
+
+use std::fmt;
+
+use serde_json::{Map, Number, Value};
+
+use super::shape::Shape;
+use crate::limits;
+use crate::module::Module;
+use crate::schema::Section;
+
+/// Why a word could not be put into the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignError {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl AssignError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for AssignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for AssignError {}
+
+/// Puts one `key=value` into the input. Names are joined by dots, items of lists are counted from 0
+/// (`author.name`, `items.0.label`); a dot inside a name is written `\.`. A value for a list is added to it,
+/// unless it is a whole list in JSON.
+pub fn assign(module: &Module, input: &mut Map<String, Value>, text: &str) -> Result<(), AssignError> {
+    let Some((key, value)) = text.split_once('=') else {
+        let error = AssignError::new(format!("`{text}` is not of the form key=value"));
+        return Err(error.hint("key=value takes the type from the input schema, key:=json takes JSON"));
+    };
+    let (key, value) = match key.strip_suffix(':') {
+        Some(key) => (key, Given::Json(value)),
+        None => (key, Given::Text(value)),
+    };
+    let names = names(key)?;
+    let contract = &module.contract;
+    let shape = contract
+        .schema(Section::Input)
+        .map(|schema| Shape::new(contract.document(), schema));
+    let mut root = Value::Object(std::mem::take(input));
+    let done = put(&mut root, &names, shape, value, key);
+    if let Value::Object(map) = root {
+        *input = map;
+    }
+    done
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Given<'a> {
+    Text(&'a str),
+    Json(&'a str),
+}
+
+fn names(key: &str) -> Result<Vec<String>, AssignError> {
+    let mut names = vec![String::new()];
+    let mut letters = key.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '.' => names.push(String::new()),
+            letter => {
+                let escaped = (letter == '\\').then(|| letters.next_if_eq(&'.')).flatten();
+                if let Some(name) = names.last_mut() {
+                    name.push(escaped.unwrap_or(letter));
+                }
+            }
+        }
+    }
+    if names.iter().any(String::is_empty) {
+        return Err(AssignError::new(format!("`{key}` has an empty name in it")));
+    }
+    if names.len() > limits::NESTING_MAX {
+        return Err(AssignError::new(format!("`{key}` is nested too deeply")));
+    }
+    Ok(names)
+}
+
+fn put(
+    target: &mut Value,
+    names: &[String],
+    shape: Option<Shape<'_>>,
+    given: Given<'_>,
+    key: &str,
+) -> Result<(), AssignError> {
+    let Some((name, rest)) = names.split_first() else {
+        return settle(target, shape, given, key);
+    };
+    let wants_list = target.is_array() || (target.is_null() && shape.is_some_and(|s| s.allows("array")));
+    if wants_list {
+        let index: usize = name
+            .parse()
+            .map_err(|_| AssignError::new(format!("`{name}` in `{key}` is no place in a list")))?;
+        let Value::Array(items) = or_new(target, Value::Array(Vec::new())) else {
+            return Err(in_the_way(name, key));
+        };
+        if index > items.len() {
+            let next = items.len();
+            return Err(AssignError::new(format!(
+                "`{key}` leaves a gap: the next place is {next}"
+            )));
+        }
+        if index == items.len() {
+            items.push(Value::Null);
+        }
+        return match items.get_mut(index) {
+            Some(item) => put(item, rest, shape.and_then(Shape::items), given, key),
+            None => Ok(()),
+        };
+    }
+    let Value::Object(map) = or_new(target, Value::Object(Map::new())) else {
+        return Err(in_the_way(name, key));
+    };
+    let below = map.entry(name.clone()).or_insert(Value::Null);
+    put(
+        below,
+        rest,
+        shape.and_then(|shape| shape.property(name)),
+        given,
+        key,
+    )
+}
+
+fn or_new(target: &mut Value, new: Value) -> &mut Value {
+    if target.is_null() {
+        *target = new;
+    }
+    target
+}
+
+fn in_the_way(name: &str, key: &str) -> AssignError {
+    AssignError::new(format!(
+        "`{key}` does not fit: what stands before `{name}` is no object"
+    ))
+}
+
+fn settle(
+    target: &mut Value,
+    shape: Option<Shape<'_>>,
+    given: Given<'_>,
+    key: &str,
+) -> Result<(), AssignError> {
+    let text = match given {
+        Given::Json(text) => {
+            *target = serde_json::from_str(text)
+                .map_err(|error| AssignError::new(format!("the value of `{key}` is not JSON: {error}")))?;
+            return Ok(());
+        }
+        Given::Text(text) => text,
+    };
+    let is_list = shape.is_some_and(|shape| shape.allows("array") && !shape.allows("string"));
+    if is_list && !text.trim_start().starts_with('[') {
+        let item = read(text, shape.and_then(Shape::items), key)?;
+        match or_new(target, Value::Array(Vec::new())) {
+            Value::Array(items) => items.push(item),
+            other => *other = Value::Array(vec![item]),
+        }
+        return Ok(());
+    }
+    *target = read(text, shape, key)?;
+    Ok(())
+}
+
+/// The text as the schema means it.
+fn read(text: &str, shape: Option<Shape<'_>>, key: &str) -> Result<Value, AssignError> {
+    let Some(shape) = shape else {
+        return Ok(Value::from(text));
+    };
+    let listed = shape.listed();
+    let meant = listed.iter().find(|value| match value {
+        Value::String(word) => word == text,
+        other => other.to_string() == text,
+    });
+    if let Some(value) = meant {
+        return Ok((*value).clone());
+    }
+    if shape.allows("string") {
+        return Ok(Value::from(text));
+    }
+    let wrong = |wanted: &str| AssignError::new(format!("`{key}` is {wanted}, and `{text}` is none"));
+    if text == "null" && shape.allows("null") {
+        return Ok(Value::Null);
+    }
+    let number = || serde_json::from_str::<Number>(text).ok().map(Value::Number);
+    if shape.allows("integer") || shape.allows("number") {
+        if let Some(number) = number() {
+            return Ok(number);
+        }
+        if !shape.allows("boolean") {
+            return Err(wrong("a number"));
+        }
+    }
+    if shape.allows("boolean") {
+        return match text {
+            "true" => Ok(Value::Bool(true)),
+            "false" => Ok(Value::Bool(false)),
+            _ => Err(wrong("true or false")),
+        };
+    }
+    if shape.allows("object") || shape.allows("array") {
+        let whole = serde_json::from_str(text).map_err(|_| {
+            wrong("an object or a list").hint(format!("`{key}.name=value` sets one field, `{key}:=json` all"))
+        });
+        return whole;
+    }
+    Ok(Value::from(text))
+}

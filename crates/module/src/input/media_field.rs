@@ -1,0 +1,100 @@
+//! Which field of an input a piece of media belongs into, by what the input schema and the names say.
+
+use serde_json::{Map, Value};
+
+use super::shape::Shape;
+use crate::manifest::Modality;
+use crate::module::Module;
+use crate::schema::Section;
+
+/// A top-level field of the input that holds media.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaField {
+    pub name: String,
+    /// It holds a list of items, not one.
+    pub many: bool,
+}
+
+/// Words by which fields for a kind of media are called.
+fn words(kind: Modality) -> &'static [&'static str] {
+    match kind {
+        Modality::Text => &[],
+        Modality::Image => &["image", "picture", "photo", "screenshot", "img"],
+        Modality::Audio => &["audio", "sound", "speech", "voice", "recording"],
+        Modality::Video => &["video", "clip", "film", "movie"],
+        Modality::Document => &["document", "doc", "pdf", "file", "paper"],
+    }
+}
+
+fn word(kind: Modality) -> &'static str {
+    match kind {
+        Modality::Text => "text",
+        Modality::Image => "image",
+        Modality::Audio => "audio",
+        Modality::Video => "video",
+        Modality::Document => "document",
+    }
+}
+
+/// The field for this kind of media, or why there is none.
+pub fn media_field(module: &Module, kind: Modality) -> Result<MediaField, String> {
+    let takes = &module.manifest.modalities.input;
+    let (name, wanted) = (module.name(), word(kind));
+    if !takes.contains(&kind) {
+        let takes: Vec<_> = takes.iter().copied().map(word).collect();
+        let takes = if takes.is_empty() {
+            String::from("text")
+        } else {
+            takes.join(", ")
+        };
+        return Err(format!("`{name}` takes no {wanted}; it takes {takes}"));
+    }
+    let fields = fields(module);
+    let called = |field: &&MediaField| {
+        let name = field.name.to_lowercase();
+        words(kind).iter().any(|word| name.contains(word))
+    };
+    let mut named = fields.iter().filter(called);
+    if let (Some(field), None) = (named.next(), named.next()) {
+        return Ok(field.clone());
+    }
+    match fields.as_slice() {
+        [] => Err(format!("the input schema of `{name}` has no field for media")),
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<_> = several.iter().map(|field| field.name.as_str()).collect();
+            Err(format!(
+                "the input schema of `{name}` does not say which of {} is for {wanted}",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+fn fields(module: &Module) -> Vec<MediaField> {
+    let contract = &module.contract;
+    let Some(schema) = contract.schema(Section::Input) else {
+        return Vec::new();
+    };
+    let properties = Shape::new(contract.document(), schema).properties();
+    let fields = properties.into_iter().filter_map(|(name, shape)| {
+        let many = shape.items().is_some_and(Shape::is_media);
+        (many || shape.is_media()).then(|| MediaField {
+            name: String::from(name),
+            many,
+        })
+    });
+    fields.collect()
+}
+
+/// Puts an item into its field. A field for one item takes no second.
+pub fn put_media(input: &mut Map<String, Value>, field: &MediaField, item: Value) -> Result<(), String> {
+    let there = input.entry(field.name.clone()).or_insert(Value::Null);
+    match there {
+        Value::Null if field.many => *there = Value::Array(vec![item]),
+        Value::Null => *there = item,
+        Value::Array(items) if field.many => items.push(item),
+        _ => return Err(format!("`{}` takes one item, and has one already", field.name)),
+    }
+    Ok(())
+}
