@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Rewrite modules in a newer format, keeping comments and order; the old folder becomes a backup.
     Migrate(command::migrate::Migrate),
     /// Run a module on an input and print the envelope.
-    Run(command::run::Run),
+    Run(Box<command::run::Run>),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
     /// Run conformance vectors and say which level they prove.

@@ -122,11 +122,11 @@ proptest! {
 #[test]
 fn media_finds_its_field() {
     let media = json!({"$ref": "#/$defs/Media"});
-    let list = json!({"type": "array", "items": media.clone()});
+    let list = json!({"type": "array", "items": media});
     let manifest = "modalities: {input: [text, image, audio, document]}\n";
     let two = module(
         manifest,
-        &json!({"type": "object", "properties": {"note": {"type": "string"}, "images": list.clone(), "audio": media.clone()}}),
+        &json!({"type": "object", "properties": {"note": {"type": "string"}, "images": list, "audio": media}}),
     );
     let images = media_field(&two, Modality::Image).unwrap();
     assert_eq!((images.name.as_str(), images.many), ("images", true));

@@ -64,7 +64,7 @@ pub(crate) struct Asked {
 }
 
 impl Run {
-    pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
+    pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let module = Arc::new(wiring::load_module(&search.find(&self.module)?.path)?);
         let input = self.input.read(&module)?;
         let ports = Ports {
