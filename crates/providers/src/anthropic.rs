@@ -2,7 +2,7 @@
 
 use ir::Dialect;
 
-use crate::http::{Client, Http, HttpOptions, Vendor};
+use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
 
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
@@ -13,7 +13,12 @@ pub fn anthropic(client: Client, options: HttpOptions) -> Http {
     let vendor = Vendor {
         kind: "anthropic",
         dialect: Dialect::Anthropic,
-        path: "/v1/messages",
+        path: |_| String::from("/v1/messages"),
+        models: ModelList {
+            path: "/v1/models",
+            list: "data",
+            name: "id",
+        },
         key_header: ("x-api-key", ""),
         headers: &[("anthropic-version", VERSION)],
     };

@@ -2,12 +2,18 @@
 //! This crate must not know what a module is, nor how answers are stored or served.
 
 pub mod anthropic;
+pub mod gemini;
 pub mod http;
 pub mod limits;
+pub mod ollama;
 pub mod openai;
+pub mod paced;
 pub mod scripted;
 
 pub use anthropic::anthropic;
-pub use http::{Client, Http, HttpOptions, Timeouts};
+pub use gemini::gemini;
+pub use http::{Client, ClientOptions, Http, HttpOptions, Proxy, Timeouts};
+pub use ollama::ollama;
 pub use openai::openai;
+pub use paced::{Pace, Paced};
 pub use scripted::Scripted;

@@ -1,6 +1,10 @@
 //! Every bound of this crate in one place.
 
 /// Most bytes of one answer, stream or not.
-pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most bytes of an error's body that are read.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of a list of models that are read.
+pub const MODELS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most models that are named where one must be chosen.
+pub const MODELS_SHOWN_MAX: usize = 8;

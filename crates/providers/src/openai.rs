@@ -3,7 +3,7 @@
 
 use ir::Dialect;
 
-use crate::http::{Client, Http, HttpOptions, Vendor};
+use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
 
 pub const BASE_URL: &str = "https://api.openai.com/v1";
 
@@ -11,7 +11,12 @@ pub fn openai(client: Client, options: HttpOptions) -> Http {
     let vendor = Vendor {
         kind: "openai",
         dialect: Dialect::OpenaiChat,
-        path: "/chat/completions",
+        path: |_| String::from("/chat/completions"),
+        models: ModelList {
+            path: "/models",
+            list: "data",
+            name: "id",
+        },
         key_header: ("authorization", "Bearer "),
         headers: &[],
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::layer::{Layer, Origin, escape};
 
@@ -45,6 +45,17 @@ impl Merged {
             }
             pointer = pointer.rsplit_once('/')?.0;
         }
+    }
+
+    /// The value at a pointer, null where there is none.
+    pub(crate) fn at(&self, pointer: &str) -> Value {
+        let mut steps = pointer.trim_start_matches('/').splitn(2, '/');
+        let first = steps.next().and_then(|step| self.tree.get(step));
+        let rest = steps.next().map(|rest| format!("/{rest}")).unwrap_or_default();
+        first
+            .and_then(|value| value.pointer(&rest))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Every single value with its dotted name and origin, in the order of the tree.
@@ -117,6 +128,20 @@ impl Merged {
                 (Some(Value::Array(inner)), Value::Array(value)) if NAMED.contains(&to.as_str()) => {
                     self.named(inner, value, &to, &from, origins);
                 }
+                // `COGN_BACKENDS__FAST__WEIGHT` names an item where a file has a list.
+                (Some(Value::Array(inner)), Value::Object(value)) if NAMED.contains(&to.as_str()) => {
+                    for (name, item) in value {
+                        let at = inner.iter().position(|known| is_called(known, &name));
+                        let (to, from) = (at.map(|at| format!("{to}/{at}")), format!("{from}/{name}"));
+                        match (at.and_then(|at| inner.get_mut(at)).zip(to), item) {
+                            (Some((Value::Object(old), to)), Value::Object(new)) => {
+                                self.table(old, new, &to, &from, origins);
+                            }
+                            // Nobody has this name: the schema will say so.
+                            (_, item) => inner.push(json!({ (name): item })),
+                        }
+                    }
+                }
                 (_, value) => {
                     self.take_origins(&to, &from, origins);
                     target.insert(key, value);
@@ -164,4 +189,11 @@ impl Merged {
             .filter_map(|(pointer, origin)| Some((within(pointer)?, origin.clone())));
         self.origins.extend(taken.collect::<Vec<_>>());
     }
+}
+
+/// Whether a variable means this item: variables have neither small letters nor dashes.
+fn is_called(item: &Value, word: &str) -> bool {
+    let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
+    let name = item.get("name").and_then(Value::as_str);
+    name.is_some_and(|name| plain(name) == plain(word))
 }

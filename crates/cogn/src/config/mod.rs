@@ -4,6 +4,8 @@
 
 mod layer;
 mod merged;
+mod proxy;
+mod rule;
 mod schema;
 mod secret;
 mod settings;
@@ -11,6 +13,7 @@ mod source;
 mod vendor;
 
 pub(crate) use merged::Merged;
+pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::resolve;
 pub(crate) use settings::{Backend, BackendKind, Settings, Timeouts};

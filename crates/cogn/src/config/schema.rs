@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::layer::{Origin, escape};
 use super::merged::Merged;
+use super::rule::rules;
 use crate::near::nearest;
 
 /// Also what editors complete from.
@@ -41,7 +42,7 @@ pub(crate) fn problems(merged: &Merged) -> anyhow::Result<Vec<Problem>> {
         .iter_errors(&tree)
         .flat_map(|error| describe(&error, merged, &schema))
         .collect();
-    problems.extend(references(merged));
+    problems.extend(rules(merged));
     Ok(problems)
 }
 
@@ -107,39 +108,4 @@ fn known_keys(schema_path: &str, schema: &Value) -> Vec<String> {
         .flatten()
         .map(|(key, _)| key.clone())
         .collect()
-}
-
-/// Names that other parts of the configuration must know.
-fn references(merged: &Merged) -> Vec<Problem> {
-    let list = |key: &str| {
-        merged
-            .tree
-            .get(key)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let credentials = list("credentials");
-    let names: Vec<&str> = credentials
-        .iter()
-        .filter_map(|item| item["name"].as_str())
-        .collect();
-    let mut problems = Vec::new();
-    for (index, backend) in list("backends").iter().enumerate() {
-        let Some(wanted) = backend["credential"]
-            .as_str()
-            .filter(|wanted| !names.contains(wanted))
-        else {
-            continue;
-        };
-        let pointer = format!("/backends/{index}/credential");
-        let near = nearest(wanted, names.iter().copied(), 1);
-        problems.push(Problem {
-            key: merged.dotted(&pointer),
-            message: format!("no credential is named `{wanted}`"),
-            hint: near.first().map(|near| format!("did you mean `{near}`?")),
-            origin: merged.origin(&pointer).cloned(),
-        });
-    }
-    problems
 }

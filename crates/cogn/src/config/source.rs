@@ -18,6 +18,9 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const FILE_NAME: &str = "cogn.toml";
 const PREFIX: &str = "COGN_";
 
+/// Variables of ours that say nothing about the configuration.
+const NOT_SETTINGS: [&str; 3] = ["COGN_MODELS_DIR", "COGN_GENERATE", "COGN_LOG"];
+
 const DEFAULTS: &str = include_str!("defaults.toml");
 
 /// What was found outside, before it is merged. Tests make one by hand.
@@ -48,7 +51,7 @@ impl Sources {
         let variables = env::vars_os().filter_map(|(name, value)| text_pair(name, value));
         Ok(Self {
             files,
-            variables: variables.filter(|(name, _)| name.starts_with(PREFIX)).collect(),
+            variables: variables.filter(|(name, _)| is_setting(name)).collect(),
             vendors: vendor::found(),
         })
     }
@@ -113,6 +116,10 @@ fn set_variable(layer: &mut Layer, name: &str, value: &str) {
     let parsed = parsed.and_then(|mut layer| layer.tree.remove("value"));
     let value = parsed.unwrap_or_else(|| Value::String(String::from(value)));
     layer.set(&path, value, Origin::Environment(String::from(name)));
+}
+
+fn is_setting(name: &str) -> bool {
+    name.starts_with(PREFIX) && !NOT_SETTINGS.contains(&name)
 }
 
 fn text_pair(name: OsString, value: OsString) -> Option<(String, String)> {

@@ -1,71 +1,184 @@
 //! With nothing configured, the keys and addresses that vendors' own tools read are picked up, so that a
-//! machine on which those tools work needs no configuration.
+//! machine on which those tools work needs no configuration. With none of them, the embedded model answers.
 
 use std::env;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::layer::{Layer, Origin};
 
-/// Variables by vendor: the back-end's kind, its key, its base URL, and the base URL when none is given.
-const VENDORS: [(&str, &str, &str, &str); 2] = [
-    (
-        "openai",
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        providers::openai::BASE_URL,
-    ),
-    (
-        "anthropic",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        providers::anthropic::BASE_URL,
-    ),
+/// What one vendor's own tools read.
+struct Vendor {
+    /// Also the name of the back-end.
+    name: &'static str,
+    kind: &'static str,
+    /// The first that is set holds the key.
+    keys: &'static [&'static str],
+    url: Option<&'static str>,
+    model: &'static str,
+    /// The address and model where the environment says none.
+    base_url: Option<&'static str>,
+    default_model: Option<&'static str>,
+    lacks: &'static [&'static str],
+}
+
+const VENDORS: [Vendor; 9] = [
+    Vendor {
+        name: "openai",
+        kind: "openai",
+        keys: &["OPENAI_API_KEY"],
+        url: Some("OPENAI_BASE_URL"),
+        model: "OPENAI_MODEL",
+        base_url: None,
+        default_model: Some("gpt-5-mini"),
+        lacks: &[],
+    },
+    Vendor {
+        name: "anthropic",
+        kind: "anthropic",
+        keys: &["ANTHROPIC_API_KEY"],
+        url: Some("ANTHROPIC_BASE_URL"),
+        model: "ANTHROPIC_MODEL",
+        base_url: None,
+        default_model: Some("claude-haiku-4-5"),
+        lacks: &[],
+    },
+    Vendor {
+        name: "gemini",
+        kind: "gemini",
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        url: Some("GOOGLE_GEMINI_BASE_URL"),
+        model: "GEMINI_MODEL",
+        base_url: None,
+        default_model: Some("gemini-flash-latest"),
+        lacks: &[],
+    },
+    Vendor {
+        name: "ollama",
+        kind: "ollama",
+        keys: &["OLLAMA_API_KEY"],
+        url: Some("OLLAMA_HOST"),
+        model: "OLLAMA_MODEL",
+        base_url: None,
+        default_model: None,
+        lacks: &[],
+    },
+    // The others speak OpenAI's dialect. They name no usual model of their own here: the person does.
+    Vendor {
+        base_url: Some("https://openrouter.ai/api/v1"),
+        ..speaks_openai("openrouter", &["OPENROUTER_API_KEY"], "OPENROUTER_MODEL")
+    },
+    Vendor {
+        base_url: Some("https://api.deepseek.com/v1"),
+        default_model: Some("deepseek-chat"),
+        // Its answers can be JSON, but not held to a schema.
+        lacks: &["supports_json_schema", "supports_seed"],
+        ..speaks_openai("deepseek", &["DEEPSEEK_API_KEY"], "DEEPSEEK_MODEL")
+    },
+    Vendor {
+        base_url: Some("https://api.mistral.ai/v1"),
+        default_model: Some("mistral-small-latest"),
+        lacks: &["supports_seed"],
+        ..speaks_openai("mistral", &["MISTRAL_API_KEY"], "MISTRAL_MODEL")
+    },
+    Vendor {
+        base_url: Some("https://api.groq.com/openai/v1"),
+        ..speaks_openai("groq", &["GROQ_API_KEY"], "GROQ_MODEL")
+    },
+    Vendor {
+        base_url: Some("https://api.x.ai/v1"),
+        ..speaks_openai("xai", &["XAI_API_KEY"], "XAI_MODEL")
+    },
 ];
+
+const fn speaks_openai(name: &'static str, keys: &'static [&'static str], model: &'static str) -> Vendor {
+    Vendor {
+        name,
+        kind: "openai",
+        keys,
+        url: None,
+        model,
+        base_url: None,
+        default_model: None,
+        lacks: &[],
+    }
+}
 
 /// The vendors' variables that are set to something.
 pub(crate) fn found() -> Vec<(&'static str, String)> {
-    VENDORS
-        .iter()
-        .flat_map(|(_, key, url, _)| [*key, *url])
+    let names = VENDORS.iter().flat_map(|vendor| {
+        let keys = vendor.keys.iter().copied();
+        keys.chain(vendor.url).chain([vendor.model])
+    });
+    names
         .filter_map(|name| Some((name, env::var_os(name)?.into_string().ok()?)))
         .filter(|(_, value)| !value.trim().is_empty())
         .collect()
 }
 
-/// A back-end for each vendor of which something was found. Keys go in by the name of their variable.
+/// A back-end for each vendor of which a key or an address was found; else the embedded model. Keys go in
+/// by the name of their variable.
 pub(crate) fn layer(found: &[(&'static str, String)]) -> Layer {
-    let mut backends = Vec::new();
-    let mut credentials = Vec::new();
     let mut layer = Layer::default();
+    let (mut backends, mut credentials) = (Vec::new(), Vec::new());
     let value_of = |name: &str| {
+        let mut found = found.iter();
         found
-            .iter()
             .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.trim())
+            .map(|(name, value)| (*name, value.trim()))
     };
-    for (kind, key, url, default_url) in VENDORS {
-        let (has_key, base_url) = (value_of(key).is_some(), value_of(url));
-        if !has_key && base_url.is_none() {
+    for vendor in &VENDORS {
+        let key = vendor.keys.iter().find_map(|name| value_of(name));
+        let url = vendor.url.and_then(value_of);
+        let Some((variable, _)) = key.or(url) else {
             continue;
+        };
+        let mut backend = json!({"name": vendor.name, "kind": vendor.kind});
+        if let Some(url) = url.map(|(_, url)| address(vendor.kind, url)) {
+            backend["base_url"] = Value::from(url);
+        } else if let Some(url) = vendor.base_url {
+            backend["base_url"] = Value::from(url);
         }
-        let origin = Origin::Vendor(if has_key { key } else { url });
-        layer
-            .origins
-            .insert(format!("/backends/{}", backends.len()), origin.clone());
-        let mut backend = json!({"name": kind, "kind": kind, "base_url": base_url.unwrap_or(default_url)});
-        if has_key {
-            layer
-                .origins
-                .insert(format!("/credentials/{}", credentials.len()), origin);
-            credentials.push(json!({"name": kind, "env": key}));
-            backend["credential"] = json!(kind);
+        // Behind another address stands another server, with models of its own.
+        let usual = vendor.default_model.filter(|_| url.is_none());
+        if let Some(model) = value_of(vendor.model).map(|(_, model)| model).or(usual) {
+            backend["default_model"] = Value::from(model);
         }
+        if !vendor.lacks.is_empty() {
+            backend["lacks"] = json!(vendor.lacks);
+        }
+        if let Some((variable, _)) = key {
+            let place = format!("/credentials/{}", credentials.len());
+            layer.origins.insert(place, Origin::Vendor(variable));
+            credentials.push(json!({"name": vendor.name, "env": variable}));
+            backend["credential"] = Value::from(vendor.name);
+        }
+        let place = format!("/backends/{}", backends.len());
+        layer.origins.insert(place, Origin::Vendor(variable));
         backends.push(backend);
     }
-    if !backends.is_empty() {
-        layer.tree.insert(String::from("backends"), json!(backends));
-        layer.tree.insert(String::from("credentials"), json!(credentials));
+    if backends.is_empty() {
+        layer.origins.insert(String::from("/backends/0"), Origin::Default);
+        backends.push(json!({"name": "local", "kind": "local"}));
     }
+    layer.tree.insert(String::from("backends"), json!(backends));
+    layer.tree.insert(String::from("credentials"), json!(credentials));
     layer
+}
+
+/// Ollama's variable may hold no more than a host, or the address on which a server listens.
+fn address(kind: &str, url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    if kind != "ollama" {
+        return String::from(url);
+    }
+    let (scheme, host) = url.split_once("://").unwrap_or(("http", url));
+    let host = host.replace("0.0.0.0", "127.0.0.1");
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match (has_port, scheme) {
+        (true, _) | (false, "https") => format!("{scheme}://{host}"),
+        (false, _) => format!("{scheme}://{host}:11434"),
+    }
 }

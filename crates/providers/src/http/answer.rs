@@ -2,31 +2,28 @@
 //! gathered beyond one event of the dialect, and dropping the stream hangs up.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::port::Events;
 use futures::stream::{self, BoxStream, StreamExt};
 use ir::fold::unfold;
-use ir::{Dialect, Error, ErrorKind, Event, Phase};
+use ir::{Error, ErrorKind, Event, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body};
 
-use super::request::Prepared;
-use super::{Client, Timeouts};
+use super::body::gather;
+use super::request::{Prepared, prepare};
+use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
-pub(super) fn failed(error: Error) -> Events {
-    stream::iter([Event::Error { error }]).boxed()
-}
-
-pub(super) fn events(client: Client, prepared: Prepared, dialect: Dialect, timeouts: Timeouts) -> Events {
+pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>) -> Events {
     let answer = Answer {
-        stage: Stage::Unsent(Box::new(prepared)),
-        client,
-        dialect,
-        timeouts,
-        deadline: Instant::now() + timeouts.total,
+        stage: Stage::Asked(request),
+        deadline: Instant::now() + instance.options.timeouts.total,
+        instance,
         ready: VecDeque::new(),
         taken_bytes: 0,
     };
@@ -39,22 +36,26 @@ pub(super) fn events(client: Client, prepared: Prepared, dialect: Dialect, timeo
 
 struct Answer {
     stage: Stage,
-    client: Client,
-    dialect: Dialect,
-    timeouts: Timeouts,
+    instance: Arc<Instance>,
     deadline: Instant,
     /// Events that were decoded and not yet given out.
     ready: VecDeque<Event>,
     taken_bytes: usize,
 }
 
+type Bytes = BoxStream<'static, reqwest::Result<bytes::Bytes>>;
+
 enum Stage {
-    Unsent(Box<Prepared>),
-    Streaming {
-        decoder: Box<Decoder>,
-        bytes: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    },
+    Asked(Arc<Request>),
+    Prepared(Box<Prepared>),
+    Streaming { decoder: Box<Decoder>, bytes: Bytes },
     Ended,
+}
+
+/// In which form an answer comes.
+enum Form {
+    Whole,
+    Stream,
 }
 
 impl Answer {
@@ -69,7 +70,11 @@ impl Answer {
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
-                Stage::Unsent(prepared) => self.send(*prepared).await,
+                Stage::Asked(request) => match prepare(&self.instance, &request).await {
+                    Ok(prepared) => self.stage = Stage::Prepared(Box::new(prepared)),
+                    Err(error) => self.fail(error),
+                },
+                Stage::Prepared(prepared) => self.send(*prepared).await,
                 Stage::Streaming { decoder, bytes } => self.read(decoder, bytes).await,
             }
         }
@@ -82,44 +87,67 @@ impl Answer {
             .map(|warning| Event::Warning { warning });
         self.ready.extend(warnings);
         let call = self
+            .instance
             .client
             .0
             .post(&prepared.url)
             .headers(prepared.headers)
             .body(prepared.body)
             .send();
-        let patience = self.patience(self.timeouts.first_byte);
-        let response = match timeout(patience, call).await {
+        let first_byte = self.instance.options.timeouts.first_byte;
+        let response = match timeout(self.patience(first_byte), call).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return self.fail(transport_error(&error, Phase::BeforeFirstByte)),
-            Err(_) => return self.fail(silence(Phase::BeforeFirstByte, patience)),
+            Ok(Err(error)) => return self.fail(fault::transport(&error, Phase::BeforeFirstByte)),
+            Err(_) => return self.fail(self.late(Phase::BeforeFirstByte, first_byte)),
         };
+        if response.status().as_u16() != 200 {
+            return self.take_refusal(response).await;
+        }
+        match form(&response) {
+            Ok(Form::Whole) => self.take_whole(response).await,
+            Ok(Form::Stream) => self.take_stream(response),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    async fn take_refusal(&mut self, response: reqwest::Response) {
         let status = response.status().as_u16();
-        if status != 200 {
-            let retry_after = response
-                .headers()
-                .get(RETRY_AFTER)
-                .and_then(|value| value.to_str().ok())
-                .map(String::from);
-            let body = gather(response, ERROR_BYTES_MAX, self.timeouts.idle, self.deadline)
-                .await
-                .unwrap_or_default();
-            return self.fail(error_body::decode(
-                self.dialect,
-                status,
-                retry_after.as_deref(),
-                &body,
-            ));
-        }
-        let kind = response
+        let retry_after = response
             .headers()
-            .get(CONTENT_TYPE)
+            .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        if kind.starts_with("application/json") {
-            return self.take_whole(response).await;
+            .map(String::from);
+        let idle = self.instance.options.timeouts.idle;
+        let body = gather(response, ERROR_BYTES_MAX, idle, self.deadline).await;
+        self.fail(error_body::decode(
+            self.instance.vendor.dialect,
+            status,
+            retry_after.as_deref(),
+            &body.unwrap_or_default(),
+        ));
+    }
+
+    /// Some servers answer in one piece whatever they were asked for.
+    async fn take_whole(&mut self, response: reqwest::Response) {
+        let dialect = self.instance.vendor.dialect;
+        let idle = self.instance.options.timeouts.idle;
+        let decoded = match gather(response, ANSWER_BYTES_MAX, idle, self.deadline).await {
+            Ok(body) => serde_json::from_slice(&body)
+                .map_err(|error| {
+                    Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
+                })
+                .and_then(|value| chat::decode_response(dialect, value)),
+            Err(error) if error.kind == ErrorKind::Timeout => Err(self.late(Phase::MidStream, idle)),
+            Err(error) => Err(error),
+        };
+        match decoded {
+            Ok(response) => self.ready.extend(unfold(&response)),
+            Err(error) => self.fail(error),
         }
-        match Decoder::new(self.dialect) {
+    }
+
+    fn take_stream(&mut self, response: reqwest::Response) {
+        match Decoder::new(self.instance.vendor.dialect) {
             Some(decoder) => {
                 let bytes = response.bytes_stream().boxed();
                 self.stage = Stage::Streaming {
@@ -135,46 +163,28 @@ impl Answer {
         }
     }
 
-    /// Some servers answer in one piece whatever they were asked for.
-    async fn take_whole(&mut self, response: reqwest::Response) {
-        let decoded = match gather(response, ANSWER_BYTES_MAX, self.timeouts.idle, self.deadline).await {
-            Ok(body) => serde_json::from_slice(&body)
-                .map_err(|error| {
-                    Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
-                })
-                .and_then(|value| chat::decode_response(self.dialect, value)),
-            Err(error) => Err(error),
-        };
-        match decoded {
-            Ok(response) => self.ready.extend(unfold(&response)),
-            Err(error) => self.fail(error),
-        }
-    }
-
-    async fn read(
-        &mut self,
-        mut decoder: Box<Decoder>,
-        mut bytes: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    ) {
-        let patience = self.patience(self.timeouts.idle);
+    async fn read(&mut self, mut decoder: Box<Decoder>, mut bytes: Bytes) {
+        let idle = self.instance.options.timeouts.idle;
         let mut events = Vec::new();
-        match timeout(patience, bytes.next()).await {
+        match timeout(self.patience(idle), bytes.next()).await {
             Ok(Some(Ok(piece))) => {
                 self.taken_bytes += piece.len();
                 if self.taken_bytes > ANSWER_BYTES_MAX {
-                    return self.fail(Error::invalid_response(
-                        Phase::MidStream,
-                        "the answer is larger than allowed",
-                    ));
+                    return self.fail(fault::too_large(ANSWER_BYTES_MAX));
                 }
                 decoder.push(&piece, &mut events);
                 self.stage = Stage::Streaming { decoder, bytes };
             }
             // A broken connection and a tidy end are the same question to the dialect: was that all?
             Ok(Some(Err(_)) | None) => decoder.finish(&mut events),
-            Err(_) => return self.fail(silence(Phase::MidStream, patience)),
+            Err(_) => return self.fail(self.late(Phase::MidStream, idle)),
         }
-        self.ready.extend(events);
+        for event in events {
+            match event {
+                Event::Error { error } => self.fail(error),
+                event => self.ready.push_back(event),
+            }
+        }
     }
 
     /// What is left of the time for this stage.
@@ -182,61 +192,37 @@ impl Answer {
         stage.min(self.deadline.saturating_duration_since(Instant::now()))
     }
 
-    fn fail(&mut self, error: Error) {
+    /// Which of two limits was reached: that of this stage, or that of the whole.
+    fn late(&self, phase: Phase, stage: Duration) -> Error {
+        if Instant::now() >= self.deadline {
+            fault::overdue(phase, self.instance.options.timeouts.total)
+        } else {
+            fault::silence(phase, stage)
+        }
+    }
+
+    /// A server may quote the key that it refuses: nobody gets to read it.
+    fn fail(&mut self, mut error: Error) {
+        if let Some(key) = &self.instance.options.key {
+            error.message = error.message.replace(key.expose_secret(), "(key)");
+        }
         self.ready.push_back(Event::Error { error });
     }
 }
 
-/// A whole body within a limit.
-async fn gather(
-    response: reqwest::Response,
-    limit: usize,
-    idle: Duration,
-    deadline: Instant,
-) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    let mut bytes = response.bytes_stream();
-    loop {
-        let patience = idle.min(deadline.saturating_duration_since(Instant::now()));
-        match timeout(patience, bytes.next()).await {
-            Ok(Some(Ok(piece))) if body.len() + piece.len() <= limit => body.extend_from_slice(&piece),
-            Ok(Some(Ok(_))) => {
-                return Err(Error::invalid_response(
-                    Phase::MidStream,
-                    "the answer is larger than allowed",
-                ));
-            }
-            Ok(Some(Err(error))) => return Err(transport_error(&error, Phase::MidStream)),
-            Ok(None) => return Ok(body),
-            Err(_) => return Err(silence(Phase::MidStream, patience)),
-        }
+/// What the server says it sends. An answer that says nothing is taken for a stream: its first event tells.
+fn form(response: &reqwest::Response) -> Result<Form, Error> {
+    let value = response.headers().get(CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default().trim().to_lowercase();
+    match kind.as_str() {
+        "application/json" => Ok(Form::Whole),
+        ""
+        | "text/event-stream"
+        | "application/x-ndjson"
+        | "application/ndjson"
+        | "application/stream+json"
+        | "application/jsonl" => Ok(Form::Stream),
+        _ => Err(fault::foreign(value)),
     }
-}
-
-fn silence(phase: Phase, patience: Duration) -> Error {
-    Error::new(
-        ErrorKind::Timeout,
-        phase,
-        format!("the back-end was silent for {} ms", patience.as_millis()),
-    )
-}
-
-/// What happened below HTTP. The URL is left out of the message: it may hold what is nobody's business.
-fn transport_error(error: &reqwest::Error, phase: Phase) -> Error {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    let (kind, phase, what) = if error.is_timeout() {
-        (ErrorKind::Timeout, Phase::BeforeSend, "connecting took too long")
-    } else if error.is_connect() {
-        (
-            ErrorKind::Network,
-            Phase::BeforeSend,
-            "cannot connect to the back-end",
-        )
-    } else {
-        (ErrorKind::Network, phase, "the connection to the back-end broke")
-    };
-    Error::new(kind, phase, format!("{what}: {cause}"))
 }

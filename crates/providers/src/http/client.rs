@@ -1,25 +1,93 @@
-//! The one HTTP client of a process: connections are kept and shared by all back-ends.
+//! The HTTP client: connections are kept and shared by all back-ends that are reached in the same way.
+//! Proxies come from the configuration alone; this crate reads no environment.
 
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
+use reqwest::{Certificate, NoProxy};
+use secrecy::{ExposeSecret, SecretString};
 
 #[derive(Clone, Debug)]
 pub struct Client(pub(super) reqwest::Client);
 
+/// The way to a back-end.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    pub connect_timeout: Option<Duration>,
+    pub proxy: Option<Proxy>,
+    /// Files in PEM form: their certificates are trusted beside the system's.
+    pub ca_pem: Vec<Vec<u8>>,
+}
+
+/// Where calls go through. `http`, `https`, `socks5` and `socks5h` are spoken.
+#[derive(Clone, Debug, Default)]
+pub struct Proxy {
+    /// For `http` addresses.
+    pub http: Option<String>,
+    /// For `https` addresses.
+    pub https: Option<String>,
+    /// Hosts, domains and addresses that are reached directly, with commas between them.
+    pub except: String,
+    /// `user:password`.
+    pub credential: Option<SecretString>,
+}
+
 /// The client could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up the HTTP client")]
-pub struct ClientError(#[from] reqwest::Error);
+pub enum ClientError {
+    #[error("cannot set up the HTTP client: {0}")]
+    Client(#[source] reqwest::Error),
+    #[error("the proxy cannot be used: {0}")]
+    Proxy(#[source] reqwest::Error),
+    #[error("a certificate cannot be read: {0}")]
+    Certificate(#[source] reqwest::Error),
+    #[error("a file of certificates holds none")]
+    NoCertificate,
+}
 
 impl Client {
-    pub fn new(connect_timeout: Duration) -> Result<Self, ClientError> {
-        let client = reqwest::Client::builder()
-            .connect_timeout(connect_timeout)
+    pub fn new(options: &ClientOptions) -> Result<Self, ClientError> {
+        let mut builder = reqwest::Client::builder()
             .redirect(Policy::none())
             .tcp_nodelay(true)
-            .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self(client))
+            .no_proxy()
+            .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")));
+        if let Some(timeout) = options.connect_timeout {
+            builder = builder.connect_timeout(timeout);
+        }
+        for proxy in options.proxy.iter().map(proxies) {
+            for proxy in proxy.map_err(ClientError::Proxy)? {
+                builder = builder.proxy(proxy);
+            }
+        }
+        let mut trusted = Vec::new();
+        for pem in &options.ca_pem {
+            let found = Certificate::from_pem_bundle(pem).map_err(ClientError::Certificate)?;
+            if found.is_empty() {
+                return Err(ClientError::NoCertificate);
+            }
+            trusted.extend(found);
+        }
+        if !trusted.is_empty() {
+            builder = builder.tls_certs_merge(trusted);
+        }
+        Ok(Self(builder.build().map_err(ClientError::Client)?))
     }
+}
+
+fn proxies(options: &Proxy) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
+    let dressed = |proxy: reqwest::Proxy| {
+        let proxy = proxy.no_proxy(NoProxy::from_string(&options.except));
+        match &options.credential {
+            Some(secret) => {
+                let (user, password) = secret.expose_secret().split_once(':').unwrap_or_default();
+                proxy.basic_auth(user, password)
+            }
+            None => proxy,
+        }
+    };
+    let http = options.http.as_deref().map(reqwest::Proxy::http);
+    let https = options.https.as_deref().map(reqwest::Proxy::https);
+    let all = http.into_iter().chain(https);
+    all.map(|proxy| proxy.map(dressed)).collect()
 }

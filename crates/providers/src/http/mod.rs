@@ -2,18 +2,24 @@
 //! is spoken; everything else is here, once: time-outs, limits, errors, and the stream itself. Redirects are
 //! never followed, because a key must not travel to an address that nobody configured.
 
+mod adapt;
 mod answer;
+mod body;
 mod client;
+mod fault;
+mod models;
 mod request;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::port::{Backend, Events, Upstream};
-use ir::{Dialect, Feature, Request};
+use ir::{ChatRequest, Dialect, Error, Feature, Request};
 use secrecy::SecretString;
+use tokio::sync::OnceCell;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, ClientOptions, Proxy};
 
 /// How long each stage may take. They are apart so that a slow first word and a silent stream differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,32 +46,53 @@ pub(crate) struct Vendor {
     pub(crate) kind: &'static str,
     pub(crate) dialect: Dialect,
     /// What follows the base URL.
-    pub(crate) path: &'static str,
+    pub(crate) path: fn(&ChatRequest) -> String,
+    pub(crate) models: ModelList,
     /// The header that carries the key, and what stands before it there.
     pub(crate) key_header: (&'static str, &'static str),
     /// Headers that every call needs.
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
+/// Where a vendor tells its models, and how the answer is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModelList {
+    pub(crate) path: &'static str,
+    pub(crate) list: &'static str,
+    pub(crate) name: &'static str,
+}
+
 /// One instance of a vendor's API.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Http {
     backend: Backend,
+    inner: Arc<Instance>,
+}
+
+#[derive(Debug)]
+struct Instance {
     vendor: Vendor,
     client: Client,
     options: HttpOptions,
+    /// The one model that the server has, once it was asked.
+    only_model: OnceCell<String>,
 }
 
 /// What the person who configures an instance says about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
     pub name: String,
     pub base_url: String,
     /// The only model it answers with.
     pub model: Option<String>,
+    /// The model it answers with where a request names none.
+    pub default_model: Option<String>,
     pub key: Option<SecretString>,
-    pub features: Vec<Feature>,
+    /// What it can do; nothing else is used.
+    pub features: BTreeSet<Feature>,
     pub timeouts: Timeouts,
+    /// Headers that every call carries.
+    pub headers: BTreeMap<String, String>,
 }
 
 impl Http {
@@ -73,14 +100,23 @@ impl Http {
         let backend = Backend {
             name: options.name.clone(),
             kind: String::from(vendor.kind),
-            model: options.model.clone(),
+            model: options.model.clone().or_else(|| options.default_model.clone()),
         };
-        Self {
-            backend,
+        let inner = Instance {
             vendor,
             client,
             options,
+            only_model: OnceCell::new(),
+        };
+        Self {
+            backend,
+            inner: Arc::new(inner),
         }
+    }
+
+    /// The models that the server says it has.
+    pub async fn models(&self) -> Result<Vec<String>, Error> {
+        models::list(&self.inner).await
     }
 }
 
@@ -90,14 +126,6 @@ impl Upstream for Http {
     }
 
     fn open(&self, request: Arc<Request>) -> Events {
-        match request::prepare(&self.vendor, &self.options, &request) {
-            Ok(prepared) => answer::events(
-                self.client.clone(),
-                prepared,
-                self.vendor.dialect,
-                self.options.timeouts,
-            ),
-            Err(error) => answer::failed(error),
-        }
+        answer::events(self.inner.clone(), request)
     }
 }

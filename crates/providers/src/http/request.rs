@@ -3,12 +3,13 @@
 
 use ir::adaptation::{Ledger, Party};
 use ir::event::Warning;
-use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Message, Phase, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Dialect, Error, ErrorKind, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
 
-use super::{HttpOptions, Vendor};
+use super::adapt::adapt;
+use super::{HttpOptions, Instance, Vendor, models};
 
 /// A call that is ready to go.
 #[derive(Debug)]
@@ -20,13 +21,18 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<Warning>,
 }
 
-pub(super) fn prepare(vendor: &Vendor, options: &HttpOptions, request: &Request) -> Result<Prepared, Error> {
+pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Prepared, Error> {
+    let (vendor, options) = (&instance.vendor, &instance.options);
     let Some(asked) = request.as_chat() else {
         let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
+    let model = match model(asked, options) {
+        Some(model) => String::from(model),
+        None => String::from(models::only(instance).await?),
+    };
     let mut ledger = Ledger::new(Party::Adapter);
-    let chat = adapt(asked, options, &mut ledger)?;
+    let chat = adapt(asked, model, options, &mut ledger)?;
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
@@ -34,62 +40,44 @@ pub(super) fn prepare(vendor: &Vendor, options: &HttpOptions, request: &Request)
     let warnings = ledger
         .losses()
         .map(|loss| Warning::new("adapted", format!("{}: {}", loss.pointer, loss.reason)));
+    let base_url = options.base_url.trim_end_matches('/');
     Ok(Prepared {
-        url: format!("{}{}", options.base_url.trim_end_matches('/'), vendor.path),
+        url: format!("{base_url}{}", (vendor.path)(&chat)),
         headers: headers(vendor, options)?,
         warnings: warnings.collect(),
         body: serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?,
     })
 }
 
-/// The request as this instance can take it: its own model, and a schema by prompt where it cannot be held
-/// to one.
-fn adapt(asked: &ChatRequest, options: &HttpOptions, ledger: &mut Ledger) -> Result<ChatRequest, Error> {
-    let mut chat = asked.clone();
-    if let Some(model) = &options.model {
-        chat.model = Some(model.clone());
-    }
-    if chat.model.as_deref().unwrap_or_default().is_empty() {
-        let message = format!(
-            "no model was named, and back-end {} has none of its own",
-            options.name
-        );
-        return Err(Error::invalid_request(message));
-    }
-    let held = options.features.contains(&Feature::JsonSchema);
-    if let Some(ResponseFormat::JsonSchema { schema, .. }) = chat.response_format.take_if(|_| !held) {
-        let text = format!(
-            "Answer with one JSON object and nothing around it. It must fit this JSON Schema:\n{schema}"
-        );
-        let at = chat
-            .messages
-            .iter()
-            .take_while(|message| message.role == Role::System)
-            .count();
-        chat.messages.insert(at, Message::text(Role::System, text));
-        ledger.dropped(
-            "/payload/response_format",
-            "the back-end cannot be held to a schema; it is in the prompt",
-        );
-    }
-    Ok(chat)
+/// The instance's own model, else the one that was asked for, else the usual one.
+fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
+    let named = [&options.model, &asked.model, &options.default_model];
+    let mut named = named.into_iter().filter_map(|model| model.as_deref());
+    named.find(|model| !model.is_empty())
 }
 
-fn headers(vendor: &Vendor, options: &HttpOptions) -> Result<HeaderMap, Error> {
+pub(super) fn headers(vendor: &Vendor, options: &HttpOptions) -> Result<HeaderMap, Error> {
+    let unusable = |kind, what: &str| {
+        let message = format!(
+            "{what} of back-end {} holds characters that no header can carry",
+            options.name
+        );
+        Error::new(kind, Phase::BeforeSend, message)
+    };
     let mut headers = HeaderMap::new();
+    for (name, value) in &options.headers {
+        let unusable = || unusable(ErrorKind::NotEnabled, &format!("the header `{name}`"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+        headers.insert(name, HeaderValue::from_str(value).map_err(|_| unusable())?);
+    }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in vendor.headers {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if let Some(key) = &options.key {
         let (name, before) = vendor.key_header;
-        let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret())).map_err(|_| {
-            let message = format!(
-                "the key of back-end {} holds characters that no header can carry",
-                options.name
-            );
-            Error::new(ErrorKind::Auth, Phase::BeforeSend, message)
-        })?;
+        let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose_secret()))
+            .map_err(|_| unusable(ErrorKind::Auth, "the key"))?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(name), value);
     }

@@ -39,7 +39,7 @@ impl Scripted {
     }
 
     /// The first exchange that fits and has answers left.
-    fn choose(&self, request: &Request) -> Option<&Exchange> {
+    pub fn choose(&self, request: &Request) -> Option<&Exchange> {
         let text = text_of(request);
         let fitting = self.exchanges.iter().find(|(exchange, used)| {
             let fits = exchange.pattern.as_deref().is_none_or(|part| text.contains(part));
@@ -82,7 +82,8 @@ fn claim(used: &AtomicU64, times: Option<u64>) -> bool {
         .is_ok()
 }
 
-fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
+/// The events of an exchange, all of them at once.
+pub fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     if let Some(code) = exchange.status {
         let mut error = Error::new(
             ErrorKind::from_status(code),
@@ -90,6 +91,7 @@ fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
             format!("{} answered with status {code}", backend.name),
         );
         error.status = Some(code);
+        error.retry_after_ms = exchange.retry_after_ms();
         return vec![Event::Error { error }];
     }
     if let Some(events) = &exchange.events {

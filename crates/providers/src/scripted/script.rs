@@ -1,5 +1,7 @@
 //! The YAML form: a list of exchanges, read strictly.
 
+use std::collections::BTreeMap;
+
 use ir::Event;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,6 +28,8 @@ pub struct Exchange {
     pub cut_after_bytes: Option<usize>,
     /// The HTTP status of a refusal.
     pub status: Option<u16>,
+    /// Headers of the answer, where it goes over HTTP; `retry-after` also tells when to come back.
+    pub headers: BTreeMap<String, String>,
     /// How often this exchange answers; without limit where it is absent.
     pub times: Option<u64>,
 }
@@ -57,7 +61,17 @@ impl Script {
 }
 
 impl Exchange {
-    pub(super) fn reply_text(&self) -> String {
+    /// What the header `retry-after` says, in seconds.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        let header = self
+            .headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+        let seconds: u64 = header?.1.trim().parse().ok()?;
+        seconds.checked_mul(1000)
+    }
+
+    pub fn reply_text(&self) -> String {
         match &self.reply {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),

@@ -86,6 +86,15 @@ fn a_status_is_an_error_of_its_kind() {
 }
 
 #[test]
+fn a_refusal_may_say_when_to_come_back() {
+    let events = ask(&scripted("- {status: 429, headers: {Retry-After: '7'}}\n"), "");
+    let [Event::Error { error }] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(error.retry_after_ms, Some(7000));
+}
+
+#[test]
 fn scripts_are_read_strictly() {
     for wrong in [
         "- {reply: a, repyl: b}",

@@ -1,0 +1,142 @@
+//! Back-ends by name: from the configuration, or a script given on the command line. One that cannot be
+//! called is listed with its reason and never asked; the others still answer.
+
+mod local;
+mod shelf;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use engine::fleet::{Fleet, Member};
+use engine::port::Upstream;
+use engine::route::{Host, Policy};
+use providers::Scripted;
+use providers::scripted::Script;
+
+pub(crate) use shelf::{Instance, Listed, Shelf, Unavailable};
+
+use crate::config::{Settings, Sources};
+use crate::output::hinted;
+
+/// A back-end as it is named on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BackendName {
+    Configured(String),
+    Scripted(PathBuf),
+}
+
+impl FromStr for BackendName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("scripted", path)) if !path.is_empty() => Ok(Self::Scripted(PathBuf::from(path))),
+            None if !text.is_empty() => Ok(Self::Configured(String::from(text))),
+            _ => Err(format!(
+                "`{text}` names no back-end; write a configured name or scripted:FILE.yaml"
+            )),
+        }
+    }
+}
+
+/// The fleet of a command: the named back-ends, each taking over from the one before it; or all that are
+/// configured, under the policy that is configured.
+pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>) -> Result<Fleet> {
+    let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
+    if !names.is_empty() && scripts_only && config.is_none() {
+        let scripted = names.iter().filter_map(|name| match name {
+            BackendName::Scripted(path) => Some(scripted(&stem(path), path)),
+            BackendName::Configured(_) => None,
+        });
+        return Ok(Fleet::in_order(scripted.collect::<Result<Vec<_>>>()?));
+    }
+    let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
+    fleet_of(&Shelf::new(settings)?, names)
+}
+
+/// The same for settings that were read already.
+pub(crate) fn fleet_of(shelf: &Shelf, names: &[BackendName]) -> Result<Fleet> {
+    let settings = shelf.fleet_settings();
+    if names.is_empty() {
+        let listed = shelf.all();
+        let usable = listed.iter().any(Listed::is_usable);
+        if !usable {
+            return Err(nobody(&listed));
+        }
+        let members = listed.into_iter().flat_map(Listed::into_members);
+        let host = shelf.settings().routing.host()?;
+        return Ok(Fleet::new(members.collect(), host, settings));
+    }
+    let mut members = Vec::new();
+    for (place, name) in (0..).zip(names) {
+        for mut member in named(shelf, name)? {
+            member.candidate.priority = -place;
+            // Whoever names a back-end wants it, also one that takes no work by itself.
+            member.candidate.weight = member.candidate.weight.max(1);
+            members.push(member);
+        }
+    }
+    let host = Host {
+        policy: Some(Policy::Priority),
+        ..Host::default()
+    };
+    Ok(Fleet::new(members, host, settings))
+}
+
+fn named(shelf: &Shelf, name: &BackendName) -> Result<Vec<Member>> {
+    let wanted = match name {
+        BackendName::Scripted(path) => {
+            return Ok(vec![Member::capable_of_all(scripted(&stem(path), path)?)]);
+        }
+        BackendName::Configured(wanted) => wanted,
+    };
+    let listed = shelf.named(wanted)?;
+    match &listed.instances {
+        Err(Unavailable { reason, hint }) => Err(hinted(
+            format!("back-end `{wanted}` is unavailable (E4001): {reason}"),
+            hint.as_deref()
+                .unwrap_or("`cogn config show --explain` tells where it is configured"),
+        )),
+        Ok(_) => Ok(listed.into_members()),
+    }
+}
+
+/// The error of a fleet in which nobody can be asked.
+fn nobody(listed: &[Listed]) -> anyhow::Error {
+    let reasons = listed.iter().filter_map(|listed| match &listed.instances {
+        Err(Unavailable { reason, .. }) => Some(format!("{}: {reason}", listed.candidate.name)),
+        Ok(_) => None,
+    });
+    let reasons: Vec<_> = reasons.collect();
+    let hints = listed.iter().filter_map(|listed| match &listed.instances {
+        Err(Unavailable { hint, .. }) => hint.clone(),
+        Ok(_) => None,
+    });
+    let hint = hints.last().unwrap_or_else(|| {
+        String::from(
+            "set OPENAI_API_KEY or another vendor's key, write [[backends]] into cogn.toml, or use \
+             --backend scripted:FILE.yaml",
+        )
+    });
+    let why = match reasons.is_empty() {
+        true => String::from("none is configured"),
+        false => reasons.join("; "),
+    };
+    hinted(format!("no back-end to ask (E4001): {why}"), hint)
+}
+
+pub(crate) fn scripted(name: &str, path: &Path) -> Result<Arc<dyn Upstream>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let script = Script::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
+    Ok(Arc::new(Scripted::new(name, script)))
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}

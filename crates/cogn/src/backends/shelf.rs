@@ -1,0 +1,250 @@
+//! The configured back-ends, each as the router sees it and as it is called. Clients are shared by all that
+//! are reached in the same way.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::fleet::{self, Member};
+use engine::port::Upstream;
+use engine::route::Candidate;
+use ir::operation::{Operation, Transport};
+use providers::{Client, ClientOptions, Http, HttpOptions};
+use secrecy::SecretString;
+
+use super::{local, scripted};
+use crate::config::{self, Backend, BackendKind, Settings};
+use crate::near::nearest;
+use crate::output::hinted;
+
+/// Largest file of certificates that is read.
+const CA_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    settings: Settings,
+    /// The proxy and the certificates, or why they cannot be used.
+    way: Result<ClientOptions, String>,
+    /// By the time that connecting may take.
+    clients: Mutex<HashMap<u64, Client>>,
+}
+
+/// A back-end of the configuration.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) candidate: Candidate,
+    /// One for each of its keys.
+    pub(crate) instances: Result<Vec<Instance>, Unavailable>,
+}
+
+/// How a back-end is called.
+#[derive(Clone, Debug)]
+pub(crate) enum Instance {
+    Http(Http),
+    Other(Arc<dyn Upstream>),
+}
+
+/// Why a back-end cannot be called, and what to do about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Unavailable {
+    pub(crate) reason: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl From<String> for Unavailable {
+    fn from(reason: String) -> Self {
+        Self { reason, hint: None }
+    }
+}
+
+impl Instance {
+    pub(crate) fn upstream(&self) -> Arc<dyn Upstream> {
+        match self {
+            Self::Http(http) => Arc::new(http.clone()),
+            Self::Other(upstream) => upstream.clone(),
+        }
+    }
+}
+
+impl Listed {
+    pub(crate) fn is_usable(&self) -> bool {
+        self.instances.is_ok() && self.candidate.weight > 0
+    }
+
+    pub(crate) fn into_members(self) -> Vec<Member> {
+        match self.instances {
+            Ok(instances) => {
+                let upstreams = instances.iter().map(Instance::upstream);
+                Member::pool(&self.candidate, upstreams.collect())
+            }
+            Err(unavailable) => vec![Member::unavailable(self.candidate, unavailable.reason)],
+        }
+    }
+}
+
+impl Shelf {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        let way = way(&settings);
+        Ok(Self {
+            settings,
+            way,
+            clients: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How the fleet deals with back-ends that fail or dawdle.
+    pub(crate) fn fleet_settings(&self) -> fleet::Settings {
+        let general = self.settings.timeouts;
+        // Each instance keeps its own limits; the fleet's are the widest, so that they never cut it short.
+        let all = self.settings.backends.iter();
+        let all: Vec<_> = all.map(|backend| general.with(backend.timeouts)).collect();
+        let widest = |of: fn(&config::Timeouts) -> u64| all.iter().chain([&general]).map(of).max();
+        let timeouts = fleet::Timeouts {
+            first_byte_ms: widest(|t| t.connect_ms.saturating_add(t.first_byte_ms)).unwrap_or_default(),
+            idle_ms: widest(|t| t.idle_ms).unwrap_or_default(),
+            total_ms: widest(|t| t.total_ms).unwrap_or_default(),
+        };
+        fleet::Settings {
+            timeouts,
+            ..fleet::Settings::default()
+        }
+    }
+
+    /// Every back-end, whether it can be called or not.
+    pub(crate) fn all(&self) -> Vec<Listed> {
+        let backends = self.settings.backends.iter();
+        backends.map(|backend| self.listed(backend)).collect()
+    }
+
+    pub(crate) fn named(&self, wanted: &str) -> Result<Listed> {
+        let backends = &self.settings.backends;
+        let found = backends.iter().find(|backend| backend.name == *wanted);
+        let backend = found.ok_or_else(|| {
+            let known: Vec<_> = backends.iter().map(|backend| backend.name.as_str()).collect();
+            let hint = match nearest(wanted, known.iter().copied(), 1).first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => String::from("none is configured; see `cogn config show`"),
+                None => format!("configured: {}", known.join(", ")),
+            };
+            hinted(format!("no back-end is named `{wanted}` (E4001)"), hint)
+        })?;
+        Ok(self.listed(backend))
+    }
+
+    fn listed(&self, backend: &Backend) -> Listed {
+        let mut candidate = Candidate::new(&backend.name, backend.kind.as_str(), Operation::ChatCompletions);
+        candidate.model.clone_from(&backend.model);
+        candidate.operations = backend.operations();
+        candidate.features = backend.features();
+        if matches!(backend.kind, BackendKind::Local | BackendKind::Scripted) {
+            candidate.transports.insert(Transport::InProcess);
+        }
+        candidate.weight = backend.weight;
+        candidate.priority = backend.priority;
+        candidate.region.clone_from(&backend.region);
+        candidate.price_usd = backend.price_usd();
+        candidate.inflight_max = backend.limits.inflight;
+        Listed {
+            candidate,
+            instances: self.instances(backend),
+        }
+    }
+
+    fn instances(&self, backend: &Backend) -> Result<Vec<Instance>, Unavailable> {
+        let make = match backend.kind {
+            BackendKind::Scripted => {
+                let path = backend.script.as_deref();
+                let path = path.ok_or_else(|| String::from("`script` names no file"))?;
+                let upstream = scripted(&backend.name, path).map_err(|error| format!("{error:#}"))?;
+                return Ok(vec![Instance::Other(upstream)]);
+            }
+            BackendKind::Local => return Ok(vec![Instance::Other(local::open(backend)?)]),
+            BackendKind::Openai => providers::openai,
+            BackendKind::Anthropic => providers::anthropic,
+            BackendKind::Gemini => providers::gemini,
+            BackendKind::Ollama => providers::ollama,
+        };
+        let timeouts = self.settings.timeouts.with(backend.timeouts);
+        let client = self.client(timeouts.connect_ms)?;
+        let mut keys = Vec::new();
+        for name in backend.keys() {
+            keys.push(Some(self.key(name)?));
+        }
+        if keys.is_empty() {
+            keys.push(None);
+        }
+        let instances = keys.into_iter().map(|key| {
+            let options = options(backend, key, timeouts);
+            Instance::Http(make(client.clone(), options))
+        });
+        Ok(instances.collect())
+    }
+
+    fn key(&self, name: &str) -> Result<SecretString, String> {
+        let known = self.settings.credential(name);
+        let known = known.ok_or_else(|| format!("no credential is named `{name}`"))?;
+        config::resolve(known)
+    }
+
+    fn client(&self, connect_ms: u64) -> Result<Client, String> {
+        let way = self.way.clone()?;
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&connect_ms) {
+            return Ok(client.clone());
+        }
+        let options = ClientOptions {
+            connect_timeout: Some(Duration::from_millis(connect_ms)),
+            ..way
+        };
+        let client = Client::new(&options).map_err(|error| error.to_string())?;
+        clients.insert(connect_ms, client.clone());
+        Ok(client)
+    }
+}
+
+fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeouts) -> HttpOptions {
+    let usual = match backend.kind {
+        BackendKind::Anthropic => providers::anthropic::BASE_URL,
+        BackendKind::Gemini => providers::gemini::BASE_URL,
+        BackendKind::Ollama => providers::ollama::BASE_URL,
+        BackendKind::Openai | BackendKind::Local | BackendKind::Scripted => providers::openai::BASE_URL,
+    };
+    HttpOptions {
+        name: backend.name.clone(),
+        base_url: backend.base_url.clone().unwrap_or_else(|| String::from(usual)),
+        model: backend.model.clone(),
+        default_model: backend.default_model.clone(),
+        key,
+        features: backend.features(),
+        timeouts: providers::Timeouts {
+            first_byte: Duration::from_millis(timeouts.first_byte_ms),
+            idle: Duration::from_millis(timeouts.idle_ms),
+            total: Duration::from_millis(timeouts.total_ms),
+        },
+        headers: backend.headers.clone(),
+    }
+}
+
+/// The proxy and the certificates.
+fn way(settings: &Settings) -> Result<ClientOptions, String> {
+    let mut ca_pem = Vec::new();
+    for path in &settings.network.ca_files {
+        let shown = path.display();
+        let unreadable = |error| format!("cannot read the certificates in {shown}: {error}");
+        if fs::metadata(path).map_err(unreadable)?.len() > CA_BYTES_MAX {
+            return Err(format!("{shown} is too large to be a file of certificates"));
+        }
+        ca_pem.push(fs::read(path).map_err(unreadable)?);
+    }
+    Ok(ClientOptions {
+        connect_timeout: None,
+        proxy: config::proxy(settings)?,
+        ca_pem,
+    })
+}

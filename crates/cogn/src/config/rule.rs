@@ -1,0 +1,171 @@
+//! What a schema cannot say about a configuration: names that must be known elsewhere in it, and keys
+//! that go together or not at all.
+
+use engine::route::Policy;
+use ir::envelope::PolicySpec;
+use serde_json::Value;
+
+use super::layer::escape;
+use super::merged::Merged;
+use super::schema::Problem;
+use crate::near::nearest;
+
+/// Headers that carry secrets: a configuration file is no place for their values.
+const SECRET_HEADERS: [&str; 6] = [
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+];
+
+pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
+    let mut found = Found {
+        merged,
+        problems: Vec::new(),
+    };
+    found.credentials();
+    found.backends();
+    found.routing();
+    found.gate();
+    found.network();
+    found.problems
+}
+
+struct Found<'m> {
+    merged: &'m Merged,
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn credentials(&mut self) {
+        for (index, credential) in self.list("credentials").iter().enumerate() {
+            let pointer = format!("/credentials/{index}");
+            match (credential.get("env"), credential.get("file")) {
+                (None, None) => self.say(&pointer, "it needs `env` or `file`, to say where the secret is"),
+                (Some(_), Some(_)) => self.say(&pointer, "`env` and `file` are both given; one must go"),
+                _ => {}
+            }
+        }
+    }
+
+    fn backends(&mut self) {
+        for (index, backend) in self.list("backends").iter().enumerate() {
+            let pointer = format!("/backends/{index}");
+            let one = format!("{pointer}/credential");
+            self.known(&one, &backend["credential"], "credentials", "credential");
+            let pool = backend["credentials"].as_array();
+            for (at, name) in pool.into_iter().flatten().enumerate() {
+                let place = format!("{pointer}/credentials/{at}");
+                self.known(&place, name, "credentials", "credential");
+            }
+            if pool.is_some() && backend.get("credential").is_some() {
+                self.say(&one, "`credential` and `credentials` are both given; one must go");
+            }
+            match backend["kind"].as_str() {
+                Some("scripted") if backend.get("script").is_none() => {
+                    self.say(
+                        &pointer,
+                        "a scripted back-end needs `script`, the file that it plays",
+                    );
+                }
+                Some(kind) if kind != "scripted" && backend.get("script").is_some() => {
+                    let message = "only a scripted back-end has a `script`";
+                    self.say(&format!("{pointer}/script"), message);
+                }
+                _ => {}
+            }
+            for name in backend["headers"].as_object().into_iter().flatten() {
+                if SECRET_HEADERS.contains(&name.0.to_lowercase().as_str()) {
+                    let place = format!("{pointer}/headers/{}", escape(name.0));
+                    self.say(
+                        &place,
+                        "this header carries a secret; name a `credential` instead",
+                    );
+                }
+            }
+        }
+    }
+
+    fn routing(&mut self) {
+        for key in ["allow", "deny"] {
+            let pointer = format!("/routing/{key}");
+            let names = self.merged.at(&pointer);
+            for (at, name) in names.as_array().into_iter().flatten().enumerate() {
+                self.known(&format!("{pointer}/{at}"), name, "backends", "back-end");
+            }
+        }
+        let pointer = "/routing/policy";
+        let policy = self.merged.at(pointer);
+        self.known(
+            &format!("{pointer}/mirror_to"),
+            &policy["mirror_to"],
+            "backends",
+            "back-end",
+        );
+        let spec = serde_json::from_value::<PolicySpec>(policy).ok();
+        if let Some(Err(error)) = spec.as_ref().map(Policy::try_from) {
+            self.say(pointer, error.to_string());
+        }
+    }
+
+    fn network(&mut self) {
+        let network = self.merged.at("/network");
+        let pointer = "/network/proxy_credential";
+        self.known(pointer, &network["proxy_credential"], "credentials", "credential");
+        if network["proxy"].as_str().is_some_and(|url| url.contains('@')) {
+            let message = "a proxy's user and password do not belong here; name a `proxy_credential`";
+            self.say("/network/proxy", message);
+        }
+    }
+
+    fn gate(&mut self) {
+        let gate = self.merged.at("/gate");
+        self.known("/gate/backend", &gate["backend"], "backends", "back-end");
+        for (module, rule) in gate["modules"].as_object().into_iter().flatten() {
+            let pointer = format!("/gate/modules/{}/backend", escape(module));
+            self.known(&pointer, &rule["backend"], "backends", "back-end");
+        }
+        let rerun = gate["action"] == "rerun" && gate.get("backend").is_none();
+        if rerun {
+            self.say(
+                "/gate/action",
+                "`rerun` needs `backend`, the one that is asked again",
+            );
+        }
+    }
+
+    /// A name must stand in a list. What is absent or of another type is not this rule's to judge.
+    fn known(&mut self, pointer: &str, name: &Value, list: &str, what: &str) {
+        let Some(name) = name.as_str() else { return };
+        let items = self.list(list);
+        let names: Vec<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+        if names.contains(&name) {
+            return;
+        }
+        let near = nearest(name, names.iter().copied(), 1);
+        let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+        let all = || (!names.is_empty()).then(|| format!("configured: {}", names.join(", ")));
+        self.problems.push(Problem {
+            key: self.merged.dotted(pointer),
+            message: format!("no {what} is named `{name}`"),
+            hint: hint.or_else(all),
+            origin: self.merged.origin(pointer).cloned(),
+        });
+    }
+
+    fn say(&mut self, pointer: &str, message: impl Into<String>) {
+        self.problems.push(Problem {
+            key: self.merged.dotted(pointer),
+            message: message.into(),
+            hint: None,
+            origin: self.merged.origin(pointer).cloned(),
+        });
+    }
+
+    fn list(&self, key: &str) -> Vec<Value> {
+        let list = self.merged.tree.get(key).and_then(Value::as_array);
+        list.cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,162 @@
+//! `[[backends]]`: instances one can call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use ir::operation::{Feature, Operation};
+use serde::Deserialize;
+
+/// An instance one can call.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Backend {
+    pub(crate) name: String,
+    pub(crate) kind: BackendKind,
+    /// What stands before `/chat/completions`; for anthropic before `/v1/messages`.
+    pub(crate) base_url: Option<String>,
+    /// The only model it answers with.
+    pub(crate) model: Option<String>,
+    /// The model it answers with where a request names none.
+    pub(crate) default_model: Option<String>,
+    credential: Option<String>,
+    /// A pool of keys in place of one.
+    credentials: Option<Vec<String>>,
+    operations: Option<BTreeSet<Operation>>,
+    features: Option<BTreeSet<Feature>>,
+    #[serde(default)]
+    lacks: BTreeSet<Feature>,
+    /// The file that a scripted back-end plays.
+    pub(crate) script: Option<PathBuf>,
+    /// Share of the work among equals; 0 takes no new work.
+    #[serde(default = "usual_weight")]
+    pub(crate) weight: u32,
+    /// Higher is tried first.
+    #[serde(default)]
+    pub(crate) priority: i32,
+    pub(crate) region: Option<String>,
+    price: Option<Price>,
+    #[serde(default)]
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Option<PartTimeouts>,
+    /// Headers that every call carries.
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+}
+
+fn usual_weight() -> u32 {
+    100
+}
+
+/// What stands behind a back-end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BackendKind {
+    Openai,
+    Anthropic,
+    Gemini,
+    Ollama,
+    Local,
+    Scripted,
+}
+
+/// What a million tokens cost.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Price {
+    input_usd: Option<f64>,
+    output_usd: Option<f64>,
+}
+
+/// How much an instance is asked at most.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    pub(crate) inflight: Option<u32>,
+    pub(crate) requests_per_minute: Option<u32>,
+}
+
+/// An instance's own time limits; the general ones hold for what it leaves out.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartTimeouts {
+    pub(crate) connect_ms: Option<u64>,
+    pub(crate) first_byte_ms: Option<u64>,
+    pub(crate) idle_ms: Option<u64>,
+    pub(crate) total_ms: Option<u64>,
+}
+
+impl Backend {
+    /// The names of its keys: none, one, or a pool.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        let pool = self.credentials.iter().flatten();
+        self.credential.iter().chain(pool).map(String::as_str).collect()
+    }
+
+    /// What can be asked of it.
+    pub(crate) fn operations(&self) -> BTreeSet<Operation> {
+        let usual = || BTreeSet::from([Operation::ChatCompletions]);
+        self.operations.clone().unwrap_or_else(usual)
+    }
+
+    /// What it can do: as declared, else as its kind usually can. Every kind takes a system prompt.
+    pub(crate) fn features(&self) -> BTreeSet<Feature> {
+        let mut features = match &self.features {
+            Some(declared) => declared.clone(),
+            None => self.kind.features(self.base_url.is_none()),
+        };
+        features.insert(Feature::SystemRole);
+        features.retain(|feature| !self.lacks.contains(feature));
+        features
+    }
+
+    /// What a million tokens cost, in and out together.
+    pub(crate) fn price_usd(&self) -> Option<f64> {
+        let price = self.price?;
+        let sum = price.input_usd.unwrap_or(0.0) + price.output_usd.unwrap_or(0.0);
+        (price.input_usd.is_some() || price.output_usd.is_some()).then_some(sum)
+    }
+}
+
+impl BackendKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::Local => "local",
+            Self::Scripted => "scripted",
+        }
+    }
+
+    /// What an instance of this kind can do where nobody says. Behind the vendor's own address stand the
+    /// vendor's own models; another address may hide anything, so that only what nearly all can is assumed.
+    fn features(self, own_address: bool) -> BTreeSet<Feature> {
+        let mut features = BTreeSet::from([Feature::Stream]);
+        match self {
+            Self::Openai => features.extend([Feature::JsonSchema, Feature::Tools, Feature::Seed]),
+            Self::Anthropic => features.extend([Feature::Tools]),
+            Self::Gemini => features.extend([Feature::JsonSchema, Feature::Tools, Feature::Seed]),
+            Self::Ollama | Self::Local => features.extend([Feature::JsonSchema, Feature::Seed]),
+            Self::Scripted => features.extend([
+                Feature::JsonSchema,
+                Feature::Tools,
+                Feature::Seed,
+                Feature::ImageInput,
+                Feature::AudioInput,
+                Feature::VideoInput,
+                Feature::DocumentInput,
+            ]),
+        }
+        let seeing = [Feature::ImageInput, Feature::DocumentInput];
+        match self {
+            Self::Openai | Self::Anthropic if own_address => features.extend(seeing),
+            Self::Gemini if own_address => {
+                features.extend(seeing);
+                features.extend([Feature::AudioInput, Feature::VideoInput]);
+            }
+            _ => {}
+        }
+        features
+    }
+}

@@ -1,0 +1,120 @@
+//! The configuration as types, one file per section. Every key here is read by something; the schema
+//! beside it says the same to editors, and refuses what is not here.
+
+mod backend;
+mod gate;
+mod media;
+mod network;
+mod routing;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::layer::Origin;
+use super::merged::Merged;
+use super::schema::problems;
+use crate::output::hinted;
+
+pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
+pub(crate) use gate::Gate;
+pub(crate) use media::Media;
+pub(crate) use network::Network;
+pub(crate) use routing::Routing;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    #[serde(default)]
+    pub(crate) credentials: Vec<Credential>,
+    #[serde(default)]
+    pub(crate) backends: Vec<Backend>,
+    pub(crate) timeouts: Timeouts,
+    #[serde(default)]
+    pub(crate) routing: Routing,
+    #[serde(default)]
+    pub(crate) network: Network,
+    #[serde(default)]
+    pub(crate) gate: Gate,
+    pub(crate) media: Media,
+}
+
+/// A name for a secret that is kept elsewhere.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Credential {
+    pub(crate) name: String,
+    /// The variable that holds it.
+    pub(crate) env: Option<String>,
+    /// The file that holds it.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Each limit on its own, so that a slow first word and a silent stream are told apart.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Timeouts {
+    pub(crate) connect_ms: u64,
+    pub(crate) first_byte_ms: u64,
+    pub(crate) idle_ms: u64,
+    pub(crate) total_ms: u64,
+}
+
+impl Timeouts {
+    /// These, except where an instance has its own.
+    pub(crate) fn with(self, own: Option<PartTimeouts>) -> Self {
+        let own = own.unwrap_or_default();
+        Self {
+            connect_ms: own.connect_ms.unwrap_or(self.connect_ms),
+            first_byte_ms: own.first_byte_ms.unwrap_or(self.first_byte_ms),
+            idle_ms: own.idle_ms.unwrap_or(self.idle_ms),
+            total_ms: own.total_ms.unwrap_or(self.total_ms),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings in a tree that is good; else all that is wrong with it.
+    pub(crate) fn of(merged: &Merged) -> Result<Self> {
+        let problems = problems(merged)?;
+        if !problems.is_empty() {
+            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("the configuration is not good:\n  {}", lines.join("\n  "));
+            return Err(hinted(message, "`cogn config check` says the same with hints"));
+        }
+        let mut settings: Self = serde_json::from_value(Value::Object(merged.tree.clone()))?;
+        settings.anchor(merged);
+        Ok(settings)
+    }
+
+    /// A path in a file is seen from that file's folder; one in a variable, from the working folder.
+    fn anchor(&mut self, merged: &Merged) {
+        let anchor = |pointer: String, path: &mut PathBuf| {
+            if let Some(Origin::File { path: file, .. }) = merged.origin(&pointer) {
+                *path = file.parent().unwrap_or(Path::new("")).join(&*path);
+            }
+        };
+        for (index, credential) in self.credentials.iter_mut().enumerate() {
+            if let Some(path) = &mut credential.file {
+                anchor(format!("/credentials/{index}/file"), path);
+            }
+        }
+        for (index, backend) in self.backends.iter_mut().enumerate() {
+            if let Some(path) = &mut backend.script {
+                anchor(format!("/backends/{index}/script"), path);
+            }
+        }
+        for (index, path) in self.network.ca_files.iter_mut().enumerate() {
+            anchor(format!("/network/ca_files/{index}"), path);
+        }
+        for (index, path) in self.media.roots.iter_mut().enumerate() {
+            anchor(format!("/media/roots/{index}"), path);
+        }
+    }
+
+    pub(crate) fn credential(&self, name: &str) -> Option<&Credential> {
+        self.credentials.iter().find(|credential| credential.name == name)
+    }
+}

@@ -1,0 +1,70 @@
+//! Gemini's generateContent. The base URL is what stands before `/v1beta/models`; the model and the wish to
+//! stream stand in the address, so a model's name is held to letters that cannot leave it.
+
+use ir::{ChatRequest, Dialect};
+
+use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+
+pub const BASE_URL: &str = "https://generativelanguage.googleapis.com";
+
+pub fn gemini(client: Client, options: HttpOptions) -> Http {
+    let vendor = Vendor {
+        kind: "gemini",
+        dialect: Dialect::Gemini,
+        path,
+        models: ModelList {
+            path: "/v1beta/models",
+            list: "models",
+            name: "name",
+        },
+        // In a header, not in the address: addresses end up in logs.
+        key_header: ("x-goog-api-key", ""),
+        headers: &[],
+    };
+    Http::new(vendor, client, options)
+}
+
+fn path(chat: &ChatRequest) -> String {
+    let model = chat.model.as_deref().unwrap_or_default();
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    let model: String = model.chars().map(escaped).collect();
+    match chat.streams() {
+        true => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+        false => format!("/v1beta/models/{model}:generateContent"),
+    }
+}
+
+/// A letter of a model's name as it may stand in a path. None can end the path or climb out of it.
+fn escaped(letter: char) -> String {
+    match letter {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => String::from(letter),
+        other => {
+            let mut bytes = [0; 4];
+            let bytes = other.encode_utf8(&mut bytes).bytes();
+            bytes.map(|byte| format!("%{byte:02X}")).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+    use ir::ChatRequest;
+
+    #[test]
+    fn no_model_name_leaves_its_place() {
+        for (name, expected) in [
+            (
+                "gemini-2.5-flash",
+                "/v1beta/models/gemini-2.5-flash:generateContent",
+            ),
+            ("models/gemini-x", "/v1beta/models/gemini-x:generateContent"),
+            (
+                "../../files?x=#",
+                "/v1beta/models/..%2F..%2Ffiles%3Fx%3D%23:generateContent",
+            ),
+        ] {
+            assert_eq!(path(&ChatRequest::new(name, Vec::new())), expected);
+        }
+    }
+}

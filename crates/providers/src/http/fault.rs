@@ -1,0 +1,70 @@
+//! What can go wrong below the dialect, in words. Addresses and keys are left out: they may hold what is
+//! nobody's business.
+
+use std::io;
+use std::time::Duration;
+
+use ir::{Error, ErrorKind, Phase};
+
+pub(super) fn silence(phase: Phase, patience: Duration) -> Error {
+    let message = format!("the back-end was silent for {} ms", patience.as_millis());
+    Error::new(ErrorKind::Timeout, phase, message)
+}
+
+pub(super) fn overdue(phase: Phase, total: Duration) -> Error {
+    let message = format!("the answer was not complete after {} ms", total.as_millis());
+    Error::new(ErrorKind::Timeout, phase, message)
+}
+
+pub(super) fn too_large(limit: usize) -> Error {
+    let message = format!("the answer is larger than {limit} bytes");
+    Error::invalid_response(Phase::MidStream, message)
+}
+
+pub(super) fn foreign(content_type: &str) -> Error {
+    let shown: String = content_type
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(80)
+        .collect();
+    let message = format!("the back-end answered with `{shown}`, which is no answer of its dialect");
+    Error::invalid_response(Phase::BeforeFirstByte, message)
+}
+
+/// What happened below HTTP.
+pub(super) fn transport(error: &reqwest::Error, phase: Phase) -> Error {
+    let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
+    let refused = causes_io(error).any(|kind| kind == io::ErrorKind::ConnectionRefused);
+    let says = |words: &[&str]| {
+        let mut causes = causes.iter().map(|cause| cause.to_lowercase());
+        causes.any(|cause| words.iter().any(|word| cause.contains(word)))
+    };
+    let (kind, phase, what) = if error.is_timeout() {
+        (ErrorKind::Timeout, Phase::BeforeSend, "connecting took too long")
+    } else if !error.is_connect() {
+        (ErrorKind::Network, phase, "the connection to the back-end broke")
+    } else {
+        let what = match () {
+            () if says(&["dns error"]) => "the name of the back-end's host cannot be resolved",
+            () if refused => "the back-end refuses connections",
+            () if says(&["certificate", "tls", "handshake"]) => {
+                "no secure connection to the back-end can be made"
+            }
+            () if says(&["proxy", "tunnel"]) => "the proxy lets nothing through to the back-end",
+            () => "cannot connect to the back-end",
+        };
+        (ErrorKind::Network, Phase::BeforeSend, what)
+    };
+    let deepest = causes.last().map(String::as_str).unwrap_or_default();
+    Error::new(kind, phase, format!("{what}: {deepest}"))
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
+}
+
+fn causes_io(error: &reqwest::Error) -> impl Iterator<Item = io::ErrorKind> {
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .map(io::Error::kind)
+}

@@ -1,0 +1,65 @@
+//! The models of a server: asked for by a person who checks a back-end, and once by a back-end that was told
+//! no model. A server that has exactly one leaves no choice; with several, somebody has to choose.
+
+use ir::{Error, ErrorKind, Phase};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::Instance;
+use super::body::gather;
+use super::fault;
+use super::request::headers;
+use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
+
+pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
+    let (vendor, options) = (&instance.vendor, &instance.options);
+    let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
+    let call = instance
+        .client
+        .0
+        .get(url)
+        .headers(headers(vendor, options)?)
+        .send();
+    let patience = options.timeouts.first_byte.min(options.timeouts.total);
+    let deadline = Instant::now() + options.timeouts.total;
+    let response = match timeout(patience, call).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(fault::transport(&error, Phase::BeforeFirstByte)),
+        Err(_) => return Err(fault::silence(Phase::BeforeFirstByte, patience)),
+    };
+    let status = response.status().as_u16();
+    let good = status == 200;
+    let limit = if good { MODELS_BYTES_MAX } else { ERROR_BYTES_MAX };
+    let body = gather(response, limit, options.timeouts.idle, deadline).await;
+    if !good {
+        let body = body.unwrap_or_default();
+        return Err(wire::error_body::decode(vendor.dialect, status, None, &body));
+    }
+    let unreadable = || Error::invalid_response(Phase::BeforeFirstByte, "the list of models cannot be read");
+    let answer: Value = serde_json::from_slice(&body?).map_err(|_| unreadable())?;
+    let items = answer[vendor.models.list].as_array().ok_or_else(unreadable)?;
+    let names = items.iter().filter_map(|item| item[vendor.models.name].as_str());
+    let plain = |name: &str| String::from(name.strip_prefix("models/").unwrap_or(name));
+    Ok(names.map(plain).collect())
+}
+
+/// The model to use where nobody named one.
+pub(super) async fn only(instance: &Instance) -> Result<&str, Error> {
+    let name = &instance.options.name;
+    let found = instance.only_model.get_or_try_init(|| async {
+        let mut models = list(instance).await?;
+        match (models.len(), models.pop()) {
+            (1, Some(model)) => Ok(model),
+            (count, last) => {
+                models.extend(last);
+                let shown: Vec<_> = models.iter().take(MODELS_SHOWN_MAX).map(String::as_str).collect();
+                let message = format!(
+                    "no model was named, and back-end {name} has {count}: {}",
+                    shown.join(", ")
+                );
+                Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message))
+            }
+        }
+    });
+    found.await.map(String::as_str)
+}

@@ -1,0 +1,24 @@
+//! Ollama's own chat. The base URL is what stands before `/api/chat`. A key is needed only behind a proxy
+//! that asks for one.
+
+use ir::Dialect;
+
+use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+
+pub const BASE_URL: &str = "http://127.0.0.1:11434";
+
+pub fn ollama(client: Client, options: HttpOptions) -> Http {
+    let vendor = Vendor {
+        kind: "ollama",
+        dialect: Dialect::Ollama,
+        path: |_| String::from("/api/chat"),
+        models: ModelList {
+            path: "/api/tags",
+            list: "models",
+            name: "name",
+        },
+        key_header: ("authorization", "Bearer "),
+        headers: &[],
+    };
+    Http::new(vendor, client, options)
+}
