@@ -16,7 +16,7 @@ use engine::route::{Host, Policy};
 use providers::Scripted;
 use providers::scripted::Script;
 
-pub(crate) use shelf::{Instance, Listed, Shelf, Unavailable};
+pub(crate) use shelf::{Listed, Shelf, Unavailable};
 
 use crate::config::{Settings, Sources};
 use crate::output::hinted;
@@ -111,11 +111,11 @@ fn nobody(listed: &[Listed]) -> anyhow::Error {
         Ok(_) => None,
     });
     let reasons: Vec<_> = reasons.collect();
-    let hints = listed.iter().filter_map(|listed| match &listed.instances {
+    let mut hints = listed.iter().filter_map(|listed| match &listed.instances {
         Err(Unavailable { hint, .. }) => hint.clone(),
         Ok(_) => None,
     });
-    let hint = hints.last().unwrap_or_else(|| {
+    let hint = hints.next_back().unwrap_or_else(|| {
         String::from(
             "set OPENAI_API_KEY or another vendor's key, write [[backends]] into cogn.toml, or use \
              --backend scripted:FILE.yaml",

@@ -11,7 +11,7 @@ use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
 use ir::operation::{Operation, Transport};
-use providers::{Client, ClientOptions, Http, HttpOptions};
+use providers::{Client, ClientOptions, Http, HttpOptions, Pace, Paced};
 use secrecy::SecretString;
 
 use super::{local, scripted};
@@ -35,6 +35,8 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) candidate: Candidate,
+    /// Most calls in a minute, over all its keys.
+    per_minute: Option<u32>,
     /// One for each of its keys.
     pub(crate) instances: Result<Vec<Instance>, Unavailable>,
 }
@@ -76,7 +78,13 @@ impl Listed {
     pub(crate) fn into_members(self) -> Vec<Member> {
         match self.instances {
             Ok(instances) => {
-                let upstreams = instances.iter().map(Instance::upstream);
+                let pace = self.per_minute.map(|per_minute| Arc::new(Pace::new(per_minute)));
+                let upstreams = instances.iter().map(|instance| match &pace {
+                    Some(pace) => {
+                        Arc::new(Paced::new(instance.upstream(), pace.clone())) as Arc<dyn Upstream>
+                    }
+                    None => instance.upstream(),
+                });
                 Member::pool(&self.candidate, upstreams.collect())
             }
             Err(unavailable) => vec![Member::unavailable(self.candidate, unavailable.reason)],
@@ -152,6 +160,7 @@ impl Shelf {
         candidate.inflight_max = backend.limits.inflight;
         Listed {
             candidate,
+            per_minute: backend.limits.requests_per_minute,
             instances: self.instances(backend),
         }
     }
@@ -172,18 +181,31 @@ impl Shelf {
         };
         let timeouts = self.settings.timeouts.with(backend.timeouts);
         let client = self.client(timeouts.connect_ms)?;
-        let mut keys = Vec::new();
-        for name in backend.keys() {
-            keys.push(Some(self.key(name)?));
-        }
-        if keys.is_empty() {
-            keys.push(None);
-        }
+        let keys = self.keys(backend)?;
         let instances = keys.into_iter().map(|key| {
             let options = options(backend, key, timeouts);
             Instance::Http(make(client.clone(), options))
         });
         Ok(instances.collect())
+    }
+
+    /// The keys that can be had; one that is missing takes nothing from the others.
+    fn keys(&self, backend: &Backend) -> Result<Vec<Option<SecretString>>, String> {
+        let names = backend.keys();
+        if names.is_empty() {
+            return Ok(vec![None]);
+        }
+        let (mut keys, mut missing) = (Vec::new(), None);
+        for key in names.into_iter().map(|name| self.key(name)) {
+            match key {
+                Ok(key) => keys.push(Some(key)),
+                Err(reason) => missing = missing.or(Some(reason)),
+            }
+        }
+        match missing {
+            Some(reason) if keys.is_empty() => Err(reason),
+            _ => Ok(keys),
+        }
     }
 
     fn key(&self, name: &str) -> Result<SecretString, String> {

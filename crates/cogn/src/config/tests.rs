@@ -3,6 +3,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::layer::{Layer, Origin};
+use super::schema::SCHEMA;
+use super::settings::Settings;
+use super::settings::gate::GateAction;
 use super::{Merged, Sources, problems};
 
 const EXAMPLE: &str = r#"
@@ -11,13 +14,16 @@ name = "openai"
 env = "OPENAI_API_KEY"
 [[backends]]
 name = "fast"
-kind = "openai"
-base_url = "http://127.0.0.1:9100/v1"
-model = "mock"
-credential = "openai"
-features = ["supports_json_schema"]
+kind = "openai"                      # openai | anthropic | gemini | ollama | local | scripted
+base_url = "http://127.0.0.1:9100/v1"   # what stands before /chat/completions (for anthropic before /v1/messages)
+model = "mock"                       # optional binding
+credential = "openai"                # optional
+operations = ["chat_completions"]    # optional: each kind has its defaults
+features = ["supports_stream", "supports_json_schema"]
 weight = 100
-priority = 10
+priority = 10                        # higher is tried first
+[routing]
+policy = "ewma_latency"              # or a table: { name = "hedged", k = 2, delay_ms = 50 }
 "#;
 
 fn layer(name: &str, text: &str) -> Layer {
@@ -26,7 +32,11 @@ fn layer(name: &str, text: &str) -> Layer {
 
 /// Merges texts as files would merge, weakest first, over the built-in defaults.
 fn merged(texts: &[(&str, &str)]) -> Merged {
-    let defaults = Sources::default().merge().expect("the defaults are good");
+    let mut defaults = Sources::default().merge().expect("the defaults are good");
+    // What stands there where nothing is configured.
+    defaults
+        .tree
+        .retain(|key, _| key != "backends" && key != "credentials");
     let mut layers = vec![Layer {
         tree: defaults.tree,
         origins: Default::default(),
@@ -54,6 +64,237 @@ fn a_full_example_is_good() {
 }
 
 #[test]
+fn everything_at_once_is_good_and_reaches_the_settings() {
+    let more = r#"
+[[credentials]]
+name = "second"
+file = "keys/second"
+[[backends]]
+name = "pool"
+kind = "gemini"
+credentials = ["openai", "second"]
+lacks = ["supports_tools"]
+region = "eu"
+price = { input_usd = 0.25, output_usd = 1.0 }
+limits = { inflight = 4, requests_per_minute = 60 }
+timeouts = { first_byte_ms = 5 }
+headers = { "x-title" = "mine" }
+[[backends]]
+name = "spare"
+kind = "ollama"
+default_model = "small"
+[[backends]]
+name = "inside"
+kind = "local"
+[[backends]]
+name = "played"
+kind = "scripted"
+script = "played.yaml"
+[routing]
+policy = { name = "hedged", k = 2, delay_ms = 50 }
+allow = ["fast", "pool"]
+deny = ["spare"]
+[network]
+proxy = "socks5h://127.0.0.1:1080"
+proxy_credential = "second"
+no_proxy = ["localhost"]
+ca_files = ["ca.pem"]
+[gate]
+min_confidence = 0.8
+max_risk = "medium"
+backend = "pool"
+action = "rerun"
+[gate.modules.summarize]
+min_confidence = 0.5
+action = "review"
+[media]
+fetch = "allowlist"
+allow = ["*.example.org"]
+roots = ["pictures"]
+oversize = "downscale"
+normalise = false
+inline_accept_max = 1000000
+store_threshold = 1024
+"#;
+    let merged = merged(&[
+        (
+            "here/cogn.toml",
+            &format!("{EXAMPLE}\n").replace("[routing]\npolicy", "# policy"),
+        ),
+        ("there/cogn.toml", more),
+    ]);
+    assert_eq!(problems(&merged).expect("the schema compiles"), []);
+    let settings = Settings::of(&merged).expect("it is good");
+    let [_, pool, _, _, played] = settings.backends.as_slice() else {
+        panic!("{:?}", settings.backends)
+    };
+    assert_eq!(pool.keys(), ["openai", "second"]);
+    assert_eq!(pool.price_usd(), Some(1.25));
+    let features = pool.features();
+    let has = |word: &str| features.iter().any(|feature| feature.as_str() == word);
+    assert!(has("supports_json_schema") && has("supports_system_role") && !has("supports_tools"));
+    let timeouts = settings.timeouts.with(pool.timeouts);
+    assert_eq!((timeouts.first_byte_ms, timeouts.idle_ms), (5, 60_000));
+    // Paths are seen from the file in which they stand.
+    assert_eq!(played.script, Some(PathBuf::from("there/played.yaml")));
+    assert_eq!(settings.network.ca_files, [PathBuf::from("there/ca.pem")]);
+    let rule = settings.gate.for_module("summarize").expect("a rule");
+    assert_eq!(
+        (rule.min_confidence, rule.action),
+        (Some(0.5), Some(GateAction::Review))
+    );
+    assert_eq!(rule.max_risk.as_deref(), Some("medium"));
+    let host = settings.routing.host().expect("a policy");
+    assert_eq!(host.policy.map(|policy| policy.name()), Some("hedged"));
+}
+
+#[test]
+fn the_schema_knows_every_word_of_the_vocabularies() {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
+    let backend = &schema["properties"]["backends"]["items"]["properties"];
+    let words = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).expect("words") };
+    let features = words(&backend["features"]["items"]["enum"]);
+    for feature in ir::Feature::all() {
+        assert!(features.iter().any(|word| word == feature.as_str()), "{feature}");
+    }
+    for word in &features {
+        let feature = ir::Feature::from(word.clone());
+        assert!(!matches!(feature, ir::Feature::Other(_)), "{word}");
+    }
+    let operations = ir::operation::Operation::ALL.map(|operation| operation.as_str());
+    assert_eq!(words(&backend["operations"]["items"]["enum"]), operations);
+    let policy = &schema["properties"]["routing"]["properties"]["policy"];
+    for word in words(&policy["then"]["enum"]) {
+        let text = format!("[routing]\npolicy = {{ name = \"{word}\", mirror_to = \"fast\" }}\n");
+        assert_eq!(found(&[("a.toml", EXAMPLE), ("b.toml", &text)]), [], "{word}");
+    }
+    for kind in words(&backend["kind"]["enum"]) {
+        let script = if kind == "scripted" { "script = \"a\"" } else { "" };
+        let text = format!("[[backends]]\nname = \"x\"\nkind = \"{kind}\"\n{script}\n");
+        let merged = merged(&[("cogn.toml", &text)]);
+        let settings = Settings::of(&merged).expect("it is good");
+        assert_eq!(settings.backends[0].kind.as_str(), kind);
+    }
+}
+
+#[test]
+fn what_a_schema_cannot_say_is_found_too() {
+    let cases = [
+        ("[routing]\npolicy = \"hegded\"\n", "routing.policy", "hedged"),
+        (
+            "[routing]\npolicy = { name = \"mirror\" }\n",
+            "routing.policy",
+            "mirror_to",
+        ),
+        ("[routing]\nallow = [\"fats\"]\n", "routing.allow.0", "fats"),
+        ("[gate]\nmin_confidence = 2\n", "gate.min_confidence", "2"),
+        ("[gate]\naction = \"rerun\"\n", "gate.action", "backend"),
+        ("[gate]\nbackend = \"strong\"\n", "gate.backend", "strong"),
+        (
+            "[network]\nproxy = \"http://me:pass@p\"\n",
+            "network.proxy",
+            "proxy_credential",
+        ),
+        (
+            "[network]\nproxy_credential = \"x\"\n",
+            "network.proxy_credential",
+            "x",
+        ),
+        ("[[credentials]]\nname = \"x\"\n", "credentials.x", "env"),
+        (
+            "[[backends]]\nname = \"s\"\nkind = \"scripted\"\n",
+            "backends.s",
+            "script",
+        ),
+        (
+            "[[backends]]\nname = \"fast\"\ncredentials = [\"openai\"]\n",
+            "backends.fast.credential",
+            "both",
+        ),
+        (
+            "[[backends]]\nname = \"fast\"\nheaders = { Authorization = \"Bearer x\" }\n",
+            "backends.fast.headers.Authorization",
+            "credential",
+        ),
+        (
+            "[[backends]]\nname = \"fast\"\nfeatures = [\"supports_tool\"]\n",
+            "backends.fast.features.0",
+            "supports_tools",
+        ),
+    ];
+    for (text, key, word) in cases {
+        let found = found(&[("a.toml", EXAMPLE), ("b.toml", text)]);
+        let fits = |(at, message, hint): &(String, String, Option<String>)| {
+            at == key && (message.contains(word) || hint.as_deref().is_some_and(|hint| hint.contains(word)))
+        };
+        assert!(found.iter().any(fits), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn a_variable_reaches_one_back_end_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("cogn.toml");
+    std::fs::write(&file, EXAMPLE.replace("\"fast\"", "\"very-fast\"")).expect("it can be written");
+    let variables = [
+        ("COGN_BACKENDS__VERY_FAST__WEIGHT", "0"),
+        ("COGN_ROUTING__POLICY", "{ name = \"hedged\", k = 3 }"),
+        ("COGN_MEDIA__FETCH", "off"),
+    ];
+    let variables = variables.map(|(name, value)| (String::from(name), String::from(value)));
+    let sources = Sources {
+        files: vec![file],
+        variables: variables.to_vec(),
+        ..Sources::default()
+    };
+    let merged = sources.merge().expect("it merges");
+    assert_eq!(problems(&merged).expect("the schema compiles"), []);
+    assert_eq!(merged.tree["backends"][0]["weight"], json!(0));
+    assert_eq!(merged.tree["routing"]["policy"]["k"], json!(3));
+    assert_eq!(merged.tree["media"]["fetch"], json!("off"));
+    let variable = Origin::Environment(String::from("COGN_BACKENDS__VERY_FAST__WEIGHT"));
+    assert_eq!(merged.origin("/backends/0/weight"), Some(&variable));
+}
+
+#[test]
+fn with_nothing_at_all_the_embedded_model_answers() {
+    let merged = Sources::default().merge().expect("it merges");
+    assert_eq!(
+        merged.tree["backends"],
+        json!([{"name": "local", "kind": "local"}])
+    );
+}
+
+#[test]
+fn every_vendor_is_found_by_its_own_variables() {
+    let vendors = [
+        ("GOOGLE_API_KEY", "k"),
+        ("OLLAMA_HOST", "0.0.0.0"),
+        ("OLLAMA_MODEL", "llama3"),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/"),
+        ("DEEPSEEK_API_KEY", "k"),
+    ];
+    let sources = Sources {
+        vendors: vendors.map(|(name, value)| (name, String::from(value))).to_vec(),
+        ..Sources::default()
+    };
+    let merged = sources.merge().expect("it merges");
+    assert_eq!(problems(&merged).expect("the schema compiles"), []);
+    let backends = merged.tree["backends"].as_array().expect("a list");
+    let named = |name: &str| {
+        let found = backends.iter().find(|backend| backend["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} is not in {backends:?}"))
+    };
+    assert_eq!(named("gemini")["credential"], json!("gemini"));
+    assert_eq!(named("ollama")["base_url"], json!("http://127.0.0.1:11434"));
+    assert_eq!(named("ollama")["default_model"], json!("llama3"));
+    // Another address has models of its own.
+    assert_eq!(named("anthropic")["base_url"], json!("http://127.0.0.1:9"));
+    assert_eq!(named("anthropic").get("default_model"), None);
+    assert_eq!(named("deepseek")["lacks"][0], json!("supports_json_schema"));
+}
+
+#[test]
 fn later_layers_change_one_value_of_a_named_item() {
     let merged = merged(&[
         ("a.toml", EXAMPLE),
@@ -70,7 +311,7 @@ fn later_layers_change_one_value_of_a_named_item() {
         other => panic!("{other:?}"),
     };
     assert_eq!(place("/backends/0/weight"), (PathBuf::from("b.toml"), 3));
-    assert_eq!(place("/backends/0/priority"), (PathBuf::from("a.toml"), 13));
+    assert_eq!(place("/backends/0/priority"), (PathBuf::from("a.toml"), 14));
 }
 
 #[test]

@@ -6,6 +6,10 @@ use serde::Deserialize;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    dead_code,
+    reason = "runs are held to it by what reads these fields first: drop this line then"
+)]
 pub(crate) struct Media {
     pub(crate) fetch: Fetch,
     /// Hosts, for `allowlist`.
