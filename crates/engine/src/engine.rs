@@ -70,6 +70,18 @@ impl Engine {
         *self.modules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(modules);
     }
 
+    /// How many runs are in progress.
+    pub fn running(&self) -> usize {
+        self.live().len()
+    }
+
+    /// Whether the journal answers at all.
+    pub async fn check_journal(&self) -> Result<(), Error> {
+        let nobody = RunId::from_parts(0, 0);
+        self.ports.journal.find(&Tenant::local(), nobody).await?;
+        Ok(())
+    }
+
     /// Starts a run. An input that the module does not take starts nothing.
     pub async fn start(&self, tenant: &Tenant, execute: Execute) -> Result<RunId, Error> {
         self.admit(tenant, execute, Admission::default()).await

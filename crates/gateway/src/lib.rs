@@ -2,16 +2,25 @@
 //! the engine, and frames what comes back; it renders no chunk and decides nothing about a run. This
 //! crate must not know back-ends or storage.
 
+mod call;
+mod extract;
 mod framing;
 pub mod limits;
+mod metrics;
 mod negotiate;
+mod operation;
+mod origin;
 mod reply;
 mod request;
 mod route;
+mod seats;
 mod server;
+mod settings;
 mod state;
 mod streaming;
+mod ws;
 
-pub use route::router;
-pub use server::serve;
+pub use route::{openapi_document, router};
+pub use server::{Tls, serve};
+pub use settings::Settings;
 pub use state::Gateway;

@@ -35,6 +35,12 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    pub(crate) fn into_body(self) -> ErrorBody {
+        *self.body
+    }
+}
+
 impl From<Box<ErrorBody>> for Refusal {
     fn from(body: Box<ErrorBody>) -> Self {
         Self { body, status: None }

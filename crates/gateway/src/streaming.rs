@@ -16,16 +16,38 @@ use module::envelope::Envelope;
 use module::stream::Chunk;
 
 use crate::framing::Framing;
+use crate::metrics::Metrics;
 use crate::reply::SESSION_HEADER;
+use crate::seats::Seat;
+use crate::state::Gateway;
 
 struct Reader {
     subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
     ended: bool,
+    open: Open,
 }
 
-pub(crate) fn response(subscription: Subscription, framing: Framing, heartbeat: Duration) -> Response {
+/// An open stream in the figures, and in what its client may have.
+struct Open {
+    metrics: Arc<Metrics>,
+    _seat: Option<Seat>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.metrics.streams.dec();
+    }
+}
+
+pub(crate) fn response(
+    gateway: &Gateway,
+    subscription: Subscription,
+    framing: Framing,
+    heartbeat: Duration,
+    seat: Option<Seat>,
+) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -39,7 +61,12 @@ pub(crate) fn response(subscription: Subscription, framing: Framing, heartbeat: 
         framing,
         heartbeat,
         ended: false,
+        open: Open {
+            metrics: gateway.metrics.clone(),
+            _seat: seat,
+        },
     };
+    gateway.metrics.streams.inc();
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
 }
 
@@ -57,11 +84,13 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
             Bytes::from(reader.framing.frame(&[last]))
         }
     };
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    reader.open.metrics.stream_bytes.inc_by(size);
     Some((Ok(bytes), reader))
 }
 
 /// A stream that cannot go on says so; it never just falls silent.
-fn last_word(run: &str, error: engine::Error) -> Rendered {
+pub(crate) fn last_word(run: &str, error: engine::Error) -> Rendered {
     let chunk = Chunk::ending(run, Envelope::failure(error.into_body()), None, None);
     Rendered {
         kind: Kind::Error,

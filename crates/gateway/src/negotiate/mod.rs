@@ -64,12 +64,12 @@ impl Downgrade {
 
 impl Signals {
     /// What the headers say; body and query are added by whoever reads those.
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Box<ErrorBody>> {
+        let header = headers.get("x-cognitive-response-mode");
         let mut signals = Self {
-            header: headers
-                .get("x-cognitive-response-mode")
-                .and_then(|value| value.to_str().ok())
-                .and_then(wanted),
+            header: header
+                .map(|value| wanted(value.to_str().unwrap_or_default()))
+                .transpose()?,
             ..Self::default()
         };
         for value in headers
@@ -91,7 +91,7 @@ impl Signals {
                 }
             }
         }
-        signals
+        Ok(signals)
     }
 
     pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {
@@ -119,11 +119,14 @@ impl Signals {
     }
 }
 
-pub(crate) fn wanted(text: &str) -> Option<Wanted> {
+pub(crate) fn wanted(text: &str) -> Result<Wanted, Box<ErrorBody>> {
     match text.trim() {
-        "sync" => Some(Wanted::Sync),
-        "streaming" => Some(Wanted::Streaming),
-        _ => None,
+        "sync" => Ok(Wanted::Sync),
+        "streaming" => Ok(Wanted::Streaming),
+        other => {
+            let message = format!("`{other}` is no response mode; it is `sync` or `streaming`");
+            Err(Box::new(ErrorBody::new(Code::E1004, message)))
+        }
     }
 }
 

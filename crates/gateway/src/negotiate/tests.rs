@@ -8,7 +8,7 @@ use crate::framing::Framing;
 fn accept(value: &'static str) -> Signals {
     let mut headers = HeaderMap::new();
     headers.insert("accept", HeaderValue::from_static(value));
-    Signals::from_headers(&headers)
+    Signals::from_headers(&headers).unwrap()
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The body of an execute request. It is a wrapper if and only if it has `input` and every other key
 //! begins with an underscore; anything else is the input itself.
 
+use std::time::Duration;
+
 use axum::body::Body;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use engine::run::{OnDisconnect, Options, Place};
 use futures::StreamExt;
 use ir::RunId;
@@ -72,35 +74,27 @@ impl RecoveryRequest {
         }
     }
 
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let session_id = String::from(text("x-cognitive-recovery-session")?);
-        let last_seq = text("x-cognitive-recovery-seq").and_then(|seq| seq.trim().parse().ok());
-        Some(Self {
-            session_id,
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let Some(session_id) = text("x-cognitive-recovery-session") else {
+            return Ok(None);
+        };
+        let last_seq = text("x-cognitive-recovery-seq").map(|seq| seq.trim().parse());
+        let last_seq = last_seq.transpose().map_err(|_| {
+            let message = "X-Cognitive-Recovery-Seq is not a sequence number";
+            Refusal::new(ErrorBody::new(Code::E1001, message))
+        })?;
+        Ok(Some(Self {
+            session_id: String::from(session_id),
             last_seq: last_seq.unwrap_or_default(),
             last_checkpoint: None,
-        })
+        }))
     }
 }
 
 impl ExecuteBody {
-    pub(crate) async fn read(body: Body) -> Result<Self, Refusal> {
-        let bytes = gather(body).await?;
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Self {
-                input: Value::Object(serde_json::Map::new()),
-                ..Self::default()
-            });
-        }
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
-            let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
-            Refusal::new(
-                body.suggest("send the input as one JSON object")
-                    .detail("stage", "request"),
-            )
-        })?;
-        Self::parse(value)
+    pub(crate) async fn read(body: Body, patience: Duration) -> Result<Self, Refusal> {
+        Self::parse(read_json(body, patience).await?)
     }
 
     pub(crate) fn parse(value: Value) -> Result<Self, Refusal> {
@@ -130,6 +124,26 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
     serde_json::from_value(value).map(Some).map_err(|error| {
         let body = ErrorBody::new(Code::E1001, format!("{name}: {error}"));
         Refusal::new(body.detail("pointer", format!("/{name}")))
+    })
+}
+
+/// The body as JSON; an empty one is an empty object.
+pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, Refusal> {
+    let bytes = tokio::time::timeout(patience, gather(body)).await;
+    let bytes = bytes.map_err(|_| {
+        let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
+        let error = error.detail("allowed_ms", u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+        Refusal::with_status(error, StatusCode::REQUEST_TIMEOUT)
+    })??;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
+        Refusal::new(
+            body.suggest("send the input as one JSON object")
+                .detail("stage", "request"),
+        )
     })
 }
 

@@ -1,115 +1,132 @@
 //! Running a module: a whole answer, a stream, or the rest of a stream that broke off.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap, HeaderValue};
 use axum::response::Response;
-use engine::run::{Warning, envelope};
-use engine::{Execute, From, Mode, Subscription};
-use module::envelope::ErrorBody;
-use module::{Code, Module};
+use engine::Mode;
+use engine::run::envelope;
+use module::Code;
 use serde::Deserialize;
 
-use crate::negotiate::{Downgrade, Negotiated, Signals, wanted};
+use crate::call::{Begun, Call};
+use crate::extract::{PathName, Query};
+use crate::negotiate::{Signals, Wanted, wanted};
+use crate::operation::{Operation, any_of_type, execute_body, one_of, text};
 use crate::reply::{self, Refusal};
 use crate::request::{ExecuteBody, RecoveryRequest};
+use crate::seats::Client;
 use crate::state::Gateway;
 use crate::streaming;
 
+/// What a run can fail with before or after it has begun, whoever calls it.
+pub(super) const RUN_CODES: &[Code] = &[
+    Code::E1000,
+    Code::E1001,
+    Code::E1002,
+    Code::E1003,
+    Code::E1004,
+    Code::E1005,
+    Code::E1010,
+    Code::E1012,
+    Code::E2002,
+    Code::E2003,
+    Code::E2010,
+    Code::E3001,
+    Code::E4001,
+    Code::E4006,
+    Code::E4010,
+    Code::E4011,
+    Code::E4013,
+    Code::E4014,
+    Code::E4015,
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let execute = Operation::post("/v1/modules/{name}/execute", "execute_module", execute)
+        .says("Runs a module: the envelope, or a stream of events.")
+        .path("name", "The module's name.")
+        .query(
+            "response_mode",
+            "What is wanted, where neither header nor body says.",
+            one_of(&["sync", "streaming"]),
+        )
+        .header(
+            "X-Cognitive-Response-Mode",
+            "What is wanted; wins over all else.",
+            one_of(&["sync", "streaming"]),
+        )
+        .header(
+            "X-Cognitive-Recovery-Session",
+            "The session of a stream that broke off.",
+            text(),
+        )
+        .header(
+            "X-Cognitive-Recovery-Seq",
+            "The number of the last chunk that was received.",
+            any_of_type("integer", "0 is: none."),
+        )
+        .takes(execute_body())
+        .gives_run()
+        .fails(RUN_CODES);
+    vec![execute]
+}
+
 #[derive(Debug, Deserialize)]
-pub(super) struct ExecuteQuery {
+struct ExecuteQuery {
     response_mode: Option<String>,
 }
 
-pub(super) async fn execute(
+async fn execute(
     State(gateway): State<Gateway>,
-    Path(name): Path<String>,
+    PathName(name): PathName,
     Query(query): Query<ExecuteQuery>,
     headers: HeaderMap,
+    extensions: Extensions,
     body: Body,
 ) -> Result<Response, Refusal> {
     let module = super::modules::find(&gateway, &name)?;
-    let body = ExecuteBody::read(body).await?;
-    let mut signals = Signals::from_headers(&headers);
-    signals.body = body.options.response_mode;
-    signals.query = query.response_mode.as_deref().and_then(wanted);
-    let strict = body.options.strict;
-    let negotiated = signals.negotiate(module.manifest.response.mode, strict)?;
-
-    let recovery = body
-        .recovery
-        .clone()
-        .or_else(|| RecoveryRequest::from_headers(&headers));
-    let mut warnings: Vec<Warning> = negotiated.warning.map(Downgrade::warning).into_iter().collect();
-    if let Some(recovery) = recovery {
-        match resume(&gateway, &module, &recovery, strict).await? {
-            Some(subscription) => return answer(subscription, &negotiated, &signals, &module).await,
-            None if strict => {
-                let message = format!("there is no session {} to resume", recovery.session_id);
-                return Err(Refusal::new(ErrorBody::new(Code::E4013, message)));
-            }
-            None => {
-                let message = format!("session {} is gone; a new one was started", recovery.session_id);
-                warnings.push(Warning::new(Code::W4013, message));
-            }
-        }
+    let mut body = ExecuteBody::read(body, gateway.settings().body_read).await?;
+    if body.recovery.is_none() {
+        body.recovery = RecoveryRequest::from_headers(&headers)?;
     }
-    let tenant = &gateway.tenant;
-    let command = Execute {
-        module: module.clone(),
-        options: body.options.run_options(),
-        input: body.input,
-        mode: negotiated.mode,
-        warnings,
+    let mut signals = Signals::from_headers(&headers)?;
+    signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
+    let call = Call {
+        client: Client::of(&extensions),
+        module,
+        body,
+        signals,
     };
-    let run = gateway.engine.start(tenant, command).await?;
-    let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
-    answer(subscription, &negotiated, &signals, &module).await
+    let framing = call.signals.framing;
+    let begun = call.begin(&gateway).await?;
+    answer(&gateway, begun, framing).await
 }
 
-/// The rest of a run, if there is such a run of this module.
-async fn resume(
+/// The answer to a run that has begun.
+pub(super) async fn answer(
     gateway: &Gateway,
-    module: &Arc<Module>,
-    recovery: &RecoveryRequest,
-    strict: bool,
-) -> Result<Option<Subscription>, Refusal> {
-    let tenant = &gateway.tenant;
-    let Some(run) = recovery.run() else {
-        return Ok(None);
-    };
-    match gateway.engine.find(tenant, run).await? {
-        Some(row) if row.module == module.name() => {}
-        _ => return Ok(None),
-    }
-    let from = From::After(recovery.place(strict));
-    Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
-}
-
-async fn answer(
-    subscription: Subscription,
-    negotiated: &Negotiated,
-    signals: &Signals,
-    module: &Module,
+    begun: Begun,
+    framing: crate::framing::Framing,
 ) -> Result<Response, Refusal> {
-    let mut response = match negotiated.mode {
-        Mode::Stream => {
-            let heartbeat = Duration::from_millis(module.manifest.response.heartbeat_interval_ms.max(1));
-            streaming::response(subscription, signals.framing, heartbeat)
-        }
+    let downgrade = begun.downgrade;
+    let mut response = match begun.mode {
+        Mode::Stream => streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat),
         Mode::Sync => {
-            let run = subscription.run();
-            let last = subscription.last().await?;
+            let run = begun.subscription.run();
+            let last = begun.subscription.last().await?;
             reply::run(run, envelope(&last))
         }
     };
-    if let Some(downgrade) = negotiated.warning
+    if let Some(downgrade) = downgrade
         && let Ok(value) = HeaderValue::from_str(&downgrade.header())
     {
         response.headers_mut().insert("x-cognitive-warning", value);
     }
     Ok(response)
+}
+
+/// For callers whose path says what they want.
+pub(super) fn demand(signals: &mut Signals, wanted: Wanted) {
+    signals.header = Some(wanted);
 }

@@ -1,10 +1,52 @@
-//! Whether the process answers at all.
+//! Whether the process answers, whether it should be sent work, and its figures.
 
-use axum::response::Response;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use module::Code;
+use module::envelope::ErrorBody;
 use serde_json::json;
 
-use crate::reply;
+use crate::operation::{Operation, object, one_of};
+use crate::reply::{self, Refusal};
+use crate::state::Gateway;
 
-pub(super) async fn alive() -> Response {
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::get("/healthz", "healthz", alive)
+            .says("Whether the process answers at all.")
+            .gives(object(&[("status", one_of(&["alive"]))])),
+        Operation::get("/readyz", "readyz", ready)
+            .says("Whether the server takes work: not while it stops, nor without its journal.")
+            .gives(object(&[("status", one_of(&["ready"]))]))
+            .fails(&[Code::E4001]),
+        Operation::get("/metrics", "metrics", metrics)
+            .says("Figures for Prometheus.")
+            .gives_document("application/openmetrics-text"),
+    ]
+}
+
+async fn alive() -> Response {
     reply::resource("the server answers", json!({"status": "alive"}))
+}
+
+async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
+    if gateway.stopping.is_cancelled() {
+        let body = ErrorBody::new(Code::E4001, "the server is stopping");
+        return Err(Refusal::new(body.suggest("ask another server, or this one later")));
+    }
+    if gateway.engine.check_journal().await.is_err() {
+        let body = ErrorBody::new(Code::E4001, "the journal does not answer");
+        return Err(Refusal::new(body.suggest("look at the server's log")));
+    }
+    Ok(reply::resource(
+        "the server takes work",
+        json!({"status": "ready"}),
+    ))
+}
+
+async fn metrics(State(gateway): State<Gateway>) -> Response {
+    let text = gateway.metrics.render(&gateway);
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, content_type)], text).into_response()
 }

@@ -1,5 +1,8 @@
 //! Paths and who answers them. One file per resource; this one is the table of contents.
 
+mod aliases;
+mod capabilities;
+mod description;
 mod execute;
 mod health;
 mod modules;
@@ -7,25 +10,44 @@ mod runs;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::routing::{get, post};
+use axum::middleware::from_fn_with_state;
 use module::Code;
 use module::envelope::ErrorBody;
 
+use crate::operation::{Operation, routes};
 use crate::reply::Refusal;
 use crate::state::Gateway;
+use crate::{metrics, origin, ws};
+
+pub use description::openapi_document;
+pub(crate) use description::Description;
+pub(crate) use modules::find;
 
 pub fn router(gateway: Gateway) -> Router {
-    Router::new()
-        .route("/healthz", get(health::alive))
-        .route("/v1/modules", get(modules::list))
-        .route("/v1/modules/{name}", get(modules::show))
-        .route("/v1/modules/{name}/execute", post(execute::execute))
-        .route("/v1/runs/{session_id}", get(runs::show))
-        .route("/v1/runs/{session_id}/events", get(runs::events))
-        .route("/v1/runs/{session_id}/cancel", post(runs::cancel))
+    routes(operations())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(gateway.clone(), origin::guard))
+        .layer(origin::cors(gateway.clone()))
+        .layer(from_fn_with_state(gateway.clone(), metrics::count))
         .with_state(gateway)
+}
+
+/// All that the server does, in the order in which the documents show it.
+pub(crate) fn operations() -> Vec<Operation> {
+    [
+        modules::operations(),
+        execute::operations(),
+        runs::operations(),
+        ws::operations(),
+        capabilities::operations(),
+        aliases::operations(),
+        health::operations(),
+        description::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 async fn no_route(method: Method, uri: Uri) -> Refusal {

@@ -2,17 +2,45 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use module::envelope::ErrorBody;
 use module::schema::Section;
 use module::{Code, Module};
 use serde_json::{Value, json};
 
+use crate::extract::PathName;
+use crate::operation::{Operation, any_of_type, object, one_of, text};
 use crate::reply::{self, Refusal};
 use crate::state::Gateway;
 
-pub(super) async fn list(State(gateway): State<Gateway>) -> Response {
+pub(super) fn operations() -> Vec<Operation> {
+    let summary = || {
+        object(&[
+            ("name", text()),
+            ("version", text()),
+            ("responsibility", text()),
+            ("tier", one_of(&["exec", "decision", "exploration"])),
+            ("format", text()),
+            ("response_mode", one_of(&["sync", "streaming", "both"])),
+        ])
+    };
+    let mut whole = summary();
+    whole["properties"]["manifest"] = any_of_type("object", "All that the module says about itself.");
+    whole["properties"]["schema"] = any_of_type("object", "The JSON Schemas of input, data and error.");
+    vec![
+        Operation::get("/v1/modules", "list_modules", list)
+            .says("The modules that can be run here.")
+            .gives(object(&[("modules", json!({"type": "array", "items": summary()}))])),
+        Operation::get("/v1/modules/{name}", "show_module", show)
+            .says("One module with its manifest and its schemas.")
+            .path("name", "The module's name.")
+            .gives(whole)
+            .fails(&[Code::E4006]),
+    ]
+}
+
+async fn list(State(gateway): State<Gateway>) -> Response {
     let modules: Vec<Value> = gateway
         .engine
         .modules()
@@ -23,9 +51,9 @@ pub(super) async fn list(State(gateway): State<Gateway>) -> Response {
     reply::resource(&explain, json!({"modules": modules}))
 }
 
-pub(super) async fn show(
+async fn show(
     State(gateway): State<Gateway>,
-    Path(name): Path<String>,
+    PathName(name): PathName,
 ) -> Result<Response, Refusal> {
     let module = find(&gateway, &name)?;
     let mut data = summary(&name, &module);
@@ -39,7 +67,7 @@ pub(super) async fn show(
 }
 
 /// The module of this name, or the refusal that says there is none.
-pub(super) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, Refusal> {
+pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, Refusal> {
     let found = gateway.engine.modules().get(name).cloned();
     found.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
 }

@@ -1,9 +1,7 @@
 //! Runs as resources: how one stands, and its events from any place on.
 
-use std::time::Duration;
-
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use engine::From;
 use engine::port::RunRow;
@@ -13,15 +11,49 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::json;
 
+use crate::call;
+use crate::extract::PathName;
 use crate::limits;
 use crate::negotiate::Signals;
+use crate::operation::{Operation, any_of_type, object, one_of, text};
 use crate::reply::{self, Refusal};
+use crate::seats::Client;
 use crate::state::Gateway;
 use crate::streaming;
 
-pub(super) async fn show(
+pub(super) fn operations() -> Vec<Operation> {
+    let at = "The id that the run's first event names.";
+    let row = object(&[
+        ("session_id", text()),
+        ("module", text()),
+        ("state", one_of(&["running", "done", "failed"])),
+        ("code", json!({"type": ["string", "null"]})),
+        ("created_at_ms", any_of_type("integer", "Milliseconds since 1970.")),
+        ("finished_at_ms", json!({"type": ["integer", "null"]})),
+    ]);
+    vec![
+        Operation::get("/v1/runs/{session_id}", "show_run", show)
+            .says("How a run stands.")
+            .path("session_id", at)
+            .gives(row)
+            .fails(&[Code::E4009]),
+        Operation::get("/v1/runs/{session_id}/events", "run_events", events)
+            .says("The events of a run, from its start or from where a client was.")
+            .path("session_id", at)
+            .header("Last-Event-ID", "The number of the last chunk that was received.", text())
+            .gives_stream()
+            .fails(&[Code::E1001, Code::E1004, Code::E4009]),
+        Operation::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
+            .says("Asks a run to end; one that has ended is not changed.")
+            .path("session_id", at)
+            .gives(object(&[("session_id", text()), ("module", text())]))
+            .fails(&[Code::E4009]),
+    ]
+}
+
+async fn show(
     State(gateway): State<Gateway>,
-    Path(session_id): Path<String>,
+    PathName(session_id): PathName,
 ) -> Result<Response, Refusal> {
     let row = find(&gateway, &session_id).await?;
     let data = json!({
@@ -39,9 +71,9 @@ pub(super) async fn show(
 }
 
 /// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
-pub(super) async fn cancel(
+async fn cancel(
     State(gateway): State<Gateway>,
-    Path(session_id): Path<String>,
+    PathName(session_id): PathName,
 ) -> Result<Response, Refusal> {
     let row = find(&gateway, &session_id).await?;
     gateway.engine.cancel(&gateway.tenant, row.id).await?;
@@ -49,10 +81,11 @@ pub(super) async fn cancel(
     Ok(reply::resource("the run was asked to end", data))
 }
 
-pub(super) async fn events(
+async fn events(
     State(gateway): State<Gateway>,
-    Path(session_id): Path<String>,
+    PathName(session_id): PathName,
     headers: HeaderMap,
+    extensions: Extensions,
 ) -> Result<Response, Refusal> {
     let row = find(&gateway, &session_id).await?;
     let from = match last_event_id(&headers)? {
@@ -64,12 +97,20 @@ pub(super) async fn events(
         }),
     };
     let module = gateway.engine.modules().get(&row.module).cloned();
-    let heartbeat = module.map_or(limits::HEARTBEAT, |module| {
-        Duration::from_millis(module.manifest.response.heartbeat_interval_ms.max(1))
-    });
+    let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
+    let client = Client::of(&extensions);
+    let seat = gateway
+        .seats
+        .take(&client, gateway.settings().streams_per_client_max)?;
     let subscription = gateway.engine.subscribe(&gateway.tenant, row.id, from).await?;
-    let framing = Signals::from_headers(&headers).framing;
-    Ok(streaming::response(subscription, framing, heartbeat))
+    let framing = Signals::from_headers(&headers)?.framing;
+    Ok(streaming::response(
+        &gateway,
+        subscription,
+        framing,
+        heartbeat,
+        Some(seat),
+    ))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {

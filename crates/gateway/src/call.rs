@@ -1,0 +1,113 @@
+//! One call of a module, whichever transport brought it: the mode is negotiated, a broken stream is
+//! found again, or a run is started. What comes out is a subscription and how to answer with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::run::Warning;
+use engine::{Execute, From, Mode, Subscription};
+use module::envelope::ErrorBody;
+use module::{Code, Module};
+
+use crate::negotiate::{Downgrade, Negotiated, Signals};
+use crate::reply::Refusal;
+use crate::request::{ExecuteBody, RecoveryRequest};
+use crate::seats::{Client, Seat};
+use crate::state::Gateway;
+
+/// A module, an input, and everything that was said about the answer.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) client: Client,
+    pub(crate) module: Arc<Module>,
+    pub(crate) body: ExecuteBody,
+    pub(crate) signals: Signals,
+}
+
+/// A run that can be read.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) subscription: Subscription,
+    pub(crate) mode: Mode,
+    pub(crate) downgrade: Option<Downgrade>,
+    pub(crate) heartbeat: Duration,
+    /// Streams count against the client until they are dropped.
+    pub(crate) seat: Option<Seat>,
+}
+
+impl Call {
+    pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, Refusal> {
+        self.signals.body = self.body.options.response_mode;
+        let strict = self.body.options.strict;
+        let negotiated = self
+            .signals
+            .negotiate(self.module.manifest.response.mode, strict)?;
+        let seat = match negotiated.mode {
+            Mode::Stream => Some(self.sit(gateway)?),
+            Mode::Sync => None,
+        };
+        let mut warnings: Vec<Warning> = negotiated.warning.map(Downgrade::warning).into_iter().collect();
+        if let Some(recovery) = self.body.recovery.take() {
+            match self.resume(gateway, &recovery, strict).await? {
+                Some(subscription) => return Ok(self.begun(subscription, &negotiated, seat)),
+                None if strict => {
+                    let message = format!("there is no session {} to resume", recovery.session_id);
+                    return Err(Refusal::new(ErrorBody::new(Code::E4013, message)));
+                }
+                None => {
+                    let message = format!("session {} is gone; a new one was started", recovery.session_id);
+                    warnings.push(Warning::new(Code::W4013, message));
+                }
+            }
+        }
+        let tenant = &gateway.tenant;
+        let command = Execute {
+            module: self.module.clone(),
+            options: self.body.options.run_options(),
+            input: std::mem::take(&mut self.body.input),
+            mode: negotiated.mode,
+            warnings,
+        };
+        let run = gateway.engine.start(tenant, command).await?;
+        let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
+        Ok(self.begun(subscription, &negotiated, seat))
+    }
+
+    fn sit(&self, gateway: &Gateway) -> Result<Seat, Refusal> {
+        let max = gateway.settings().streams_per_client_max;
+        gateway.seats.take(&self.client, max)
+    }
+
+    /// The rest of a run, if there is such a run of this module.
+    async fn resume(
+        &self,
+        gateway: &Gateway,
+        recovery: &RecoveryRequest,
+        strict: bool,
+    ) -> Result<Option<Subscription>, Refusal> {
+        let tenant = &gateway.tenant;
+        let Some(run) = recovery.run() else {
+            return Ok(None);
+        };
+        match gateway.engine.find(tenant, run).await? {
+            Some(row) if row.module == self.module.name() => {}
+            _ => return Ok(None),
+        }
+        let from = From::After(recovery.place(strict));
+        Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
+    }
+
+    fn begun(&self, subscription: Subscription, negotiated: &Negotiated, seat: Option<Seat>) -> Begun {
+        Begun {
+            subscription,
+            mode: negotiated.mode,
+            downgrade: negotiated.warning,
+            heartbeat: heartbeat(&self.module),
+            seat,
+        }
+    }
+}
+
+pub(crate) fn heartbeat(module: &Module) -> Duration {
+    Duration::from_millis(module.manifest.response.heartbeat_interval_ms.max(1))
+}

@@ -1,0 +1,46 @@
+//! Parts of a request, taken out so that what does not fit is refused with an envelope like anything
+//! else.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use module::Code;
+use module::envelope::ErrorBody;
+use serde::de::DeserializeOwned;
+
+use crate::reply::Refusal;
+
+/// The one parameter in the path.
+#[derive(Debug)]
+pub(crate) struct PathName(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let found = params
+            .ok()
+            .and_then(|params| params.iter().next().map(|(_, value)| String::from(value)));
+        found.map(Self).ok_or_else(|| {
+            Refusal::new(ErrorBody::new(Code::E4009, "the path holds what is not text"))
+        })
+    }
+}
+
+/// What stands behind the question mark.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|error| {
+            Refusal::new(ErrorBody::new(
+                Code::E1001,
+                format!("the query cannot be read: {}", error.body_text()),
+            ))
+        })
+    }
+}

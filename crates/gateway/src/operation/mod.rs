@@ -1,0 +1,177 @@
+//! What can be asked of the server. An operation is a handler together with its description, so that
+//! the router and the OpenAPI document are made from one list and cannot differ.
+
+mod openapi;
+mod page;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, get, post};
+use module::Code;
+use serde_json::Value;
+
+use crate::state::Gateway;
+
+pub(crate) use openapi::document;
+pub(crate) use page::page;
+pub(crate) use schema::{any_of_type, execute_body, object, one_of, text};
+
+#[derive(Debug)]
+pub(crate) struct Operation {
+    method: Verb,
+    path: &'static str,
+    /// What clients that are generated from the document call it.
+    id: &'static str,
+    summary: &'static str,
+    parameters: Vec<Parameter>,
+    body: Option<Value>,
+    answer: Answer,
+    codes: Vec<Code>,
+    handler: MethodRouter<Gateway>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Get,
+    Post,
+}
+
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    name: &'static str,
+    place: Place,
+    about: &'static str,
+    schema: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+/// The form of a good answer.
+#[derive(Debug)]
+enum Answer {
+    /// An envelope with data of this schema.
+    Resource(Value),
+    /// The envelope of a run, or its stream, as negotiated.
+    Run,
+    /// Always a stream.
+    Stream,
+    /// Something that is no envelope.
+    Other(&'static str),
+    /// The connection becomes a WebSocket.
+    Upgrade,
+}
+
+impl Operation {
+    pub(crate) fn get<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Gateway>,
+        T: 'static,
+    {
+        Self::new(Verb::Get, path, id, get(handler))
+    }
+
+    pub(crate) fn post<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Gateway>,
+        T: 'static,
+    {
+        Self::new(Verb::Post, path, id, post(handler))
+    }
+
+    fn new(method: Verb, path: &'static str, id: &'static str, handler: MethodRouter<Gateway>) -> Self {
+        Self {
+            method,
+            path,
+            id,
+            summary: "",
+            parameters: Vec::new(),
+            body: None,
+            answer: Answer::Other("text/plain"),
+            codes: Vec::new(),
+            handler,
+        }
+    }
+
+    pub(crate) fn says(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// A part of the path, which must stand in it as `{name}`.
+    pub(crate) fn path(self, name: &'static str, about: &'static str) -> Self {
+        self.parameter(name, Place::Path, about, text())
+    }
+
+    pub(crate) fn query(self, name: &'static str, about: &'static str, schema: Value) -> Self {
+        self.parameter(name, Place::Query, about, schema)
+    }
+
+    pub(crate) fn header(self, name: &'static str, about: &'static str, schema: Value) -> Self {
+        self.parameter(name, Place::Header, about, schema)
+    }
+
+    fn parameter(mut self, name: &'static str, place: Place, about: &'static str, schema: Value) -> Self {
+        self.parameters.push(Parameter {
+            name,
+            place,
+            about,
+            schema,
+        });
+        self
+    }
+
+    /// Takes a JSON body of this schema.
+    pub(crate) fn takes(mut self, schema: Value) -> Self {
+        self.body = Some(schema);
+        self
+    }
+
+    /// Answers with an envelope whose data is of this schema.
+    pub(crate) fn gives(mut self, data: Value) -> Self {
+        self.answer = Answer::Resource(data);
+        self
+    }
+
+    /// Answers with the envelope of a run or with its stream.
+    pub(crate) fn gives_run(mut self) -> Self {
+        self.answer = Answer::Run;
+        self
+    }
+
+    pub(crate) fn gives_stream(mut self) -> Self {
+        self.answer = Answer::Stream;
+        self
+    }
+
+    /// Answers with a document of another type than an envelope.
+    pub(crate) fn gives_document(mut self, content_type: &'static str) -> Self {
+        self.answer = Answer::Other(content_type);
+        self
+    }
+
+    pub(crate) fn gives_socket(mut self) -> Self {
+        self.answer = Answer::Upgrade;
+        self
+    }
+
+    /// The codes that its failures can carry, besides those that any operation can fail with.
+    pub(crate) fn fails(mut self, codes: &[Code]) -> Self {
+        self.codes.extend_from_slice(codes);
+        self
+    }
+}
+
+/// Every operation at its path.
+pub(crate) fn routes(operations: Vec<Operation>) -> Router<Gateway> {
+    operations.into_iter().fold(Router::new(), |router, operation| {
+        router.route(operation.path, operation.handler)
+    })
+}

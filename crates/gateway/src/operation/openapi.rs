@@ -1,0 +1,136 @@
+//! The OpenAPI 3.1 document of a list of operations. Statuses come from the registry of codes: an
+//! operation says with which codes it can fail, and nothing else.
+
+use std::collections::BTreeMap;
+
+use module::Code;
+use serde_json::{Map, Value, json};
+
+use super::schema::components;
+use super::{Answer, Operation, Parameter, Place, Verb};
+
+/// Failures that any operation can have: of the server, of whoever asks, of their number.
+const COMMON: [Code; 3] = [Code::E4000, Code::E4002, Code::E4007];
+
+pub(crate) fn document(operations: &[Operation]) -> Value {
+    let mut paths = Map::new();
+    for operation in operations {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        let verb = match operation.method {
+            Verb::Get => "get",
+            Verb::Post => "post",
+        };
+        path[verb] = describe(operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cogn",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "AI modules as resources. Every JSON answer is an envelope; the code of a failure decides its status.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": components(),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}
+        },
+        "security": [{}, {"key": []}]
+    })
+}
+
+fn describe(operation: &Operation) -> Value {
+    let mut value = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "responses": responses(operation),
+    });
+    if !operation.parameters.is_empty() {
+        value["parameters"] = operation.parameters.iter().map(parameter).collect();
+    }
+    if let Some(schema) = &operation.body {
+        value["requestBody"] = json!({
+            "required": true,
+            "content": {"application/json": {"schema": schema}}
+        });
+    }
+    value
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let place = match parameter.place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::Header => "header",
+    };
+    json!({
+        "name": parameter.name,
+        "in": place,
+        "description": parameter.about,
+        "required": parameter.place == Place::Path,
+        "schema": parameter.schema,
+    })
+}
+
+fn responses(operation: &Operation) -> Value {
+    let mut responses = Map::new();
+    let (status, good) = good(&operation.answer);
+    responses.insert(String::from(status), good);
+    let mut statuses: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in operation.codes.iter().chain(&COMMON) {
+        let codes = statuses.entry(code.http_status()).or_default();
+        if !codes.contains(code) {
+            codes.push(*code);
+        }
+        // The same code says that there is no key, and that a key does not reach this far.
+        if *code == Code::E4007 {
+            statuses.entry(401).or_default().push(*code);
+        }
+    }
+    for (status, codes) in statuses {
+        let lines: Vec<String> = codes
+            .iter()
+            .map(|code| format!("{code} {}: {}", code.name(), code.summary()))
+            .collect();
+        let failure = json!({
+            "description": lines.join("; "),
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}}
+        });
+        responses.insert(status.to_string(), failure);
+    }
+    Value::Object(responses)
+}
+
+/// The status of a good answer, and what it looks like.
+fn good(answer: &Answer) -> (&'static str, Value) {
+    let success = json!({"$ref": "#/components/schemas/Success"});
+    let stream = json!({"schema": {"type": "string"}});
+    match answer {
+        Answer::Resource(data) => {
+            let schema = json!({"allOf": [success, {"properties": {"data": data}}]});
+            let content = json!({"application/json": {"schema": schema}});
+            ("200", json!({"description": "the envelope", "content": content}))
+        }
+        Answer::Run => {
+            let content = json!({
+                "application/json": {"schema": success},
+                "text/event-stream": stream,
+                "application/x-ndjson": stream,
+            });
+            (
+                "200",
+                json!({"description": "the envelope of the run, or its events", "content": content}),
+            )
+        }
+        Answer::Stream => {
+            let content = json!({"text/event-stream": stream, "application/x-ndjson": stream});
+            ("200", json!({"description": "the events", "content": content}))
+        }
+        Answer::Other(content_type) => {
+            let content = json!({*content_type: {"schema": {}}});
+            ("200", json!({"description": "the document", "content": content}))
+        }
+        Answer::Upgrade => ("101", json!({"description": "the connection is a WebSocket now"})),
+    }
+}

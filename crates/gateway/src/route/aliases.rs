@@ -1,0 +1,117 @@
+//! `/run` and `/run/stream`: the paths that callers of other runtimes of these modules know. The body
+//! names the module; everything else is as at `/v1/modules/{name}/execute`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::Response;
+use module::Code;
+use module::envelope::ErrorBody;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::execute::{RUN_CODES, answer, demand};
+use crate::call::Call;
+use crate::negotiate::{Signals, Wanted};
+use crate::operation::Operation;
+use crate::reply::Refusal;
+use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
+use crate::seats::Client;
+use crate::state::Gateway;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let whole = Operation::post("/run", "run", whole)
+        .says("Runs the module that the body names: the whole envelope.")
+        .takes(body_schema())
+        .gives_run()
+        .fails(RUN_CODES);
+    let stream = Operation::post("/run/stream", "run_stream", stream)
+        .says("Runs the module that the body names: a stream of events.")
+        .takes(body_schema())
+        .gives_run()
+        .fails(RUN_CODES);
+    vec![whole, stream]
+}
+
+fn body_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["module"],
+        "properties": {
+            "module": {"type": "string"},
+            "input": {"description": "The module's input."},
+            "args": {"type": "string", "description": "Free text in place of an input."},
+            "_options": {"$ref": "#/components/schemas/Options"},
+            "_recovery": {"$ref": "#/components/schemas/Recovery"}
+        },
+        "additionalProperties": false
+    })
+}
+
+/// Names of back-ends and models are refused rather than ignored: routing is the server's.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunBody {
+    module: String,
+    input: Option<Value>,
+    args: Option<String>,
+    #[serde(default, rename = "_options")]
+    options: RequestOptions,
+    #[serde(rename = "_recovery")]
+    recovery: Option<RecoveryRequest>,
+}
+
+async fn whole(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Refusal> {
+    run(&gateway, Wanted::Sync, &headers, &extensions, body).await
+}
+
+async fn stream(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Refusal> {
+    run(&gateway, Wanted::Streaming, &headers, &extensions, body).await
+}
+
+async fn run(
+    gateway: &Gateway,
+    wanted: Wanted,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let value = request::read_json(body, gateway.settings().body_read).await?;
+    let body: RunBody = serde_json::from_value(value)
+        .map_err(|error| Refusal::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
+    let module = super::modules::find(gateway, &body.module)?;
+    let input = match (body.input, body.args) {
+        (Some(input), None) => input,
+        (None, Some(args)) => json!({"$ARGUMENTS": args, "query": args}),
+        (None, None) => json!({}),
+        (Some(_), Some(_)) => {
+            let error = ErrorBody::new(Code::E1001, "`input` and `args` exclude each other");
+            return Err(Refusal::new(error));
+        }
+    };
+    let mut signals = Signals::from_headers(headers)?;
+    demand(&mut signals, wanted);
+    let call = Call {
+        client: Client::of(extensions),
+        module,
+        body: ExecuteBody {
+            input,
+            options: body.options,
+            recovery: body.recovery,
+        },
+        signals,
+    };
+    let framing = call.signals.framing;
+    let begun = call.begin(gateway).await?;
+    answer(gateway, begun, framing).await
+}

@@ -1,0 +1,185 @@
+//! Serving and stopping. Connections have limits on how many there are, how long their headers take and
+//! how long their readers may stall. When told to stop, new connections are refused, runs get a while
+//! to end, and what still runs then is left in the journal for the next server.
+
+mod patience;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::{io, time::Duration};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use self::patience::Patience;
+use crate::limits;
+use crate::route::router;
+use crate::settings::Settings;
+use crate::state::Gateway;
+
+pub use tls::Tls;
+
+/// Serves until `shutdown` completes; with `tls`, over nothing else.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    gateway: Gateway,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let settings = gateway.settings();
+    let server = Server {
+        tls,
+        builder: builder(&settings),
+        router: router(gateway.clone()),
+        gateway: gateway.clone(),
+        settings,
+        connections: TaskTracker::new(),
+    };
+    tokio::select! {
+        () = server.accept(&listener) => {}
+        () = shutdown => {}
+    }
+    drop(listener);
+    gateway.stopping.cancel();
+    let drain = gateway.settings().drain;
+    if tokio::time::timeout(drain, gateway.engine.drain()).await.is_err() {
+        warn!("stopping with runs unfinished; the next server will take them up");
+    }
+    gateway.engine.stop().await;
+    server.connections.close();
+    gateway.sockets.close();
+    let closed = async {
+        server.connections.wait().await;
+        gateway.sockets.wait().await;
+    };
+    // Whoever does not read to the end in time is cut off.
+    tokio::time::timeout(limits::CLOSE, closed).await.ok();
+    Ok(())
+}
+
+struct Server {
+    tls: Option<Tls>,
+    builder: Builder<TokioExecutor>,
+    router: Router,
+    gateway: Gateway,
+    settings: Arc<Settings>,
+    connections: TaskTracker,
+}
+
+fn builder(settings: &Settings) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(settings.header_read)
+        .max_buf_size(limits::HEADER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .enable_connect_protocol()
+        .max_concurrent_streams(limits::REQUESTS_PER_CONNECTION_MAX)
+        .max_header_list_size(u32::try_from(limits::HEADER_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_send_buf_size(limits::SEND_BUFFER_BYTES_MAX)
+        .keep_alive_interval(settings.header_read)
+        .keep_alive_timeout(settings.header_read);
+    builder
+}
+
+impl Server {
+    /// Takes connections for ever; over the limit they wait in the operating system's queue.
+    async fn accept(&self, listener: &TcpListener) {
+        let seats = Arc::new(Semaphore::new(self.settings.connections_max));
+        loop {
+            let Ok(seat) = seats.clone().acquire_owned().await else {
+                return;
+            };
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file handles, usually: others must go first.
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let connection = self.connection(stream, peer);
+            let connections = self.gateway.metrics.connections.clone();
+            connections.inc();
+            self.connections.spawn(async move {
+                connection.await;
+                connections.dec();
+                drop(seat);
+            });
+        }
+    }
+
+    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> impl Future<Output = ()> + Send + 'static {
+        // Chunks are small and a person waits for them.
+        if let Err(error) = stream.set_nodelay(true) {
+            warn!(%error, "cannot set TCP_NODELAY");
+        }
+        let tls = self.tls.as_ref().map(Tls::acceptor);
+        let builder = self.builder.clone();
+        let router = self.router.clone();
+        let stopping = self.gateway.stopping.clone();
+        let stall = self.settings.write_stall;
+        async move {
+            match tls {
+                None => talk(builder, router, Patience::new(stream, stall), peer, stopping).await,
+                Some(acceptor) => {
+                    let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
+                    match handshake.await {
+                        Ok(Ok(stream)) => {
+                            talk(builder, router, Patience::new(stream, stall), peer, stopping).await;
+                        }
+                        Ok(Err(error)) => debug!(%error, "no handshake"),
+                        Err(_) => debug!("a handshake took too long"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn talk<S>(
+    builder: Builder<TokioExecutor>,
+    router: Router,
+    stream: Patience<S>,
+    peer: SocketAddr,
+    stopping: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = tower::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let router = router.clone();
+        async move { tower::ServiceExt::oneshot(router, request).await }
+    });
+    let connection = builder.serve_connection_with_upgrades(
+        TokioIo::new(stream),
+        TowerToHyperService::new(service),
+    );
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "a connection ended");
+    }
+}

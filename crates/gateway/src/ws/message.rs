@@ -1,0 +1,122 @@
+//! The messages of the WebSocket, read and written.
+
+use engine::run::Place;
+use module::Code;
+use module::envelope::{Envelope, ErrorBody};
+use module::stream::Checkpoint;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::limits;
+use crate::reply::Refusal;
+use crate::request::ExecuteBody;
+
+/// What a client may ask. The id is its own name for the run.
+#[derive(Debug)]
+pub(super) enum Ask {
+    Execute {
+        id: String,
+        module: String,
+        body: Box<ExecuteBody>,
+    },
+    Resume {
+        id: String,
+        session_id: String,
+        place: Place,
+    },
+    Cancel {
+        id: String,
+    },
+    Ping {
+        id: Option<String>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct Resume {
+    session_id: String,
+    #[serde(default)]
+    last_seq: u64,
+    last_checkpoint: Option<Checkpoint>,
+    #[serde(default)]
+    strict: bool,
+}
+
+/// A message that cannot be followed, with the id it bore if that can be told.
+#[derive(Debug)]
+pub(super) struct Misunderstood {
+    pub(super) id: Option<String>,
+    pub(super) refusal: Refusal,
+}
+
+impl Ask {
+    pub(super) fn parse(text: &str) -> Result<Self, Misunderstood> {
+        let map = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| Misunderstood {
+            id: None,
+            refusal: Refusal::new(ErrorBody::new(
+                Code::E1000,
+                format!("the message is no JSON object: {error}"),
+            )),
+        })?;
+        let id = map.get("id").and_then(Value::as_str).map(String::from);
+        Self::of(map, id.clone()).map_err(|refusal| Misunderstood { id, refusal })
+    }
+
+    fn of(mut map: Map<String, Value>, id: Option<String>) -> Result<Self, Refusal> {
+        let kind = map.remove("type");
+        let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if kind == "ping" {
+            return Ok(Self::Ping { id });
+        }
+        let id = id.filter(|id| !id.is_empty() && id.len() <= limits::SOCKET_ID_BYTES_MAX);
+        let id = id.ok_or_else(|| refuse(Code::E1002, "`id` must be a text of 1 to 256 bytes"))?;
+        map.remove("id");
+        match kind {
+            "execute" => {
+                let module = map.remove("module");
+                let module = module.as_ref().and_then(Value::as_str).map(String::from);
+                let module = module.ok_or_else(|| refuse(Code::E1002, "`module` is missing"))?;
+                map.entry("input").or_insert_with(|| json!({}));
+                if let Some(key) = map.keys().find(|key| *key != "input" && !key.starts_with('_')) {
+                    return Err(refuse(Code::E1001, &format!("unknown key `{key}`")));
+                }
+                let body = Box::new(ExecuteBody::parse(Value::Object(map))?);
+                Ok(Self::Execute { id, module, body })
+            }
+            "resume" => {
+                let resume: Resume = serde_json::from_value(Value::Object(map))
+                    .map_err(|error| refuse(Code::E1001, &format!("resume: {error}")))?;
+                let place = Place {
+                    seq: resume.last_seq,
+                    checkpoint: resume.last_checkpoint,
+                    strict: resume.strict,
+                };
+                let session_id = resume.session_id;
+                Ok(Self::Resume { id, session_id, place })
+            }
+            "cancel" => Ok(Self::Cancel { id }),
+            other => Err(refuse(
+                Code::E1004,
+                &format!("`{other}` is not one of execute, resume, cancel, ping"),
+            )),
+        }
+    }
+}
+
+pub(super) fn refuse(code: Code, message: &str) -> Refusal {
+    Refusal::new(ErrorBody::new(code, message))
+}
+
+/// An event around a body that was rendered already.
+pub(super) fn event(id: &str, body: &str) -> String {
+    format!(r#"{{"type":"event","id":{},"event":{body}}}"#, Value::from(id))
+}
+
+pub(super) fn error(id: Option<&str>, refusal: Refusal) -> String {
+    let envelope = Envelope::failure(refusal.into_body()).into_value();
+    json!({"type": "error", "id": id, "event": envelope}).to_string()
+}
+
+pub(super) fn pong(id: Option<&str>) -> String {
+    json!({"type": "pong", "id": id}).to_string()
+}

@@ -1,0 +1,274 @@
+//! One open WebSocket. Its runs are pumped by tasks of their own into one bounded queue; a client that
+//! does not read fills the queue, the pumps wait, and the runs go on in the journal.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use engine::run::envelope;
+use engine::{From, Mode, Subscription};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use ir::RunId;
+use module::Code;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::message::{self, Ask, refuse};
+use crate::call::Call;
+use crate::limits;
+use crate::negotiate::{Signals, Wanted};
+use crate::reply::Refusal;
+use crate::request::ExecuteBody;
+use crate::route;
+use crate::seats::{Client, Seat};
+use crate::state::Gateway;
+use crate::streaming::last_word;
+
+/// Signs of life that may go unanswered.
+const UNANSWERED_MAX: u32 = 2;
+
+pub(super) struct Socket {
+    gateway: Gateway,
+    client: Client,
+    /// The runs that are being sent, by the client's names for them.
+    runs: HashMap<String, RunId>,
+    /// Each returns its name when its run has been sent.
+    pumps: JoinSet<String>,
+}
+
+impl Socket {
+    pub(super) fn new(gateway: Gateway, client: Client) -> Self {
+        Self {
+            gateway,
+            client,
+            runs: HashMap::new(),
+            pumps: JoinSet::new(),
+        }
+    }
+
+    /// Until the client leaves, falls silent, or the server stops.
+    pub(super) async fn serve(self, socket: WebSocket) {
+        let (sink, stream) = socket.split();
+        let (out, queue) = mpsc::channel(limits::SOCKET_QUEUE_MAX);
+        // Whichever ends first ends the other: who cannot be written to need not be heard.
+        tokio::select! {
+            () = write(sink, queue) => {}
+            () = self.listen(stream, out) => {}
+        }
+    }
+
+    async fn listen(mut self, mut stream: SplitStream<WebSocket>, out: mpsc::Sender<Message>) {
+        let beat = limits::HEARTBEAT;
+        let mut heartbeat = interval_at(Instant::now() + beat, beat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut unanswered = 0;
+        let stopping = self.gateway.stopping.clone();
+        loop {
+            tokio::select! {
+                heard = stream.next() => {
+                    unanswered = 0;
+                    let answer = match heard {
+                        Some(Ok(Message::Text(text))) => self.follow(&text, &out).await,
+                        Some(Ok(Message::Binary(_))) => {
+                            Some(message::error(None, refuse(Code::E1001, "messages are text")))
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    };
+                    if let Some(answer) = answer
+                        && out.send(Message::text(answer)).await.is_err()
+                    {
+                        return;
+                    }
+                }
+                Some(ended) = self.pumps.join_next() => {
+                    if let Ok(id) = ended {
+                        self.runs.remove(&id);
+                    }
+                }
+                _ = heartbeat.tick() => {
+                    unanswered += 1;
+                    if unanswered > UNANSWERED_MAX {
+                        return;
+                    }
+                    // A full queue is being written, which is sign of life enough.
+                    out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
+                }
+                () = stopping.cancelled() => break,
+            }
+        }
+        // Runs are given their time by whoever stops the server; what they still say is sent.
+        while self.pumps.join_next().await.is_some() {}
+        let close = CloseFrame {
+            code: close_code::RESTART,
+            reason: "the server stops; resume with the next one".into(),
+        };
+        out.send(Message::Close(Some(close))).await.ok();
+        // The writer ends when it has sent that; until then there is nothing to do here.
+        out.closed().await;
+    }
+
+    /// Does what a message asks, and says what is to be said at once.
+    async fn follow(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
+        let (id, outcome) = match Ask::parse(text) {
+            Err(misunderstood) => return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal)),
+            Ok(Ask::Ping { id }) => return Some(message::pong(id.as_deref())),
+            Ok(Ask::Execute { id, module, body }) => {
+                let outcome = self.execute(&id, &module, *body, out).await;
+                (id, outcome)
+            }
+            Ok(Ask::Resume { id, session_id, place }) => {
+                let outcome = self.resume(&id, &session_id, From::After(place), out).await;
+                (id, outcome)
+            }
+            Ok(Ask::Cancel { id }) => {
+                let outcome = self.cancel(&id).await;
+                (id, outcome)
+            }
+        };
+        outcome.err().map(|refusal| message::error(Some(&id), refusal))
+    }
+
+    async fn execute(
+        &mut self,
+        id: &str,
+        module: &str,
+        body: ExecuteBody,
+        out: &mpsc::Sender<Message>,
+    ) -> Result<(), Refusal> {
+        self.admit(id)?;
+        let call = Call {
+            client: self.client.clone(),
+            module: route::find(&self.gateway, module)?,
+            body,
+            signals: Signals {
+                accept: Some(Wanted::Streaming),
+                ..Signals::default()
+            },
+        };
+        let begun = call.begin(&self.gateway).await?;
+        self.pump(id, begun.subscription, begun.mode, begun.seat, out);
+        Ok(())
+    }
+
+    async fn resume(
+        &mut self,
+        id: &str,
+        session_id: &str,
+        from: From,
+        out: &mpsc::Sender<Message>,
+    ) -> Result<(), Refusal> {
+        self.admit(id)?;
+        let gone = || refuse(Code::E4013, &format!("there is no session {session_id} to resume"));
+        let run: RunId = session_id.parse().map_err(|_| gone())?;
+        let (engine, tenant) = (&self.gateway.engine, &self.gateway.tenant);
+        if engine.find(tenant, run).await?.is_none() {
+            return Err(gone());
+        }
+        let max = self.gateway.settings().streams_per_client_max;
+        let seat = self.gateway.seats.take(&self.client, max)?;
+        let subscription = engine.subscribe(tenant, run, from).await?;
+        self.pump(id, subscription, Mode::Stream, Some(seat), out);
+        Ok(())
+    }
+
+    async fn cancel(&self, id: &str) -> Result<(), Refusal> {
+        let run = self.runs.get(id);
+        let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
+        self.gateway.engine.cancel(&self.gateway.tenant, *run).await?;
+        Ok(())
+    }
+
+    fn admit(&self, id: &str) -> Result<(), Refusal> {
+        if self.runs.contains_key(id) {
+            return Err(refuse(
+                Code::E1001,
+                &format!("`{id}` is the id of a run in progress"),
+            ));
+        }
+        if self.runs.len() >= limits::SOCKET_RUNS_MAX {
+            let max = limits::SOCKET_RUNS_MAX;
+            return Err(refuse(Code::E4002, &format!("{max} runs are on this socket")));
+        }
+        Ok(())
+    }
+
+    fn pump(
+        &mut self,
+        id: &str,
+        subscription: Subscription,
+        mode: Mode,
+        seat: Option<Seat>,
+        out: &mpsc::Sender<Message>,
+    ) {
+        self.runs.insert(String::from(id), subscription.run());
+        let (id, out) = (String::from(id), out.clone());
+        let metrics = self.gateway.metrics.clone();
+        self.pumps.spawn(async move {
+            metrics.streams.inc();
+            match mode {
+                Mode::Stream => pump_events(&id, subscription, &out).await,
+                Mode::Sync => pump_last(&id, subscription, &out).await,
+            }
+            metrics.streams.dec();
+            drop(seat);
+            id
+        });
+    }
+}
+
+async fn pump_events(id: &str, mut subscription: Subscription, out: &mpsc::Sender<Message>) {
+    loop {
+        let (events, more) = match subscription.next().await {
+            Ok(Some(events)) => (events, true),
+            Ok(None) => return,
+            Err(error) => (vec![last_word(&subscription.run().to_string(), error)], false),
+        };
+        for event in events {
+            let sent = out.send(Message::text(message::event(id, &event.body))).await;
+            if sent.is_err() {
+                return;
+            }
+        }
+        if !more {
+            return;
+        }
+    }
+}
+
+async fn pump_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Message>) {
+    let text = match subscription.last().await {
+        Ok(last) => message::event(id, &envelope(&last).to_string()),
+        Err(error) => message::error(Some(id), Refusal::from(error)),
+    };
+    out.send(Message::text(text)).await.ok();
+}
+
+/// Sends what is queued, everything that is ready in one write. Ends behind a close frame.
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Message>) {
+    let mut closing = false;
+    while !closing {
+        let Some(mut message) = queue.recv().await else {
+            return;
+        };
+        loop {
+            closing = matches!(message, Message::Close(_));
+            if sink.feed(message).await.is_err() {
+                return;
+            }
+            match queue.try_recv() {
+                Ok(next) if !closing => message = next,
+                _ => break,
+            }
+        }
+        if sink.flush().await.is_err() {
+            return;
+        }
+    }
+    // The client answers with its own close frame; it need not be waited for.
+    tokio::time::timeout(Duration::from_millis(100), sink.close())
+        .await
+        .ok();
+}
