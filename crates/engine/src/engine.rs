@@ -40,6 +40,8 @@ pub struct Engine {
     ports: Ports,
     settings: Settings,
     modules: RwLock<Arc<Modules>>,
+    /// Takes the place of the one in `ports` as soon as the configuration changes.
+    fleet: RwLock<Arc<Fleet>>,
     live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -48,6 +50,7 @@ pub struct Engine {
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
         Self {
+            fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings,
             modules: RwLock::new(Arc::new(modules)),
@@ -68,6 +71,16 @@ impl Engine {
     /// Runs that are in progress keep the modules they began with.
     pub fn replace_modules(&self, modules: Modules) {
         *self.modules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(modules);
+    }
+
+    /// The back-ends of this moment.
+    pub fn fleet(&self) -> Arc<Fleet> {
+        self.fleet.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs that are in progress keep the back-ends they began with.
+    pub fn replace_fleet(&self, fleet: Fleet) {
+        *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fleet);
     }
 
     /// How many runs are in progress.
@@ -232,7 +245,7 @@ impl Engine {
             Value::Object(input) => lower(&module, input, &options),
             _ => lower(&module, &serde_json::Map::new(), &options),
         };
-        let fleet = &self.ports.fleet;
+        let fleet = self.fleet();
         let seed = run.seed();
         let planned = fleet.plan(&request, seed);
         let order = planned

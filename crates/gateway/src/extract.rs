@@ -21,9 +21,9 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
         let found = params
             .ok()
             .and_then(|params| params.iter().next().map(|(_, value)| String::from(value)));
-        found.map(Self).ok_or_else(|| {
-            Refusal::new(ErrorBody::new(Code::E4009, "the path holds what is not text"))
-        })
+        found
+            .map(Self)
+            .ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4009, "the path holds what is not text")))
     }
 }
 

@@ -92,7 +92,11 @@ impl Metrics {
             registry.register(name, help, gauge.clone());
         }
         let bytes = self.stream_bytes.clone();
-        registry.register("cogn_stream_bytes", "Bytes of streams that were handed out", bytes);
+        registry.register(
+            "cogn_stream_bytes",
+            "Bytes of streams that were handed out",
+            bytes,
+        );
         self
     }
 

@@ -31,14 +31,17 @@ const REQUEST_HEADERS: [&str; 9] = [
 /// Answers the questions of browsers, by the settings of the moment.
 pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
     let allowed = move |origin: &HeaderValue, _: &request::Parts| is_listed(origin, &gateway.settings());
-    let mut headers: Vec<HeaderName> = REQUEST_HEADERS
-        .into_iter()
-        .map(HeaderName::from_static)
-        .collect();
+    let mut headers: Vec<HeaderName> = REQUEST_HEADERS.into_iter().map(HeaderName::from_static).collect();
     headers.extend([ACCEPT, AUTHORIZATION, CONTENT_TYPE]);
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(allowed))
-        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::PUT, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PATCH,
+            Method::PUT,
+            Method::DELETE,
+        ])
         .allow_headers(headers)
         .expose_headers([
             HeaderName::from_static(SESSION_HEADER),
@@ -78,7 +81,9 @@ fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), Refu
     };
     let own = host.is_some_and(|host| {
         let origin = origin.to_str().unwrap_or_default();
-        origin.split_once("://").is_some_and(|(_, authority)| authority == host)
+        origin
+            .split_once("://")
+            .is_some_and(|(_, authority)| authority == host)
     });
     if own || is_listed(origin, settings) {
         return Ok(());
@@ -150,7 +155,12 @@ mod tests {
 
     #[test]
     fn ports_are_not_part_of_names() {
-        for (host, name) in [("a:80", "a"), ("a", "a"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")] {
+        for (host, name) in [
+            ("a:80", "a"),
+            ("a", "a"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
             assert_eq!(name_of(host), name);
         }
     }

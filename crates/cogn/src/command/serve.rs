@@ -72,7 +72,8 @@ impl Serve {
                 .with_context(|| format!("cannot listen on {}", self.listen))?;
             engine.recover().await.context("cannot pick up unfinished runs")?;
             announce(output, listener.local_addr()?)?;
-            gateway::serve(listener, Gateway::new(engine), stop_signal()).await?;
+            let gateway = Gateway::new(engine, gateway::Settings::default());
+            gateway::serve(listener, None, gateway, stop_signal()).await?;
             journal.close().await;
             Ok(Exit::Good)
         })

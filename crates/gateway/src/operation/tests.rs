@@ -17,7 +17,12 @@ fn every_operation_is_described_once() {
         for parameter in &operation.parameters {
             let place = format!("{{{}}}", parameter.name);
             let in_path = operation.path.contains(&place);
-            assert_eq!(in_path, parameter.place == super::Place::Path, "{}", parameter.name);
+            assert_eq!(
+                in_path,
+                parameter.place == super::Place::Path,
+                "{}",
+                parameter.name
+            );
         }
         let parts = operation.path.matches('{').count();
         let described = operation

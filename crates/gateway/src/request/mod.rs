@@ -132,7 +132,10 @@ pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, R
     let bytes = tokio::time::timeout(patience, gather(body)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
-        let error = error.detail("allowed_ms", u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+        let error = error.detail(
+            "allowed_ms",
+            u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+        );
         Refusal::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
     if bytes.iter().all(u8::is_ascii_whitespace) {

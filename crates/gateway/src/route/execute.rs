@@ -111,7 +111,9 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let downgrade = begun.downgrade;
     let mut response = match begun.mode {
-        Mode::Stream => streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat),
+        Mode::Stream => {
+            streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat)
+        }
         Mode::Sync => {
             let run = begun.subscription.run();
             let last = begun.subscription.last().await?;

@@ -33,7 +33,9 @@ async fn alive() -> Response {
 async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
     if gateway.stopping.is_cancelled() {
         let body = ErrorBody::new(Code::E4001, "the server is stopping");
-        return Err(Refusal::new(body.suggest("ask another server, or this one later")));
+        return Err(Refusal::new(
+            body.suggest("ask another server, or this one later"),
+        ));
     }
     if gateway.engine.check_journal().await.is_err() {
         let body = ErrorBody::new(Code::E4001, "the journal does not answer");

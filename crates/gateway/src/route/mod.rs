@@ -19,8 +19,8 @@ use crate::reply::Refusal;
 use crate::state::Gateway;
 use crate::{metrics, origin, ws};
 
-pub use description::openapi_document;
 pub(crate) use description::Description;
+pub use description::openapi_document;
 pub(crate) use modules::find;
 
 pub fn router(gateway: Gateway) -> Router {

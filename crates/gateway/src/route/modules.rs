@@ -31,7 +31,10 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/modules", "list_modules", list)
             .says("The modules that can be run here.")
-            .gives(object(&[("modules", json!({"type": "array", "items": summary()}))])),
+            .gives(object(&[(
+                "modules",
+                json!({"type": "array", "items": summary()}),
+            )])),
         Operation::get("/v1/modules/{name}", "show_module", show)
             .says("One module with its manifest and its schemas.")
             .path("name", "The module's name.")
@@ -51,10 +54,7 @@ async fn list(State(gateway): State<Gateway>) -> Response {
     reply::resource(&explain, json!({"modules": modules}))
 }
 
-async fn show(
-    State(gateway): State<Gateway>,
-    PathName(name): PathName,
-) -> Result<Response, Refusal> {
+async fn show(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Response, Refusal> {
     let module = find(&gateway, &name)?;
     let mut data = summary(&name, &module);
     data["manifest"] = serde_json::to_value(&module.manifest).unwrap_or_default();

@@ -28,7 +28,10 @@ pub(super) fn operations() -> Vec<Operation> {
         ("module", text()),
         ("state", one_of(&["running", "done", "failed"])),
         ("code", json!({"type": ["string", "null"]})),
-        ("created_at_ms", any_of_type("integer", "Milliseconds since 1970.")),
+        (
+            "created_at_ms",
+            any_of_type("integer", "Milliseconds since 1970."),
+        ),
         ("finished_at_ms", json!({"type": ["integer", "null"]})),
     ]);
     vec![
@@ -40,7 +43,11 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v1/runs/{session_id}/events", "run_events", events)
             .says("The events of a run, from its start or from where a client was.")
             .path("session_id", at)
-            .header("Last-Event-ID", "The number of the last chunk that was received.", text())
+            .header(
+                "Last-Event-ID",
+                "The number of the last chunk that was received.",
+                text(),
+            )
             .gives_stream()
             .fails(&[Code::E1001, Code::E1004, Code::E4009]),
         Operation::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
@@ -51,10 +58,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn show(
-    State(gateway): State<Gateway>,
-    PathName(session_id): PathName,
-) -> Result<Response, Refusal> {
+async fn show(State(gateway): State<Gateway>, PathName(session_id): PathName) -> Result<Response, Refusal> {
     let row = find(&gateway, &session_id).await?;
     let data = json!({
         "session_id": row.id,
@@ -71,10 +75,7 @@ async fn show(
 }
 
 /// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
-async fn cancel(
-    State(gateway): State<Gateway>,
-    PathName(session_id): PathName,
-) -> Result<Response, Refusal> {
+async fn cancel(State(gateway): State<Gateway>, PathName(session_id): PathName) -> Result<Response, Refusal> {
     let row = find(&gateway, &session_id).await?;
     gateway.engine.cancel(&gateway.tenant, row.id).await?;
     let data = json!({"session_id": row.id, "module": row.module});

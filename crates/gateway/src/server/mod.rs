@@ -167,10 +167,8 @@ async fn talk<S>(
         let router = router.clone();
         async move { tower::ServiceExt::oneshot(router, request).await }
     });
-    let connection = builder.serve_connection_with_upgrades(
-        TokioIo::new(stream),
-        TowerToHyperService::new(service),
-    );
+    let connection =
+        builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

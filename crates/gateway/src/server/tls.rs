@@ -87,8 +87,8 @@ fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, Error> {
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let read = std::fs::File::open(path)
-        .and_then(|file| file.take(limits::PEM_BYTES_MAX).read_to_end(&mut bytes));
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(limits::PEM_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|error| Error::File {
         path: path.to_path_buf(),
         error,

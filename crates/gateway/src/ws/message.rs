@@ -92,7 +92,11 @@ impl Ask {
                     strict: resume.strict,
                 };
                 let session_id = resume.session_id;
-                Ok(Self::Resume { id, session_id, place })
+                Ok(Self::Resume {
+                    id,
+                    session_id,
+                    place,
+                })
             }
             "cancel" => Ok(Self::Cancel { id }),
             other => Err(refuse(

@@ -113,13 +113,19 @@ impl Socket {
     /// Does what a message asks, and says what is to be said at once.
     async fn follow(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
         let (id, outcome) = match Ask::parse(text) {
-            Err(misunderstood) => return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal)),
+            Err(misunderstood) => {
+                return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal));
+            }
             Ok(Ask::Ping { id }) => return Some(message::pong(id.as_deref())),
             Ok(Ask::Execute { id, module, body }) => {
                 let outcome = self.execute(&id, &module, *body, out).await;
                 (id, outcome)
             }
-            Ok(Ask::Resume { id, session_id, place }) => {
+            Ok(Ask::Resume {
+                id,
+                session_id,
+                place,
+            }) => {
                 let outcome = self.resume(&id, &session_id, From::After(place), out).await;
                 (id, outcome)
             }
@@ -161,7 +167,12 @@ impl Socket {
         out: &mpsc::Sender<Message>,
     ) -> Result<(), Refusal> {
         self.admit(id)?;
-        let gone = || refuse(Code::E4013, &format!("there is no session {session_id} to resume"));
+        let gone = || {
+            refuse(
+                Code::E4013,
+                &format!("there is no session {session_id} to resume"),
+            )
+        };
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         let (engine, tenant) = (&self.gateway.engine, &self.gateway.tenant);
         if engine.find(tenant, run).await?.is_none() {
