@@ -54,13 +54,18 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds the binary and returns where it stands.
+/// Builds cogn and returns where it stands.
 pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
+    build("cogn", profile)
+}
+
+/// Builds a binary and returns where it stands.
+pub(crate) fn build(package: &str, profile: &str) -> Result<PathBuf> {
     run(&mut cargo([
         "build",
         "--locked",
         "-p",
-        "cogn",
+        package,
         "--profile",
         profile,
     ]))?;
@@ -76,5 +81,5 @@ pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
         .as_str()
         .context("cargo metadata names no target folder")?;
     let folder = if profile == "dev" { "debug" } else { profile };
-    Ok(Path::new(target).join(folder).join("cogn"))
+    Ok(Path::new(target).join(folder).join(package))
 }

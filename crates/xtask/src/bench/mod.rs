@@ -2,6 +2,7 @@
 //! slows both. Each row has a limit; a row over its limit fails the command. Nothing here is a test: CI does
 //! not run it, people do, and `docs/benchmarks.md` keeps what they saw.
 
+mod gateway;
 mod library;
 mod modules;
 mod process;
@@ -34,6 +35,9 @@ impl Bench {
         }
         if wanted("library") {
             rows.extend(library::measure()?);
+        }
+        if wanted("gateway") {
+            rows.extend(gateway::measure(&binary)?);
         }
         row::print(&machine()?, &rows);
         match rows.iter().filter(|row| !row.holds()).count() {

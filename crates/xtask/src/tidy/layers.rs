@@ -43,6 +43,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("testkit", &["ir", "module", "wire", "tenancy", "engine"], &[]),
     ("xtask", &[], &[]),
+    ("yardstick", &[], &[]),
 ];
 
 /// What would let a pure crate touch the outside world.

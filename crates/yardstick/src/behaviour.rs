@@ -1,0 +1,78 @@
+//! What the upstream does, read from a model's name, which passes every gateway unchanged:
+//! `mock-t64-f1000-i200-d10` is 64 tokens, the first after 1,000 us, 200 us between them, dead after 10.
+
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Behaviour {
+    pub(crate) tokens: u64,
+    /// Before the first byte of the answer.
+    pub(crate) first: Duration,
+    /// Between two tokens.
+    pub(crate) gap: Duration,
+    /// The connection breaks after so many tokens.
+    pub(crate) dies_after: Option<u64>,
+    pub(crate) form: Form,
+}
+
+/// What the tokens add up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    /// An envelope of a module; the tokens are its rationale.
+    Envelope,
+}
+
+impl Behaviour {
+    pub(crate) fn of(model: &str) -> Self {
+        let mut behaviour = Self {
+            tokens: 64,
+            first: Duration::ZERO,
+            gap: Duration::ZERO,
+            dies_after: None,
+            form: Form::Text,
+        };
+        for word in model.split('-') {
+            if word == "env" {
+                behaviour.form = Form::Envelope;
+            }
+            let mut letters = word.chars();
+            let letter = letters.next();
+            let Ok(number) = letters.as_str().parse::<u64>() else {
+                continue;
+            };
+            match letter {
+                Some('t') => behaviour.tokens = number,
+                Some('f') => behaviour.first = Duration::from_micros(number),
+                Some('i') => behaviour.gap = Duration::from_micros(number),
+                Some('d') => behaviour.dies_after = Some(number),
+                _ => {}
+            }
+        }
+        behaviour
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_happens() {
+        let plain = Behaviour::of("mock");
+        assert_eq!(plain.tokens, 64);
+        assert_eq!(plain.form, Form::Text);
+        let all = Behaviour::of("mock-env-t8-f1000-i20-d3");
+        assert_eq!(
+            all,
+            Behaviour {
+                tokens: 8,
+                first: Duration::from_millis(1),
+                gap: Duration::from_micros(20),
+                dies_after: Some(3),
+                form: Form::Envelope,
+            }
+        );
+        assert_eq!(Behaviour::of("é-t"), plain);
+    }
+}

@@ -1,0 +1,173 @@
+//! Asks for a while over a fixed number of connections and counts: answers, times, tokens, and what the
+//! measured process took for them. A closed loop: each connection asks again when it has its answer.
+
+mod connection;
+mod tally;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use hyper::Uri;
+use serde_json::json;
+use tokio::time::Instant;
+
+use self::connection::Connection;
+use self::tally::Tally;
+use crate::process::{cpu_us, rss_kb};
+
+#[derive(Args)]
+pub(crate) struct Load {
+    /// What to ask.
+    #[arg(long)]
+    url: Uri,
+    /// The form of the question and of its answer.
+    #[arg(long, value_enum, default_value_t = Mode::Chat)]
+    mode: Mode,
+    /// The model's name, which tells the upstream how to behave.
+    #[arg(long, default_value = "mock")]
+    model: String,
+    #[arg(long, default_value_t = 1)]
+    connections: usize,
+    /// How long to measure.
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// How long to ask before measuring.
+    #[arg(long, default_value_t = 1.0)]
+    warm: f64,
+    /// The process whose time and memory are counted.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Ask once on every connection, all at the same time, instead of for a while.
+    #[arg(long)]
+    once: bool,
+    /// The bearer token.
+    #[arg(long, default_value = "sk-yardstick")]
+    key: String,
+    /// Stands in the printed line.
+    #[arg(long, default_value = "")]
+    label: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// A chat completion, whole.
+    Chat,
+    /// A chat completion as a stream.
+    Stream,
+    /// A module as a stream.
+    Execute,
+    /// A module, whole.
+    Call,
+}
+
+/// When a request counts.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    from: Instant,
+    until: Instant,
+    once: bool,
+}
+
+impl Load {
+    #[expect(clippy::print_stdout, reason = "the line is the result of the command")]
+    pub(crate) async fn run(self) -> Result<()> {
+        let host = self.url.authority().context("the URL names no host")?.to_string();
+        let began = Instant::now();
+        let from = began + Duration::from_secs_f64(self.warm);
+        let window = Window {
+            from,
+            until: from + Duration::from_secs_f64(self.seconds),
+            once: self.once,
+        };
+        let question = connection::Question {
+            host,
+            path: String::from(self.url.path()),
+            body: Bytes::from(self.mode.body(&self.model)),
+            key: self.key.clone(),
+            mode: self.mode,
+        };
+        let tasks: Vec<_> = (0..self.connections)
+            .map(|_| tokio::spawn(Connection::new(question.clone()).ask(window)))
+            .collect();
+        let before = self.measured_from(window).await;
+        let peak_kb = self.watch_memory(window).await;
+        let cpu_after = self.pid.and_then(cpu_us);
+        let mut tally = Tally::default();
+        for task in tasks {
+            tally.add(task.await?);
+        }
+        let cpu_after = if self.once {
+            self.pid.and_then(cpu_us)
+        } else {
+            cpu_after
+        };
+        let seconds = if self.once {
+            began.elapsed().as_secs_f64()
+        } else {
+            self.seconds
+        };
+        let cpu = before
+            .0
+            .zip(cpu_after)
+            .map(|(before, after)| after.saturating_sub(before));
+        let mut line = tally.show(seconds, cpu);
+        line["label"] = json!(self.label);
+        line["connections"] = json!(self.connections);
+        line["rss_kb"] = json!({"before": before.1, "peak": peak_kb});
+        println!("{line}");
+        Ok(())
+    }
+
+    async fn measured_from(&self, window: Window) -> (Option<u64>, Option<u64>) {
+        let memory = self.pid.and_then(rss_kb);
+        if !self.once {
+            tokio::time::sleep_until(window.from).await;
+        }
+        (self.pid.and_then(cpu_us), memory)
+    }
+
+    /// The most memory that was seen while the load went on.
+    async fn watch_memory(&self, window: Window) -> Option<u64> {
+        let mut peak = None;
+        while Instant::now() < window.until {
+            peak = peak.max(self.pid.and_then(rss_kb));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        peak
+    }
+}
+
+impl Mode {
+    pub(crate) fn streams(self) -> bool {
+        matches!(self, Self::Stream | Self::Execute)
+    }
+
+    /// What stands at the end of a whole stream.
+    pub(crate) fn end(self) -> &'static [u8] {
+        match self {
+            Self::Execute | Self::Call => b"event: final",
+            Self::Chat | Self::Stream => b"[DONE]",
+        }
+    }
+
+    fn body(self, model: &str) -> String {
+        if matches!(self, Self::Execute | Self::Call) {
+            return json!({"input": {"code": "x=1"}}).to_string();
+        }
+        let mut body = json!({
+            "model": model,
+            "messages": [
+                {"role": "system", "content": "You are a helpful assistant."},
+                {"role": "user", "content": "Say hello and describe the weather in three short sentences, please."},
+            ],
+            "max_tokens": 256,
+        });
+        if self == Self::Stream {
+            body["stream"] = json!(true);
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        body.to_string()
+    }
+}

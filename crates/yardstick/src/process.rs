@@ -1,0 +1,21 @@
+//! What the kernel knows of a process: the time it took and the memory it holds.
+
+use std::fs;
+
+/// Microseconds of processor time so far; the kernel counts in hundredths of a second.
+pub(crate) fn cpu_us(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything, so fields are counted behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some((user + system) * 10_000)
+}
+
+/// Resident memory in KiB.
+pub(crate) fn rss_kb(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
