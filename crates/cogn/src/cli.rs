@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Migrate(command::migrate::Migrate),
     /// Run a module on an input and print the envelope.
     Run(Box<command::run::Run>),
+    /// Draw what a module is made of: the modules it requires and calls, their versions and fallbacks.
+    Compose(command::compose::Compose),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
     /// Run conformance vectors and say which level they prove.

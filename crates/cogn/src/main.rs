@@ -7,6 +7,7 @@ mod cli;
 mod clock;
 mod command;
 mod config;
+mod drawing;
 mod duration;
 mod exit;
 mod markdown;

@@ -4,7 +4,9 @@
 
 pub mod check;
 pub mod code;
+pub mod compose;
 pub mod conformance;
+pub mod context;
 pub mod diagnostic;
 pub mod document;
 pub mod envelope;

@@ -59,3 +59,11 @@ pub const EXPRESSION_DEPTH_MAX: usize = 32;
 pub const COMPOSITION_MODULES_MAX: usize = 1_000;
 /// Longest argument list of an `@call`, in bytes.
 pub const CALL_BYTES_MAX: usize = 4_096;
+/// Most steps of one composition.
+pub const COMPOSITION_STEPS_MAX: usize = 64;
+/// Most steps of one composition that run side by side.
+pub const COMPOSITION_PARALLEL_MAX: usize = 8;
+/// How long an `@call` may take when neither it nor the requirement says.
+pub const CALL_TIMEOUT_MS: u64 = 30_000;
+/// Longest text of a context that reaches a model, in code points.
+pub const CONTEXT_TEXT_CHARS_MAX: usize = 10_000;

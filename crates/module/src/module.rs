@@ -1,9 +1,11 @@
 //! A loaded module: the one type that every format becomes.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::format::Format;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Tier};
 use crate::schema::Contract;
 
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub struct Module {
     /// The prompt template, placeholders unexpanded.
     pub prompt: String,
     pub contract: Contract,
+    /// The schemas of context types by the reference that names them, each as an input section.
+    pub context_schemas: BTreeMap<String, Contract>,
     pub tests: Vec<TestPair>,
     pub assets: Vec<Asset>,
 }
@@ -34,6 +38,26 @@ pub struct Asset {
 }
 
 impl Module {
+    /// The same module under another tier: what its author left to the tier follows the new one.
+    #[must_use]
+    pub fn under_tier(&self, tier: Tier) -> Self {
+        let mut source = self.source.clone();
+        source.insert(String::from("tier"), Value::from(tier.as_str()));
+        let schemas = self.context_schemas.iter();
+        Self {
+            format: self.format,
+            manifest: Manifest::read(&source),
+            source,
+            prompt: self.prompt.clone(),
+            contract: self.contract.duplicate(),
+            context_schemas: schemas
+                .map(|(reference, contract)| (reference.clone(), contract.duplicate()))
+                .collect(),
+            tests: self.tests.clone(),
+            assets: self.assets.clone(),
+        }
+    }
+
     pub fn name(&self) -> &str {
         &self.manifest.name
     }

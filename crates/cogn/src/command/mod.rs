@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod compose;
 pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod convert;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Check(check) => check.run(&search, output),
         Command::Migrate(migrate) => migrate.run(&search, output),
         Command::Run(run) => run.run(&search, output),
+        Command::Compose(compose) => compose.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
         Command::Conformance(conformance) => conformance.run(output),
         Command::Convert(convert) => convert.run(output),

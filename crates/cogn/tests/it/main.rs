@@ -5,6 +5,7 @@ mod check;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod compose;
 mod config;
 #[cfg(test)]
 mod conformance;

@@ -194,6 +194,11 @@ fn validate_prints_its_shape() {
 }
 
 #[test]
+fn compose_prints_its_shape() {
+    check("compose", &["compose", "change-gate"]);
+}
+
+#[test]
 fn info_prints_its_shape() {
     for row in print(&["list"]).as_array().unwrap() {
         check("info", &["info", row["name"].as_str().unwrap()]);

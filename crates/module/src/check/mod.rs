@@ -2,7 +2,6 @@
 //! its report; it never stops another rule from being looked at.
 
 mod asset;
-mod call;
 mod composition;
 mod context;
 mod enum_pattern;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
-use super::call::calls;
+use crate::compose::calls;
 use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
 use crate::document::Part;
 use crate::files::FileMap;
@@ -108,7 +108,7 @@ fn called(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut V
         let message = format!("the prompt calls `{}`, which cannot be found", call.name);
         let diagnostic =
             Diagnostic::new(Rule::MISSING_REQUIREMENT, message).at(reading.in_prompt(call.range));
-        let severity = if call.optional {
+        let severity = if call.options.optional {
             Severity::Warning
         } else {
             Severity::Error

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::call::{Call, calls};
+use crate::compose::{Call, calls};
 use crate::diagnostic::{Diagnostic, Rule, nearest};
 use crate::files;
 use crate::load::Reading;

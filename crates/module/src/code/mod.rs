@@ -238,12 +238,18 @@ registry! {
         => "drop the partial data and resume without a checkpoint";
     E4015 BUDGET_EXHAUSTED 402 No "the budget is used up"
         => "raise the budget, or wait for the next period";
+    W1001 CONTEXT_LEFT_OUT 200 No "context that the module does not accept was left out"
+        => "add the type to context.accepts in module.yaml, or do not send it";
     W1011 INLINE_MEDIA_LARGE 200 No "inline media this large is better uploaded and referred to"
         => "upload the media and send its reference";
     W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
         => "let a person look at it, or use a stronger back-end";
     W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"
         => "recompute the confidence, or drop confidence_aggregation";
+    W3002 STEP_LEFT_OUT 200 No "an optional step of a composition failed and was left out"
+        => "look at the step named in the warning; the answer was made without it";
+    W4006 MODULE_REPLACED 200 No "a module of a composition was replaced by its fallback, or is missing"
+        => "install the module that the warning names, or drop it from the composition";
     W4010 STREAMING_UNAVAILABLE 200 No "streaming was asked for and a whole answer was given"
         => "call a module and a back-end that stream";
     W4011 MULTIMODAL_DEGRADED 200 No "media was replaced by its text"

@@ -20,6 +20,7 @@ use super::violations::{answer_error, check_section, error_of};
 use super::wrap::{Parts, take_apart, wraps};
 use super::{Body, Envelope};
 use crate::code::Code;
+use crate::context;
 use crate::limits;
 use crate::manifest::EnumStrategy;
 use crate::module::Module;
@@ -265,6 +266,10 @@ fn finish(
     }
     if !warnings.is_empty() {
         annotations.insert(String::from("_warnings"), Value::Array(warnings));
+    }
+    let emitted = context::emitted(module, &mut annotations);
+    if !emitted.is_empty() {
+        annotations.insert(String::from(context::EMITTED_KEY), Value::Object(emitted));
     }
     Envelope {
         meta,

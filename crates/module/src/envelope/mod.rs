@@ -35,6 +35,8 @@ pub use input::check_input;
 pub use meta::{Meta, Risk};
 pub use structure::{Profile, Violation, check_structure};
 
+pub(crate) use violations::check_part;
+
 /// A finished answer. `body` decides which of the two shapes it has, so a mixture cannot be built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {

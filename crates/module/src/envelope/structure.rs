@@ -44,7 +44,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    pub(super) fn new(pointer: impl Into<String>, keyword: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(pointer: impl Into<String>, keyword: &'static str, message: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
             keyword: Cow::Borrowed(keyword),

@@ -38,6 +38,15 @@ pub(super) fn check_section(
     Ok(())
 }
 
+/// The same for a value that is no section of a module's own contract, but has a contract of its own.
+pub(crate) fn check_part(
+    contract: &Contract,
+    value: &Value,
+    found: &mut Vec<Violation>,
+) -> Result<(), Box<ErrorBody>> {
+    check_section(contract, Section::Input, value, found)
+}
+
 fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<Violation>) {
     // One more than is listed, so that the list can say that it is not complete.
     for error in validator.iter_errors(value).take(limits::ERRORS_LISTED_MAX + 1) {

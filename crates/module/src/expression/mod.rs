@@ -1,8 +1,9 @@
 //! The little language of compositions: paths (`$.a.b[0]`, `$.issues[*].risk`) and conditions
-//! (`$.triage.meta.confidence > 0.8 && exists($.triage.data)`). Here it is parsed into trees; running
-//! them is the business of whoever composes modules. Parsing is total and bounded in depth.
+//! (`$.triage.meta.confidence > 0.8 && exists($.triage.data)`). Parsing into trees is total and bounded
+//! in depth; running them never fails. What the names mean is the business of whoever composes modules.
 
 mod condition;
+mod evaluate;
 mod path;
 mod scanner;
 
@@ -12,6 +13,7 @@ mod tests;
 use std::fmt;
 
 pub use condition::{Comparison, Condition, Operand, parse_condition};
+pub use evaluate::{Scope, select};
 pub use path::{Path, Segment, parse_path};
 
 /// Why a text is no expression, and the byte at which that shows.

@@ -3,6 +3,7 @@
 //! Whether the module is any good is the business of [`mod@crate::check`].
 
 mod assets;
+mod context;
 mod contract;
 mod examples;
 mod reading;

@@ -63,14 +63,18 @@ impl<'a> Reading<'a> {
             Some(Format::V1) => v1::read(&mut reading),
             Some(_) => v2::read(&mut reading),
         };
-        reading.module = parts.map(|parts| Module {
-            format: parts.format,
-            manifest: crate::Manifest::read(&parts.source),
-            source: parts.source,
-            prompt: parts.prompt,
-            contract: parts.contract,
-            tests: parts.tests,
-            assets: super::assets::list(files),
+        reading.module = parts.map(|parts| {
+            let manifest = crate::Manifest::read(&parts.source);
+            Module {
+                format: parts.format,
+                context_schemas: super::context::schemas(files, &manifest.context),
+                manifest,
+                source: parts.source,
+                prompt: parts.prompt,
+                contract: parts.contract,
+                tests: parts.tests,
+                assets: super::assets::list(files),
+            }
         });
         reading
     }

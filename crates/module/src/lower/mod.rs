@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 pub use input::admit_input;
 pub use output::output_schema;
 
+use crate::compose::Results;
 use crate::module::Module;
 use crate::prompt::{self, Piece};
 
@@ -26,6 +27,16 @@ pub struct LowerOptions {
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
+    lower_with(module, input, &Results::default(), options)
+}
+
+/// The same for a module that others have worked for.
+pub fn lower_with(
+    module: &Module,
+    input: &Map<String, Value>,
+    results: &Results,
+    options: &LowerOptions,
+) -> Request {
     let system = Message::text(Role::System, system::message(module));
     let format = || ResponseFormat::JsonSchema {
         name: Some(module.manifest.name.clone()),
@@ -35,7 +46,7 @@ pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions
     };
     let chat = ChatRequest {
         model: options.model.clone(),
-        messages: vec![system, user_message(module, input)],
+        messages: vec![system, user_message(module, input, results)],
         generation: Generation {
             // An answer that comes in pieces can be watched, timed out and failed over; one in a single
             // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
@@ -49,8 +60,8 @@ pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions
 }
 
 /// The rendered prompt, and the input behind it when the template does not show it.
-fn user_message(module: &Module, input: &Map<String, Value>) -> Message {
-    let prompt = prompt::render(module, input);
+fn user_message(module: &Module, input: &Map<String, Value>, results: &Results) -> Message {
+    let prompt = prompt::render_with(module, input, results);
     let mut parts: Vec<Part> = Vec::new();
     for piece in prompt.pieces {
         match piece {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::context;
 use crate::limits;
 use crate::module::Module;
 use crate::schema::Section;
@@ -35,6 +36,12 @@ pub fn output_schema(module: &Module) -> Value {
         },
         "required": ["ok", "meta"]
     });
+    let emits = &module.manifest.context.emits;
+    if let Some(Value::Object(properties)) = schema.get_mut("properties").filter(|_| !emits.is_empty()) {
+        let kinds: Map<String, Value> = emits.iter().map(|emit| (emit.kind.clone(), json!({}))).collect();
+        let emitted = json!({"type": "object", "properties": kinds, "additionalProperties": false});
+        properties.insert(String::from(context::EMITTED_KEY), emitted);
+    }
     if let (Value::Object(schema), Value::Object(document)) = (&mut schema, contract.document()) {
         for key in ["$defs", "definitions"] {
             if let Some(definitions) = document.get(key) {

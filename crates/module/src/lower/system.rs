@@ -19,7 +19,23 @@ pub(super) fn message(module: &Module) -> String {
         let schema = serde_json::to_string(schema).unwrap_or_default();
         write!(text, "`data` must fit this JSON Schema:\n{schema}\n").ok();
     }
+    emits(module, &mut text);
     text
+}
+
+/// The context that the module may hand to whoever calls it next.
+fn emits(module: &Module, text: &mut String) {
+    let kinds: Vec<String> = module
+        .manifest
+        .context
+        .emits
+        .iter()
+        .map(|emit| format!("`{}`", emit.kind))
+        .collect();
+    if !kinds.is_empty() {
+        let kinds = kinds.join(", ");
+        writeln!(text, "What a later call should know goes beside `data` into the object `_emitted_context`, under {kinds}.").ok();
+    }
 }
 
 /// What is out of bounds, unless the prompt says it in the same words already.

@@ -37,6 +37,16 @@ pub enum Pattern {
     Conditional,
 }
 
+impl Pattern {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Parallel => "parallel",
+            Self::Conditional => "conditional",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requirement {

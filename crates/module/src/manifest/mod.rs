@@ -84,6 +84,8 @@ pub struct Failure {
     pub contract: FailureContract,
     pub partial_allowed: bool,
     pub must_return_error_schema: bool,
+    /// Whether a model whose answer breaks the contract may be asked once more. A key of ours.
+    pub reask: bool,
 }
 
 impl Default for Failure {
@@ -92,6 +94,7 @@ impl Default for Failure {
             contract: FailureContract::ErrorUnion,
             partial_allowed: true,
             must_return_error_schema: true,
+            reask: true,
         }
     }
 }

@@ -9,6 +9,8 @@
 //! | `$SCHEMA` | the schema of `data` as JSON |
 //! | `${field}` | that field of the input; a string as it is, anything else as JSON |
 //! | `$MEDIA_INPUTS` | the place of the media parts |
+//! | `@call:name(...)` | the envelope of the module that was called |
+//! | `{{name.meta.risk}}` | a part of the envelope of a module that was called or required |
 //!
 //! Anything else that begins with a dollar sign is text.
 
@@ -20,6 +22,7 @@ use serde_json::{Map, Value};
 
 pub use placeholder::{Placeholder, Token, tokens};
 
+use crate::compose::{Results, Segment, segments};
 use crate::module::Module;
 use crate::schema::Section;
 
@@ -40,52 +43,101 @@ pub struct Prompt {
 
 /// Renders a module's prompt for an input.
 pub fn render(module: &Module, input: &Map<String, Value>) -> Prompt {
-    let arguments = arguments(input);
+    render_with(module, input, &Results::default())
+}
+
+/// The same with the results of other modules at the places of `@call` and `{{name.data}}`, and behind the
+/// prompt where it has no place for one.
+pub fn render_with(module: &Module, input: &Map<String, Value>, results: &Results) -> Prompt {
     let mut prompt = Prompt {
         pieces: Vec::new(),
         shows_input: false,
     };
     let mut text = String::new();
-    for token in tokens(&module.prompt) {
-        let placeholder = match token {
-            Token::Text(literal) => {
-                text.push_str(literal);
-                continue;
+    let mut made: Vec<&str> = Vec::new();
+    for segment in segments(&module.prompt) {
+        match segment {
+            Segment::Text(template) => prompt.push_template(template, module, input, &mut text),
+            Segment::Result { written, path } => {
+                text.push_str(results.injected(path).as_deref().unwrap_or(written));
             }
-            Token::Placeholder(placeholder) => placeholder,
-        };
-        prompt.shows_input |= placeholder.shows_input();
-        match placeholder {
-            Placeholder::Arguments => text.push_str(arguments),
-            Placeholder::Argument(index) => {
-                text.push_str(arguments.split_whitespace().nth(index).unwrap_or_default());
-            }
-            Placeholder::Input => text.push_str(&pretty(&Value::Object(input.clone()))),
-            Placeholder::Schema => {
-                text.push_str(
-                    &module
-                        .contract
-                        .schema(Section::Data)
-                        .map(pretty)
-                        .unwrap_or_default(),
-                );
-            }
-            Placeholder::Field(name) => match field(input, name) {
-                Some(Value::String(value)) => text.push_str(value),
-                Some(value) => text.push_str(&value.to_string()),
-                None => {}
-            },
-            Placeholder::Media => {
-                prompt.push_text(&mut text);
-                prompt.pieces.push(Piece::Media);
+            Segment::Call(call) => {
+                let step = match made.iter().filter(|name| **name == call.name).count() {
+                    0 => String::from(call.name),
+                    count => format!("{}#{}", call.name, count + 1),
+                };
+                made.push(call.name);
+                let written = module.prompt.get(call.range).unwrap_or_default();
+                text.push_str(results.of_call(&step).as_deref().unwrap_or(written));
             }
         }
     }
+    text.push_str(&results.unshown(&module.prompt));
     prompt.push_text(&mut text);
     prompt
 }
 
+/// Fills the placeholders of a text that is no prompt. Neither media nor schemas have a place in it.
+pub(crate) fn fill(template: &str, input: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for token in tokens(template) {
+        match token {
+            Token::Text(literal) => text.push_str(literal),
+            Token::Placeholder(placeholder) => text.push_str(&value_of(&placeholder, input)),
+        }
+    }
+    text
+}
+
+/// What a placeholder of the input stands for.
+fn value_of(placeholder: &Placeholder<'_>, input: &Map<String, Value>) -> String {
+    match placeholder {
+        Placeholder::Arguments => String::from(arguments(input)),
+        Placeholder::Argument(index) => {
+            let word = arguments(input).split_whitespace().nth(*index);
+            String::from(word.unwrap_or_default())
+        }
+        Placeholder::Input => pretty(&Value::Object(input.clone())),
+        Placeholder::Field(name) => match field(input, name) {
+            Some(Value::String(value)) => value.clone(),
+            Some(value) => value.to_string(),
+            None => String::new(),
+        },
+        Placeholder::Schema | Placeholder::Media => String::new(),
+    }
+}
+
 impl Prompt {
+    fn push_template(
+        &mut self,
+        template: &str,
+        module: &Module,
+        input: &Map<String, Value>,
+        text: &mut String,
+    ) {
+        for token in tokens(template) {
+            let placeholder = match token {
+                Token::Text(literal) => {
+                    text.push_str(literal);
+                    continue;
+                }
+                Token::Placeholder(placeholder) => placeholder,
+            };
+            self.shows_input |= placeholder.shows_input();
+            match placeholder {
+                Placeholder::Media => {
+                    self.push_text(text);
+                    self.pieces.push(Piece::Media);
+                }
+                Placeholder::Schema => {
+                    let schema = module.contract.schema(Section::Data);
+                    text.push_str(&schema.map(pretty).unwrap_or_default());
+                }
+                placeholder => text.push_str(&value_of(&placeholder, input)),
+            }
+        }
+    }
+
     fn push_text(&mut self, text: &mut String) {
         if !text.is_empty() {
             self.pieces.push(Piece::Text(std::mem::take(text)));

@@ -83,6 +83,16 @@ impl Contract {
         contract
     }
 
+    /// The same contract, to be compiled anew.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        let pointers = Section::ALL.into_iter().filter_map(|section| {
+            let pointer = self.pointer(section)?;
+            Some((section, String::from(pointer)))
+        });
+        Self::new(self.document.clone(), pointers)
+    }
+
     /// The contract as answers are held to it under a module's strictness and enum strategy.
     pub fn for_answers(&self, strictness: Strictness, strategy: EnumStrategy) -> &Self {
         self.variants.get(self, strictness, strategy)

@@ -72,7 +72,12 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-static DECISION: LazyLock<Module> = LazyLock::new(|| module("tier: decision\n", &schema()));
+static DECISION: LazyLock<Module> = LazyLock::new(|| {
+    module(
+        "tier: decision\ncontext: {emits: [{type: kept}, {type: seen}]}\n",
+        &schema(),
+    )
+});
 static EXEC: LazyLock<Module> = LazyLock::new(|| module("tier: exec\n", &schema()));
 static OLD: LazyLock<Module> = LazyLock::new(|| module("policies: {network: deny}\n", &schema()));
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use engine::run::Options;
-use engine::{Engine, Execute, Mode, Modules, Ports, Settings};
+use engine::{Engine, Execute, Mode, Ports, Settings};
 use serde_json::Value;
 use store::memory::MemoryJournal;
 
@@ -21,7 +21,7 @@ use crate::atomic;
 use crate::backends::{self, BackendName};
 use crate::duration::Duration;
 use crate::exit::Exit;
-use crate::modules::Search;
+use crate::modules::{Library, Search};
 use crate::output::Output;
 use crate::readable::{print_envelope, print_verdict};
 use crate::wiring::{self, SystemClock};
@@ -65,7 +65,9 @@ pub(crate) struct Asked {
 
 impl Run {
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
-        let module = Arc::new(wiring::load_module(&search.find(&self.module)?.path)?);
+        let found = search.find(&self.module)?;
+        let module = Arc::new(wiring::load_module(&found.path)?);
+        let modules = Library::around(search, &found.path).reachable(&module);
         let input = self.input.read(&module)?;
         let ports = Ports {
             fleet: Arc::new(backends::fleet(
@@ -77,7 +79,7 @@ impl Run {
             clock: Arc::new(SystemClock::default()),
         };
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let engine = Engine::new(ports, Settings::default(), Modules::default());
+        let engine = Engine::new(ports, Settings::default(), modules);
         let mode = if self.stream { Mode::Stream } else { Mode::Sync };
         let execute = Execute {
             module,

@@ -1,0 +1,129 @@
+//! What there is to draw, in the form that `--format json` prints.
+
+use module::compose::{Choice, Graph, Link};
+use module::manifest::Composition;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Drawing {
+    pub(crate) root: String,
+    /// Calls of the longest chain; null where there is a circle.
+    pub(crate) depth: Option<usize>,
+    pub(crate) max_depth: u64,
+    pub(crate) modules: Vec<Knot>,
+    pub(crate) cycles: Vec<Vec<String>>,
+    pub(crate) errors: Vec<Problem>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Knot {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) pattern: &'static str,
+    pub(crate) links: Vec<Edge>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Edge {
+    pub(crate) name: String,
+    /// The range that is asked for.
+    pub(crate) wanted: Option<String>,
+    pub(crate) called: bool,
+    pub(crate) optional: bool,
+    pub(crate) fallback: Option<String>,
+    pub(crate) conditions: Vec<String>,
+    /// The module that is asked under this name; null when there is none.
+    pub(crate) taken: Option<String>,
+    pub(crate) version: Option<String>,
+    /// Why it is not the one that was named.
+    pub(crate) absent: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Drawing {
+    pub(crate) fn of(graph: &Graph) -> Self {
+        let root = graph.nodes.get(&graph.root);
+        let modules = graph.nodes.iter().map(|(name, node)| {
+            let manifest = &node.module.manifest;
+            let links = node.links.iter();
+            Knot {
+                name: name.clone(),
+                version: manifest.version.clone(),
+                pattern: manifest.composition.pattern.as_str(),
+                links: links
+                    .map(|(link, choice)| Edge::of(link, choice.as_ref(), &manifest.composition))
+                    .collect(),
+            }
+        });
+        let problems = graph.errors().into_iter().map(|error| Problem {
+            code: error.code,
+            message: error.message,
+        });
+        Self {
+            root: graph.root.clone(),
+            depth: graph.depth,
+            max_depth: root.map_or(0, |node| node.module.manifest.composition.max_depth),
+            modules: modules.collect(),
+            cycles: graph.cycles.clone(),
+            errors: problems.collect(),
+        }
+    }
+
+    pub(crate) fn knot(&self, name: &str) -> Option<&Knot> {
+        self.modules.iter().find(|knot| knot.name == name)
+    }
+}
+
+impl Edge {
+    fn of(
+        link: &Link,
+        choice: Result<&Choice, &module::compose::Absence>,
+        composition: &Composition,
+    ) -> Self {
+        let requirement = &link.requirement;
+        let name = requirement.name.as_str();
+        let into = composition
+            .dataflow
+            .iter()
+            .filter(|flow| flow.to.iter().any(|to| to == name));
+        let flowing = into.filter_map(|flow| flow.condition.clone());
+        let routes = composition.routing.iter();
+        let routed = routes
+            .filter(|route| route.next.as_deref() == Some(name))
+            .map(|route| route.condition.clone());
+        let taken = choice.ok().map(|choice| &choice.module);
+        Self {
+            name: String::from(name),
+            wanted: requirement.version.clone(),
+            called: link.called,
+            optional: requirement.optional,
+            fallback: requirement.fallback.clone(),
+            conditions: flowing.chain(routed).collect(),
+            taken: taken.map(|module| String::from(module.name())),
+            version: taken.map(|module| module.manifest.version.clone()),
+            absent: match choice {
+                Ok(choice) => choice.instead.as_ref().map(ToString::to_string),
+                Err(absence) => Some(absence.to_string()),
+            },
+        }
+    }
+
+    /// What is to be said about it in a line.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.called {
+            notes.push(String::from("called"));
+        }
+        if self.optional {
+            notes.push(String::from("optional"));
+        }
+        notes.extend(self.fallback.iter().map(|fallback| format!("else {fallback}")));
+        notes.extend(self.conditions.iter().map(|condition| format!("if {condition}")));
+        notes
+    }
+}

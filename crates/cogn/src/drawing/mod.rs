@@ -1,0 +1,12 @@
+//! A composition as a picture: the facts about it, and one file for each way of drawing them. Nothing here
+//! finds or judges modules.
+
+mod dot;
+mod facts;
+mod mermaid;
+mod tree;
+
+pub(crate) use dot::dot;
+pub(crate) use facts::{Drawing, Edge};
+pub(crate) use mermaid::mermaid;
+pub(crate) use tree::tree;

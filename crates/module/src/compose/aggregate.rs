@@ -1,0 +1,47 @@
+//! Values from several places become one object.
+
+use serde_json::{Map, Value};
+
+use crate::manifest::Aggregate;
+
+/// Joins `values`, which come with the names of where they are from. What is not an object cannot be merged
+/// and stands under the name of its source.
+pub(super) fn aggregate(values: Vec<(&str, Value)>, how: Aggregate) -> Map<String, Value> {
+    match how {
+        Aggregate::Array => {
+            let list = values.into_iter().map(|(_, value)| value).collect();
+            Map::from_iter([(String::from("results"), Value::Array(list))])
+        }
+        Aggregate::First => values
+            .into_iter()
+            .find(|(_, value)| !value.is_null())
+            .map_or_else(Map::new, |(name, value)| as_object(name, value)),
+        Aggregate::Merge => {
+            let mut whole = Map::new();
+            for (name, value) in values {
+                merge(&mut whole, as_object(name, value));
+            }
+            whole
+        }
+    }
+}
+
+fn as_object(name: &str, value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        Value::Null => Map::new(),
+        value => Map::from_iter([(String::from(name), value)]),
+    }
+}
+
+/// Objects are merged all the way down; of anything else the later wins.
+pub(super) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}

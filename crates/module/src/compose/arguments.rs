@@ -1,0 +1,96 @@
+//! The arguments of an `@call` become the input of the module that is called.
+//!
+//! | arguments | input |
+//! |---|---|
+//! | none, or `$INPUT` | the caller's own input |
+//! | `$.path` | the value there: of the caller's input, or of an earlier step |
+//! | a JSON object | that object; strings in it that are paths or hold placeholders are filled in |
+//! | anything else | free text, placeholders filled in |
+
+use serde_json::{Map, Value, json};
+
+use super::scope::View;
+use crate::expression::{Path, Scope as _, parse_path};
+use crate::prompt;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Arguments {
+    Input,
+    Path(Path),
+    Object(Value),
+    Text(String),
+}
+
+impl Arguments {
+    pub(super) fn read(text: Option<&str>) -> Self {
+        let Some(text) = text.filter(|text| !text.is_empty() && *text != "$INPUT") else {
+            return Self::Input;
+        };
+        if text.starts_with('$')
+            && let Ok(path) = parse_path(text)
+        {
+            return Self::Path(path);
+        }
+        match serde_json::from_str::<Value>(text) {
+            Ok(object @ Value::Object(_)) => Self::Object(object),
+            _ => Self::Text(String::from(text)),
+        }
+    }
+
+    /// Every path that is looked at, so that the steps it leads to come first.
+    pub(super) fn paths(&self) -> Vec<Path> {
+        fn within(value: &Value, paths: &mut Vec<Path>) {
+            match value {
+                Value::String(text) => paths.extend(parse_path(text).ok()),
+                Value::Array(items) => items.iter().for_each(|item| within(item, paths)),
+                Value::Object(map) => map.values().for_each(|value| within(value, paths)),
+                _ => {}
+            }
+        }
+        let mut paths = Vec::new();
+        match self {
+            Self::Path(path) => paths.push(path.clone()),
+            Self::Object(value) => within(value, &mut paths),
+            Self::Input | Self::Text(_) => {}
+        }
+        paths
+    }
+
+    pub(super) fn input(&self, view: &View<'_>, own: &Map<String, Value>) -> Map<String, Value> {
+        let value = match self {
+            Self::Input => return own.clone(),
+            Self::Path(path) => view.find(path).map_or(Value::Null, std::borrow::Cow::into_owned),
+            Self::Object(value) => fill(value, view, own),
+            Self::Text(text) => Value::String(prompt::fill(text, own)),
+        };
+        match value {
+            Value::Object(map) => map,
+            Value::String(text) => free_text(&text),
+            value => free_text(&value.to_string()),
+        }
+    }
+}
+
+fn fill(value: &Value, view: &View<'_>, own: &Map<String, Value>) -> Value {
+    match value {
+        Value::String(text) => match parse_path(text) {
+            Ok(path) => view.find(&path).map_or(Value::Null, std::borrow::Cow::into_owned),
+            Err(_) => Value::String(prompt::fill(text, own)),
+        },
+        Value::Array(items) => items.iter().map(|item| fill(item, view, own)).collect(),
+        Value::Object(map) => {
+            let filled = map
+                .iter()
+                .map(|(key, value)| (key.clone(), fill(value, view, own)));
+            Value::Object(filled.collect())
+        }
+        value => value.clone(),
+    }
+}
+
+fn free_text(text: &str) -> Map<String, Value> {
+    match json!({"$ARGUMENTS": text, "query": text}) {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,139 @@
+//! From a name in a composition to the module that it stands for here and now: the one that is named, in
+//! a version that will do, or its fallback, or none.
+
+use std::fmt;
+use std::sync::Arc;
+
+use semver::Version;
+
+use super::call::calls;
+use crate::code::Code;
+use crate::envelope::ErrorBody;
+use crate::manifest::Requirement;
+use crate::module::Module;
+
+/// Finds a module by name.
+pub type Find<'a> = dyn Fn(&str) -> Option<Arc<Module>> + 'a;
+
+/// One module that another leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// As `composition.requires` states it, or with defaults where only the prompt names it.
+    pub requirement: Requirement,
+    /// Whether the prompt calls it.
+    pub called: bool,
+}
+
+/// The module that is taken, and why it is not the one that was named.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub module: Arc<Module>,
+    pub instead: Option<Absence>,
+}
+
+/// Why a module cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absence {
+    pub name: String,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    NotFound,
+    Version { found: String, wanted: String },
+}
+
+/// Everything that a module requires or calls, each name once: the required ones first.
+pub fn links(module: &Module) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for requirement in &module.manifest.composition.requires {
+        if links.iter().all(|link| link.requirement.name != requirement.name) {
+            links.push(Link {
+                requirement: requirement.clone(),
+                called: false,
+            });
+        }
+    }
+    for call in calls(&module.prompt).flatten() {
+        match links.iter_mut().find(|link| link.requirement.name == call.name) {
+            Some(link) => link.called = true,
+            None => links.push(Link {
+                requirement: Requirement {
+                    name: String::from(call.name),
+                    optional: call.options.optional,
+                    ..Requirement::default()
+                },
+                called: true,
+            }),
+        }
+    }
+    links
+}
+
+/// The module that a requirement stands for.
+pub fn choose(requirement: &Requirement, find: &Find<'_>) -> Result<Choice, Absence> {
+    let absence = match named(requirement, find) {
+        Ok(module) => {
+            return Ok(Choice {
+                module,
+                instead: None,
+            });
+        }
+        Err(absence) => absence,
+    };
+    match requirement.fallback.as_deref().and_then(find) {
+        Some(module) => Ok(Choice {
+            module,
+            instead: Some(absence),
+        }),
+        None => Err(absence),
+    }
+}
+
+fn named(requirement: &Requirement, find: &Find<'_>) -> Result<Arc<Module>, Absence> {
+    let absence = |reason| Absence {
+        name: requirement.name.clone(),
+        reason,
+    };
+    let module = find(&requirement.name).ok_or_else(|| absence(Reason::NotFound))?;
+    // A version that is not semantic fits no range but "any"; the checks have said so already.
+    let fits = match (requirement.range(), Version::parse(&module.manifest.version)) {
+        (Ok(range), Ok(version)) => range.matches(&version),
+        _ => requirement.version.as_deref().is_none_or(|range| range == "*"),
+    };
+    if fits {
+        return Ok(module);
+    }
+    Err(absence(Reason::Version {
+        found: module.manifest.version.clone(),
+        wanted: requirement.version.clone().unwrap_or_default(),
+    }))
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.reason {
+            Reason::NotFound => write!(f, "module `{name}` cannot be found"),
+            Reason::Version { found, wanted } => {
+                write!(
+                    f,
+                    "module `{name}` is there in version {found}, but {wanted} is required"
+                )
+            }
+        }
+    }
+}
+
+impl Absence {
+    pub(super) fn into_error(self, asked_by: &str) -> ErrorBody {
+        let error = ErrorBody::new(Code::E4006, self.to_string())
+            .detail("module", self.name)
+            .detail("required_by", asked_by);
+        match self.reason {
+            Reason::NotFound => error,
+            Reason::Version { found, wanted } => error.detail("found", found).detail("required", wanted),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Modules made of others. `call` reads `@call` in prompts, `link` finds out which module a name stands
+//! for, `graph` follows the names and refuses circles, chains that are too deep and what cannot be had,
+//! all before any model is asked. `flow` is one composed run as a pure machine: which step may start with
+//! which input, and what comes of the results. Whoever runs the steps is no business of this folder.
+
+mod aggregate;
+mod answer;
+mod arguments;
+mod call;
+mod flow;
+mod graph;
+mod link;
+mod results;
+mod scope;
+mod segment;
+mod step;
+#[cfg(test)]
+mod tests;
+
+pub use call::{Call, CallOptions, CallProblem, calls};
+pub use flow::{Flow, Outcome, Start};
+pub use graph::{Graph, Node, survey};
+pub use link::{Absence, Choice, Find, Link, Reason, choose, links};
+pub use results::Results;
+
+pub(crate) use segment::{Segment, segments};

@@ -1,0 +1,51 @@
+//! What the names in mappings and conditions mean: first a field of the source that the data comes from,
+//! then one of its data, then a step of the composition, then the input of the whole.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::results::Results;
+use crate::expression::{Path, Scope, Segment, select};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    pub(super) results: &'a Results,
+    pub(super) input: &'a Value,
+    /// Where data comes from, if it comes from one place.
+    pub(super) source: Option<&'a Value>,
+    /// The result that the composition has come to so far.
+    pub(super) current: Option<&'a str>,
+}
+
+impl Scope for View<'_> {
+    fn find(&self, path: &Path) -> Option<Cow<'_, Value>> {
+        let segments = &path.segments;
+        let Some(Segment::Name(name)) = segments.first() else {
+            return select(self.source.unwrap_or(self.input), segments);
+        };
+        let rest = segments.get(1..).unwrap_or_default();
+        if let Some(source) = self.source {
+            let inner = source.get("data").filter(|_| source.get("ok").is_some());
+            for root in [Some(source), inner].into_iter().flatten() {
+                if root.get(name).is_some() || is_length(segments) {
+                    return select(root, segments);
+                }
+            }
+        }
+        if let Some(envelope) = self.results.get(name) {
+            return select(envelope, rest).filter(|_| !envelope.is_null());
+        }
+        match name.as_str() {
+            "input" => select(self.input, rest),
+            "current" => select(self.results.get(self.current?)?, rest),
+            _ if self.source.is_none() => select(self.input, segments),
+            _ => None,
+        }
+    }
+}
+
+/// `$.length` speaks about the source itself.
+fn is_length(segments: &[Segment]) -> bool {
+    matches!(segments, [Segment::Name(name)] if name == "length")
+}

@@ -1,0 +1,58 @@
+//! A prompt template cut at its calls and at the places where results are put in. What is neither is text,
+//! and placeholders of the input are looked for in that text alone: no result is ever read again.
+
+use super::call::{Call, calls};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment<'a> {
+    Text(&'a str),
+    Call(Call<'a>),
+    /// `{{name.meta.risk}}`: as written, and without its braces.
+    Result {
+        written: &'a str,
+        path: &'a str,
+    },
+}
+
+/// The template in order. A call that cannot be read is text.
+pub(crate) fn segments(template: &str) -> Vec<Segment<'_>> {
+    let mut cuts: Vec<(std::ops::Range<usize>, Segment<'_>)> = calls(template)
+        .flatten()
+        .map(|call| (call.range.clone(), Segment::Call(call)))
+        .collect();
+    cuts.extend(injections(template));
+    cuts.sort_by_key(|(range, _)| range.start);
+    let mut segments = Vec::new();
+    let mut at = 0;
+    for (range, segment) in cuts {
+        // What lies inside a call's arguments belongs to the call.
+        if range.start < at {
+            continue;
+        }
+        if let Some(text) = template.get(at..range.start).filter(|text| !text.is_empty()) {
+            segments.push(Segment::Text(text));
+        }
+        at = range.end;
+        segments.push(segment);
+    }
+    if let Some(text) = template.get(at..).filter(|text| !text.is_empty()) {
+        segments.push(Segment::Text(text));
+    }
+    segments
+}
+
+fn injections(template: &str) -> impl Iterator<Item = (std::ops::Range<usize>, Segment<'_>)> {
+    template.match_indices("{{").filter_map(move |(start, _)| {
+        let inner = template.get(start + 2..)?;
+        let length = inner.find("}}")?;
+        let path = inner.get(..length)?.trim();
+        let mut parts = path.split(['.', '[']);
+        let name = parts.next()?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '#');
+        let named = !name.is_empty() && name.chars().all(is_name);
+        let known = matches!(parts.next()?, "meta" | "data" | "ok" | "error");
+        let range = start..start + length + 4;
+        let written = template.get(range.clone())?;
+        (named && known).then_some((range, Segment::Result { written, path }))
+    })
+}

@@ -1,0 +1,409 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{Flow, Outcome, Start, survey};
+use crate::files::FileMap;
+use crate::limits;
+use crate::module::Module;
+
+fn module(name: &str, manifest: &str, prompt: &str) -> Arc<Module> {
+    let manifest = format!("name: {name}\nversion: 1.0.0\nresponsibility: r\ntier: decision\n{manifest}");
+    let files: FileMap = [
+        ("module.yaml", manifest.as_str()),
+        ("prompt.md", prompt),
+        ("schema.json", "{}"),
+    ]
+    .into_iter()
+    .collect();
+    Arc::new(crate::load(&files).module.unwrap())
+}
+
+fn input() -> Map<String, Value> {
+    json!({"code": "x = 1", "_context": {"a": 1}})
+        .as_object()
+        .unwrap()
+        .clone()
+}
+
+fn flow(composition: &str, prompt: &str) -> Flow {
+    let manifest = format!("composition:\n{composition}");
+    Flow::new(&module("own", &manifest, prompt), &input())
+        .unwrap()
+        .unwrap()
+}
+
+fn good(data: &Value) -> Value {
+    json!({"ok": true, "meta": {"confidence": 0.8, "risk": "low", "explain": "e"}, "data": data})
+}
+
+fn sure(confidence: f64) -> Value {
+    json!({"ok": true, "meta": {"confidence": confidence, "risk": "low", "explain": "why"}, "data": {"rationale": "r"}})
+}
+
+fn bad(code: &str) -> Value {
+    json!({"ok": false, "meta": {}, "error": {"code": code, "message": "m"}})
+}
+
+/// Runs to the end with one answer per step; gives the inputs in the order of the starts.
+fn drive(flow: &mut Flow, answer: impl Fn(&Start) -> Value) -> (Vec<(String, Value)>, Outcome) {
+    let mut asked = Vec::new();
+    let mut running = Vec::new();
+    loop {
+        running.extend(flow.start());
+        if let Some(outcome) = flow.outcome() {
+            return (asked, outcome);
+        }
+        let start: Start = running.remove(0);
+        asked.push((start.step.clone(), Value::Object(start.input.clone())));
+        flow.finish(start.index, answer(&start));
+    }
+}
+
+fn names(asked: &[(String, Value)]) -> Vec<&str> {
+    asked.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn a_sequence_hands_data_on_and_the_own_model_is_asked_last() {
+    let mut flow = flow("  requires: [{name: a}, {name: b}]\n", "Sum up.");
+    let (asked, outcome) = drive(&mut flow, |start| good(&json!({"from": start.step})));
+    assert_eq!(
+        asked,
+        [
+            (String::from("a"), json!({"code": "x = 1"})),
+            (String::from("b"), json!({"from": "a"}))
+        ]
+    );
+    let Outcome::Ask { results, .. } = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(results.get("b").unwrap()["data"]["from"], "b");
+}
+
+#[test]
+fn data_flows_through_mappings_conditions_and_aggregates() {
+    let mut flow = flow(
+        "  requires: [{name: a}, {name: b}, {name: c}]
+  dataflow:
+    - {from: input, to: a, mapping: {text: $.code, tone: dry}}
+    - {from: a.output, to: b, mapping: {words: '$.data.words[*].w', risk: $.meta.risk, absent: $.data.no}, condition: $.meta.confidence > 0.5}
+    - {from: a, to: c, condition: $.meta.risk == 'high'}
+    - {from: [a, b, c], to: output, aggregate: merge}
+",
+        "Unused.",
+    );
+    let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+        "a" => good(&json!({"words": [{"w": 1}, {}, {"w": 2}], "deep": {"x": 1}, "rationale": "of a"})),
+        _ => good(&json!({"deep": {"y": 2}, "rationale": "of b"})),
+    });
+    assert_eq!(
+        asked,
+        [
+            (String::from("a"), json!({"text": "x = 1", "tone": "dry"})),
+            (String::from("b"), json!({"words": [1, 2], "risk": "low"})),
+        ]
+    );
+    let Outcome::Answer(envelope) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(envelope["data"]["deep"], json!({"x": 1, "y": 2}));
+    assert_eq!(envelope["data"]["rationale"], "of b");
+    assert_eq!(envelope["meta"]["explain"], "Composed of a, b");
+}
+
+#[test]
+fn side_by_side_all_start_at_once_and_the_answer_is_as_sure_as_the_least_sure() {
+    let mut flow = flow(
+        "  pattern: parallel
+  requires: [{name: a}, {name: b}]
+  dataflow:
+    - {from: input, to: [a, b]}
+    - {from: [a.output, b.output], to: output, aggregate: array}
+",
+        "Unused.",
+    );
+    let starts = flow.start();
+    assert_eq!(starts.len(), 2);
+    assert!(flow.outcome().is_none());
+    flow.finish(1, sure(0.6));
+    assert!(flow.start().is_empty() && flow.outcome().is_none());
+    flow.finish(0, sure(0.9));
+    assert!(flow.start().is_empty());
+    let Some(Outcome::Answer(envelope)) = flow.outcome() else {
+        panic!()
+    };
+    assert_eq!(envelope["meta"]["confidence"], 0.6);
+    assert_eq!(
+        envelope["data"]["results"],
+        json!([{"rationale": "r"}, {"rationale": "r"}])
+    );
+    assert_eq!(envelope["data"]["rationale"], "a: r\n\nb: r");
+}
+
+const ROUTED: &str = "  pattern: conditional
+  requires: [{name: quick}, {name: deep}, {name: wild}]
+  routing:
+    - {condition: $.quick.meta.confidence > 0.9, next: null}
+    - {condition: $.quick.meta.confidence > 0.5, next: deep}
+    - {condition: $.quick.meta.confidence <= 0.5, next: wild}
+";
+
+#[test]
+fn routes_decide_who_is_asked_and_whose_result_it_is() {
+    for (confidence, expected) in [
+        (0.95, vec!["quick"]),
+        (0.7, vec!["quick", "deep"]),
+        (0.2, vec!["quick", "wild"]),
+    ] {
+        let mut flow = flow(ROUTED, "Unused.");
+        let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+            "quick" => sure(confidence),
+            _ => sure(0.99),
+        });
+        assert_eq!(names(&asked), expected);
+        let Outcome::Answer(envelope) = outcome else {
+            panic!("{outcome:?}")
+        };
+        let last = if expected.len() == 1 { confidence } else { 0.99 };
+        assert_eq!(envelope["meta"]["confidence"], last);
+        assert_eq!(envelope["meta"]["explain"], "why");
+    }
+}
+
+#[test]
+fn calls_run_in_the_order_of_the_prompt_and_later_ones_see_earlier_ones() {
+    let prompt = "@call:a @call:b($.a.data.found) @call:b(see ${code})[optional, timeout=2s] \
+                  @call:c({\"x\": \"$.a.data\", \"y\": \"<$ARGUMENTS>\", \"z\": [1]})";
+    let manifest = "requires: [{name: unused}]\n";
+    let mut flow = flow(&format!("  {manifest}"), prompt);
+    let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+        "b#2" => bad("E2004"),
+        _ => good(&json!({"found": "it"})),
+    });
+    let text = |text: &str| json!({"$ARGUMENTS": text, "query": text});
+    assert_eq!(
+        asked,
+        [
+            (String::from("a"), json!({"code": "x = 1"})),
+            (String::from("b"), text("it")),
+            (String::from("b#2"), text("see x = 1")),
+            (
+                String::from("c"),
+                json!({"x": {"found": "it"}, "y": "<x = 1>", "z": [1]})
+            ),
+        ]
+    );
+    assert!(matches!(outcome, Outcome::Ask { .. }));
+    assert_eq!(flow.warnings()[0]["code"], "W3002");
+    assert_eq!(flow.results().get("b#2"), Some(&Value::Null));
+}
+
+#[test]
+fn a_required_step_that_fails_ends_it() {
+    let composition = "  requires: [{name: a}, {name: b}]\n";
+    let mut first = flow(composition, "p");
+    let (asked, outcome) = drive(&mut first, |_| bad("E2004"));
+    assert_eq!(names(&asked), ["a"]);
+    let Outcome::Fail { error, partial_data } = outcome else {
+        panic!()
+    };
+    assert_eq!((error.code.as_str(), partial_data), ("E2004", None));
+    let mut second = flow(composition, "p");
+    let (_, outcome) = drive(&mut second, |start| match start.step.as_str() {
+        "a" => good(&json!({"x": 1})),
+        _ => bad("E4001"),
+    });
+    let Outcome::Fail { error, partial_data } = outcome else {
+        panic!()
+    };
+    assert_eq!(error.code, "E3002");
+    assert!(error.recoverable, "another try may reach a back-end");
+    assert_eq!(error.details.unwrap()["failed"][0]["code"], "E4001");
+    assert_eq!(
+        Value::Object(partial_data.unwrap()),
+        json!({"a": {"x": 1}, "b": null})
+    );
+}
+
+#[test]
+fn data_that_flows_in_a_circle_is_refused() {
+    let manifest = "composition:
+  requires: [{name: a}, {name: b}]
+  dataflow: [{from: a, to: b}, {from: b, to: a}]
+";
+    let error = Flow::new(&module("own", manifest, "p"), &input()).unwrap_err();
+    assert_eq!(error.code, "E4004");
+}
+
+#[test]
+fn results_stand_where_the_prompt_wants_them_and_are_never_read_again() {
+    let own = module(
+        "own",
+        "composition:\n  requires: [{name: a}, {name: b}]\n",
+        "Risk {{a.meta.risk}}: {{a.data}} {{nobody.meta.risk}} {{ not one }} $INPUT",
+    );
+    let mut flow = Flow::new(&own, &input()).unwrap().unwrap();
+    let (_, outcome) = drive(&mut flow, |start| {
+        good(&json!({"say": format!("{} $INPUT {{{{b.data}}}}", start.step)}))
+    });
+    let Outcome::Ask { input, results } = outcome else {
+        panic!()
+    };
+    let prompt = crate::prompt::render_with(&own, &input, &results);
+    let crate::prompt::Piece::Text(text) = &prompt.pieces[0] else {
+        panic!()
+    };
+    assert!(text.starts_with("Risk low: {\n"), "{text}");
+    assert!(text.contains("a $INPUT {{b.data}}"), "{text}");
+    assert!(
+        text.contains("{{nobody.meta.risk}} {{ not one }} {\n  \"code\""),
+        "{text}"
+    );
+    assert!(text.contains("[Result from b]:"), "{text}");
+    assert!(!text.contains("_context"), "{text}");
+}
+
+fn library(edges: &[(&str, &str)]) -> BTreeMap<String, Arc<Module>> {
+    let modules = edges
+        .iter()
+        .map(|(name, manifest)| (String::from(*name), module(name, manifest, "p")));
+    modules.collect()
+}
+
+fn requires(list: &str) -> String {
+    format!("composition:\n  requires: [{list}]\n")
+}
+
+#[test]
+fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
+    let deep: Vec<(String, String)> = (0..7)
+        .map(|n| (format!("d{n}"), requires(&format!("{{name: d{}}}", n + 1))))
+        .collect();
+    let mut edges: Vec<(&str, &str)> = deep
+        .iter()
+        .map(|(name, list)| (name.as_str(), list.as_str()))
+        .collect();
+    let (a, b, c) = (
+        requires("{name: b}"),
+        requires("{name: c}"),
+        requires("{name: a}"),
+    );
+    let (old, lost) = (
+        requires("{name: leaf, version: ^2.0.0}"),
+        requires("{name: nobody}"),
+    );
+    let saved = requires("{name: nobody, fallback: leaf}, {name: gone, optional: true}");
+    let strict = format!("policies: {{network: deny}}\n{}", requires("{name: middle}"));
+    let middle = requires("{name: greedy}");
+    let shy = requires("{name: hidden}");
+    edges.extend([
+        ("d7", ""),
+        ("a", a.as_str()),
+        ("b", b.as_str()),
+        ("c", c.as_str()),
+        ("leaf", ""),
+        ("old", old.as_str()),
+        ("lost", lost.as_str()),
+        ("saved", saved.as_str()),
+        ("strict", strict.as_str()),
+        ("middle", middle.as_str()),
+        ("greedy", "policies: {network: allow}\n"),
+        ("shy", shy.as_str()),
+        ("hidden", "invocation: {agent_invocable: false}\n"),
+    ]);
+    let library = library(&edges);
+    let find = |name: &str| library.get(name).cloned();
+    for (root, code, message) in [
+        ("a", "E4004", "Circular dependency detected: a → b → c → a"),
+        ("d0", "E4005", "Maximum composition depth (5) exceeded"),
+        ("lost", "E4006", "module `nobody` cannot be found"),
+        (
+            "old",
+            "E4006",
+            "module `leaf` is there in version 1.0.0, but ^2.0.0 is required",
+        ),
+        (
+            "strict",
+            "E4007",
+            "module `greedy` wants `network`, which `strict` denies",
+        ),
+        (
+            "shy",
+            "E4007",
+            "module `hidden` may not be called by other modules",
+        ),
+    ] {
+        let error = survey(&library[root], &find).verdict().unwrap_err();
+        assert_eq!((error.code.as_str(), error.message.as_str()), (code, message));
+    }
+    for root in ["d2", "saved", "middle", "leaf"] {
+        survey(&library[root], &find).verdict().unwrap();
+    }
+    assert_eq!(survey(&library["d2"], &find).depth, Some(5));
+}
+
+proptest! {
+    /// Any flow without circles runs every step once, after everything that it looks at, never more side
+    /// by side than the limit, whatever order the answers come in.
+    #[test]
+    fn order_respects_what_flows(
+        edges in prop::collection::vec((0usize..12, 0usize..12), 0..40),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 12),
+        parallel: bool,
+    ) {
+        let edges: Vec<(usize, usize)> = edges.into_iter().filter(|(from, to)| from < to).collect();
+        let pattern = if parallel { "parallel" } else { "sequential" };
+        let mut text = format!("  pattern: {pattern}\n  requires: [{}]\n  dataflow:\n",
+            (0..12).rev().map(|n| format!("{{name: s{n}}}")).collect::<Vec<_>>().join(", "));
+        for n in 0..12 {
+            text.push_str(&format!("    - {{from: input, to: s{n}}}\n"));
+        }
+        for (from, to) in &edges {
+            text.push_str(&format!("    - {{from: s{from}, to: s{to}}}\n"));
+        }
+        let mut flow = flow(&text, "p");
+        let mut running: Vec<Start> = Vec::new();
+        let mut ended: Vec<String> = Vec::new();
+        let mut picks = picks.into_iter();
+        loop {
+            for start in flow.start() {
+                let number: usize = start.step.trim_start_matches('s').parse().unwrap();
+                for (from, to) in &edges {
+                    let is_there = ended.contains(&format!("s{from}"));
+                    prop_assert!(*to != number || is_there);
+                }
+                running.push(start);
+            }
+            let most = if parallel { limits::COMPOSITION_PARALLEL_MAX } else { 1 };
+            prop_assert!(running.len() <= most);
+            if flow.outcome().is_some() {
+                break;
+            }
+            let start = running.remove(picks.next().unwrap().index(running.len()));
+            flow.finish(start.index, good(&json!({})));
+            ended.push(start.step);
+        }
+        prop_assert!(running.is_empty());
+        ended.sort();
+        ended.dedup();
+        prop_assert_eq!(ended.len(), 12);
+        prop_assert_eq!(flow.progress(), (12, 12));
+    }
+
+    #[test]
+    fn any_prompt_is_cut_and_rendered(prompt in "[@{}a-z:.$()\\[\\] ]{0,60}") {
+        let own = module("own", "", &prompt);
+        prop_assert_eq!(
+            super::segments(&prompt).iter().map(|segment| match segment {
+                super::Segment::Text(text) => text.len(),
+                super::Segment::Call(call) => call.range.len(),
+                super::Segment::Result { written, .. } => written.len(),
+            }).sum::<usize>(),
+            prompt.len()
+        );
+        crate::prompt::render(&own, &Map::new());
+    }
+}
