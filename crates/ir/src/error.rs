@@ -119,6 +119,8 @@ impl ErrorKind {
         match status {
             401 | 403 => Self::Auth,
             402 => Self::Quota,
+            // A back-end that has not got the model, or not this address: another one may.
+            404 => Self::NotEnabled,
             408 | 504 => Self::Timeout,
             413 => Self::ContextWindow,
             429 => Self::RateLimited,

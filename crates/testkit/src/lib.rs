@@ -5,4 +5,10 @@
 
 pub mod clock;
 pub mod conformance;
+#[cfg(feature = "servers")]
+pub mod fault;
+#[cfg(feature = "servers")]
+pub mod http;
+#[cfg(feature = "servers")]
+pub mod llama;
 pub mod puppet;

@@ -139,14 +139,10 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     ]) {
         return ErrorKind::Upstream;
     }
-    if says(&[
-        "invalid_request",
-        "INVALID_ARGUMENT",
-        "not_found",
-        "NOT_FOUND",
-        "model_not_found",
-        "FAILED_PRECONDITION",
-    ]) {
+    if says(&["not_found", "NOT_FOUND"]) {
+        return ErrorKind::NotEnabled;
+    }
+    if says(&["invalid_request", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
         return ErrorKind::InvalidRequest;
     }
     status.map_or(ErrorKind::Upstream, ErrorKind::from_status)

@@ -1,6 +1,14 @@
-//! Back-ends against servers that say exactly what a test wants.
+//! Back-ends against servers that say exactly what a test wants, and against a real one.
 
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod kinds;
+#[cfg(test)]
+mod peers;
 #[cfg(test)]
 mod server;

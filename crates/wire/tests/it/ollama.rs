@@ -184,7 +184,7 @@ fn errors_in_an_answer_are_errors() {
     let error = chat::decode_response(OWN, body.clone()).unwrap_err();
     assert_eq!(error.message, "model 'x' not found");
     let error = error_body::decode(OWN, 404, None, body.to_string().as_bytes());
-    assert_eq!((error.kind, error.status), (ErrorKind::InvalidRequest, Some(404)));
+    assert_eq!((error.kind, error.status), (ErrorKind::NotEnabled, Some(404)));
     let bytes = lines(&[line(&json!({"role": "assistant", "content": "he"})), body]);
     assert_eq!(
         fold_bytes(OWN, &bytes, 9).unwrap_err().message,

@@ -41,7 +41,11 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
-    ("testkit", &["ir", "module", "wire", "tenancy", "engine"], &[]),
+    (
+        "testkit",
+        &["ir", "module", "wire", "tenancy", "engine", "providers"],
+        &[],
+    ),
     ("xtask", &[], &[]),
     ("yardstick", &[], &[]),
 ];

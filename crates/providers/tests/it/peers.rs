@@ -1,0 +1,101 @@
+//! Back-ends against a real server with a real, small model: two protocols, streams and whole answers, a
+//! schema that holds, and usage that adds up.
+
+use ir::{Event, ResponseFormat, Usage};
+use providers::{ClientOptions, Http, HttpOptions};
+use serde_json::{Value, json};
+use testkit::llama::Llama;
+
+use crate::kinds::{KINDS, ask, chat, client, error_of, options, run, text};
+
+/// The two protocols of the server, as kinds of back-end.
+fn peers() -> [Http; 2] {
+    let llama = Llama::shared();
+    let made = |(open, path): (crate::kinds::Open, &str)| {
+        let options = HttpOptions {
+            model: None,
+            ..options(&llama.url(path))
+        };
+        open(client(&ClientOptions::default()), options)
+    };
+    [(KINDS[0].0, "/v1"), (KINDS[1].0, "")].map(made)
+}
+
+fn usage(events: &[Event]) -> Usage {
+    let found = events.iter().rev().find_map(|event| match event {
+        Event::Usage { usage } => Some(usage.clone()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no usage in {events:?}"))
+}
+
+#[test]
+fn a_real_model_answers_in_both_protocols_streamed_and_whole() {
+    let peers = peers();
+    run(async {
+        for peer in &peers {
+            let mut answers = Vec::new();
+            for streams in [true, false] {
+                let mut chat = chat();
+                chat.generation.stream = Some(streams);
+                chat.generation.temperature = serde_json::Number::from_f64(0.0);
+                chat.generation.max_tokens = Some(24);
+                let seen = ask(peer, chat).await;
+                let answer = text(&seen).unwrap_or_else(|error| panic!("{error:?}: {seen:?}"));
+                assert!(!answer.trim().is_empty(), "{seen:?}");
+                let usage = usage(&seen);
+                let written = usage.output_tokens.expect("the server counts");
+                assert!((1..=24).contains(&written), "{usage:?}");
+                assert!(usage.input_tokens.is_some_and(|read| read > 5), "{usage:?}");
+                answers.push(answer);
+            }
+            assert_eq!(
+                answers[0], answers[1],
+                "the same question, asked twice without chance"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_real_model_is_held_to_a_schema() {
+    let [openai, _] = peers();
+    let schema = json!({
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "sure": {"type": "boolean"}},
+        "required": ["city", "sure"],
+        "additionalProperties": false
+    });
+    run(async {
+        let mut wanted = chat();
+        wanted.generation.max_tokens = Some(80);
+        wanted.response_format = Some(ResponseFormat::JsonSchema {
+            name: Some(String::from("answer")),
+            description: None,
+            schema,
+            strict: Some(true),
+        });
+        let seen = ask(&openai, wanted).await;
+        let answer = text(&seen).expect("a whole answer");
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|why| panic!("{why}: {answer}"));
+        assert!(
+            answer["city"].is_string() && answer["sure"].is_boolean(),
+            "{answer}"
+        );
+    });
+}
+
+#[test]
+fn a_real_server_tells_its_one_model_and_refuses_what_is_too_long() {
+    let [openai, _] = peers();
+    run(async {
+        let models = openai.models().await.expect("a list");
+        assert_eq!(models.len(), 1, "{models:?}");
+        let mut long = chat();
+        long.messages
+            .push(ir::Message::text(ir::Role::User, "word ".repeat(6000)));
+        let seen = ask(&openai, long).await;
+        let error = error_of(&seen);
+        assert_eq!(error.kind, ir::ErrorKind::ContextWindow, "{error:?}");
+    });
+}

@@ -1,0 +1,337 @@
+//! Every way in which a back-end over HTTP fails, with what must come of it: the one table behind the tests
+//! of the providers, the tests of the binary, and the page in the reference.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use ir::{Dialect, ErrorKind, Ledger, Phase, adaptation::Party};
+use ir::{Event, event::Block, event::Delta, event::FinishReason};
+use serde_json::json;
+use wire::{Encoder, chat};
+
+use crate::http::{Answer, HttpUpstream};
+
+/// Longer than any patience of a test, shorter than a test that hangs.
+const LONG: Duration = Duration::from_secs(20);
+
+/// One fault and its consequences.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// As the reference names it.
+    pub name: &'static str,
+    pub kind: ErrorKind,
+    pub phase: Phase,
+    pub status: Option<u16>,
+    /// The code of a run that has no other back-end, not streamed.
+    pub code: &'static str,
+    /// Whether another back-end is asked.
+    pub elsewhere: bool,
+    make: Make,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    /// Where the caller goes: nobody answers there.
+    Address(fn() -> String),
+    /// The whole answer, byte for byte.
+    Answer(fn(Dialect) -> Answer),
+}
+
+/// What stands where a back-end was expected.
+#[derive(Debug)]
+pub struct Broken {
+    /// Without the path of the dialect.
+    pub url: String,
+    pub server: Option<HttpUpstream>,
+}
+
+impl Fault {
+    pub fn start(&self, dialect: Dialect) -> Broken {
+        match self.make {
+            Make::Address(address) => Broken {
+                url: address(),
+                server: None,
+            },
+            Make::Answer(answer) => {
+                let server = HttpUpstream::playing(answer(dialect));
+                let url = server.url("");
+                Broken {
+                    url,
+                    server: Some(server),
+                }
+            }
+        }
+    }
+}
+
+use ErrorKind::{Auth, ContextWindow, InvalidResponse, Network, NotEnabled, RateLimited, Timeout, Upstream};
+use Phase::{BeforeFirstByte, BeforeSend, MidStream};
+
+/// A row that answers with a status.
+const fn status(
+    name: &'static str,
+    (kind, code): (ErrorKind, &'static str),
+    status: u16,
+    answer: fn(Dialect) -> Answer,
+) -> Fault {
+    Fault {
+        name,
+        kind,
+        phase: BeforeFirstByte,
+        status: Some(status),
+        code,
+        elsewhere: true,
+        make: Make::Answer(answer),
+    }
+}
+
+/// A row without one.
+const fn broken(
+    name: &'static str,
+    (kind, code): (ErrorKind, &'static str),
+    phase: Phase,
+    make: Make,
+) -> Fault {
+    Fault {
+        name,
+        kind,
+        phase,
+        status: None,
+        code,
+        elsewhere: true,
+        make,
+    }
+}
+
+pub const FAULTS: &[Fault] = &[
+    broken(
+        "connection refused",
+        (Network, "E4001"),
+        BeforeSend,
+        Make::Address(closed_port),
+    ),
+    broken(
+        "name not found",
+        (Network, "E4001"),
+        BeforeSend,
+        Make::Address(|| String::from("http://nobody.invalid")),
+    ),
+    broken(
+        "no TLS",
+        (Network, "E4001"),
+        BeforeSend,
+        Make::Address(speaks_no_tls),
+    ),
+    status("401", (Auth, "E4007"), 401, |d| {
+        refused(d, "401 Unauthorized", &[])
+    }),
+    status("403", (Auth, "E4007"), 403, |d| refused(d, "403 Forbidden", &[])),
+    status("404, model unknown", (NotEnabled, "E4001"), 404, |d| {
+        refused(d, "404 Not Found", &[])
+    }),
+    status("408", (Timeout, "E2002"), 408, |d| {
+        refused(d, "408 Request Timeout", &[])
+    }),
+    status("413", (ContextWindow, "E4003"), 413, |d| {
+        refused(d, "413 Content Too Large", &[])
+    }),
+    status("429", (RateLimited, "E4002"), 429, |d| {
+        refused(d, "429 Too Many Requests", &[])
+    }),
+    status("429 with Retry-After", (RateLimited, "E4002"), 429, |d| {
+        refused(d, "429 Too Many Requests", &[("retry-after", "7")])
+    }),
+    status("500", (Upstream, "E4001"), 500, |d| {
+        refused(d, "500 Internal Server Error", &[])
+    }),
+    status("502, a page of HTML", (Upstream, "E4001"), 502, |_| {
+        let html = "<html><body><h1>502 Bad Gateway</h1></body></html>";
+        Answer::response("502 Bad Gateway", &[("content-type", "text/html")], html)
+    }),
+    status("503", (Upstream, "E4001"), 503, |d| {
+        refused(d, "503 Service Unavailable", &[])
+    }),
+    broken(
+        "slow first byte",
+        (Timeout, "E2002"),
+        BeforeFirstByte,
+        Make::Answer(|d| good(d).after(LONG)),
+    ),
+    broken(
+        "stall in the middle of a stream",
+        (Timeout, "E2002"),
+        MidStream,
+        Make::Answer(|d| half(d).pause(LONG)),
+    ),
+    broken("stream cut", (Network, "E4001"), MidStream, Make::Answer(half)),
+    broken(
+        "malformed stream",
+        (InvalidResponse, "E4001"),
+        MidStream,
+        Make::Answer(|d| Answer::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")),
+    ),
+    broken(
+        "truncated JSON",
+        (InvalidResponse, "E4001"),
+        MidStream,
+        Make::Answer(|d| {
+            let whole = whole(d);
+            Answer::good(
+                "application/json",
+                whole.get(..whole.len() / 2).unwrap_or_default(),
+            )
+        }),
+    ),
+    broken(
+        "wrong content type",
+        (InvalidResponse, "E4001"),
+        BeforeFirstByte,
+        Make::Answer(|_| Answer::good("text/html; charset=utf-8", "<html>sign in</html>")),
+    ),
+    broken(
+        "empty body",
+        (InvalidResponse, "E4001"),
+        MidStream,
+        Make::Answer(|_| Answer::good("application/json", "")),
+    ),
+    broken(
+        "empty stream",
+        (Network, "E4001"),
+        MidStream,
+        Make::Answer(|d| Answer::good(content_type(d), "")),
+    ),
+    broken(
+        "50 MB of JSON",
+        (InvalidResponse, "E4001"),
+        MidStream,
+        Make::Answer(|_| Answer::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)),
+    ),
+    broken(
+        "50 MB in one event",
+        (InvalidResponse, "E4001"),
+        MidStream,
+        Make::Answer(|d| Answer::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)),
+    ),
+    broken(
+        "error inside a 200",
+        (Upstream, "E4001"),
+        BeforeFirstByte,
+        Make::Answer(|d| Answer::good("application/json", error_body(d, Upstream))),
+    ),
+    broken(
+        "connection closed without an answer",
+        (Network, "E4001"),
+        BeforeFirstByte,
+        Make::Answer(|_| Answer::nothing()),
+    ),
+];
+
+fn closed_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    format!("http://{address}")
+}
+
+/// A server that answers a greeting of TLS in plain text.
+fn speaks_no_tls() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for caller in listener.incoming().take(8).flatten() {
+            use std::io::{Read, Write};
+            let mut caller = caller;
+            // The greeting is longer than this.
+            let mut buffer = [0u8; 64];
+            caller.read_exact(&mut buffer).ok();
+            caller.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
+        }
+    });
+    format!("https://{address}")
+}
+
+fn content_type(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Ollama => "application/x-ndjson",
+        _ => "text/event-stream",
+    }
+}
+
+/// A refusal with a body that says no more than its status.
+fn refused(dialect: Dialect, status: &str, headers: &[(&str, &str)]) -> Answer {
+    let body = match dialect {
+        Dialect::Ollama => json!({"error": "no"}),
+        _ => json!({"error": {"message": "no"}}),
+    };
+    let mut headers = headers.to_vec();
+    headers.push(("content-type", "application/json"));
+    Answer::response(status, &headers, body.to_string())
+}
+
+fn error_body(dialect: Dialect, kind: ErrorKind) -> String {
+    let error = ir::Error::new(kind, BeforeFirstByte, "the model is overloaded");
+    chat::encode_error(dialect, &error).to_string()
+}
+
+/// The events of a plain answer.
+pub fn events(text: &str) -> Vec<Event> {
+    let words = text.split_inclusive(' ').map(|word| Event::BlockDelta {
+        index: 0,
+        delta: Delta::Text {
+            text: String::from(word),
+        },
+    });
+    let mut events = vec![
+        Event::Started {
+            id: Some(String::from("answer-1")),
+            model: Some(String::from("mock")),
+            created: None,
+        },
+        Event::BlockStart {
+            index: 0,
+            block: Block::Text,
+        },
+    ];
+    events.extend(words);
+    events.push(Event::BlockEnd { index: 0 });
+    events.push(Event::Finish {
+        reason: FinishReason::Stop,
+    });
+    events
+}
+
+/// The bytes of a stream of a dialect.
+pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
+    let mut encoder = Encoder::new(dialect).unwrap();
+    let (mut bytes, mut ledger) = (Vec::new(), Ledger::new(Party::Adapter));
+    for event in events {
+        encoder.push(event, &mut bytes, &mut ledger);
+    }
+    encoder.finish(&mut bytes);
+    bytes
+}
+
+const SENTENCE: &str = "The capital of France is Paris, and has been for a long time.";
+
+fn good(dialect: Dialect) -> Answer {
+    Answer::good(content_type(dialect), stream_of(dialect, &events(SENTENCE)))
+}
+
+/// The first half of a stream.
+fn half(dialect: Dialect) -> Answer {
+    let bytes = stream_of(dialect, &events(SENTENCE));
+    Answer::good(
+        content_type(dialect),
+        bytes.get(..bytes.len() / 2).unwrap_or_default(),
+    )
+}
+
+/// The same answer in one piece.
+fn whole(dialect: Dialect) -> String {
+    let mut fold = ir::fold::Fold::new();
+    events(SENTENCE).into_iter().for_each(|event| fold.push(event));
+    let mut ledger = Ledger::new(Party::Adapter);
+    let response = fold.finish().unwrap();
+    chat::encode_response(dialect, &response, &mut ledger)
+        .unwrap()
+        .to_string()
+}

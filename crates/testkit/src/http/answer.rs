@@ -1,0 +1,69 @@
+//! What a server sends: bytes, pauses, and how it ends.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub pieces: Vec<Piece>,
+    /// Whether the caller may ask again over the same connection.
+    pub keeps_open: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Piece {
+    Bytes(Vec<u8>),
+    /// The same bytes many times over, which nobody has to hold.
+    Repeat(Vec<u8>, usize),
+    Pause(Duration),
+}
+
+impl Answer {
+    /// Nothing at all: the connection ends.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::default().then(bytes)
+    }
+
+    /// A response whose body ends where the connection does. `headers` are whole lines.
+    pub fn response(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
+        let mut head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        Self::bytes(head).then(body.as_ref())
+    }
+
+    /// A good answer of a content type.
+    pub fn good(content_type: &str, body: impl AsRef<[u8]>) -> Self {
+        Self::response("200 OK", &[("content-type", content_type)], body)
+    }
+
+    #[must_use]
+    pub fn then(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.pieces.push(Piece::Bytes(bytes.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn repeat(mut self, bytes: impl Into<Vec<u8>>, times: usize) -> Self {
+        self.pieces.push(Piece::Repeat(bytes.into(), times));
+        self
+    }
+
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pieces.push(Piece::Pause(pause));
+        self
+    }
+
+    /// Silence before anything else.
+    #[must_use]
+    pub fn after(mut self, pause: Duration) -> Self {
+        self.pieces.insert(0, Piece::Pause(pause));
+        self
+    }
+}

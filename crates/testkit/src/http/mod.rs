@@ -1,0 +1,129 @@
+//! A server on a free port of this machine that says exactly what a test wants, byte for byte, and remembers
+//! what it was asked. It runs on threads of its own, so that programs as well as tasks can call it.
+
+mod answer;
+mod asked;
+mod scripted;
+
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+pub use answer::{Answer, Piece};
+pub use asked::Asked;
+pub use scripted::scripted;
+
+type Answering = dyn Fn(usize, &Asked) -> Answer + Send + Sync;
+
+#[derive(Debug)]
+pub struct HttpUpstream {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    asked: Mutex<Vec<Asked>>,
+    stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl HttpUpstream {
+    /// Every call gets the same answer.
+    pub fn playing(answer: Answer) -> Self {
+        Self::answering(move |_, _| answer.clone())
+    }
+
+    /// The answer depends on the call and on how many came before it.
+    pub fn answering(answering: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::<Shared>::default();
+        let (of_server, answering) = (shared.clone(), Arc::new(answering) as Arc<Answering>);
+        thread::spawn(move || {
+            for caller in listener.incoming() {
+                if of_server.is_stopped() {
+                    return;
+                }
+                let (shared, answering) = (of_server.clone(), answering.clone());
+                if let Ok(caller) = caller {
+                    thread::spawn(move || shared.serve(caller, &*answering));
+                }
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// `http://127.0.0.1:PORT` and what follows it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The calls so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        lock(&self.shared.asked).clone()
+    }
+}
+
+impl Drop for HttpUpstream {
+    fn drop(&mut self) {
+        *lock(&self.shared.stopped) = true;
+        self.shared.changed.notify_all();
+        // Wakes the thread that waits for callers.
+        TcpStream::connect(self.address).ok();
+    }
+}
+
+impl Shared {
+    fn is_stopped(&self) -> bool {
+        *lock(&self.stopped)
+    }
+
+    /// Waits, unless the server is stopped meanwhile.
+    fn pause(&self, pause: Duration) {
+        let stopped = lock(&self.stopped);
+        let waited = self
+            .changed
+            .wait_timeout_while(stopped, pause, |stopped| !*stopped);
+        drop(waited);
+    }
+
+    /// One caller, as long as it stays.
+    fn serve(&self, mut caller: TcpStream, answering: &Answering) {
+        caller.set_nodelay(true).ok();
+        while let Some(asked) = Asked::read(&mut caller) {
+            let count = {
+                let mut all = lock(&self.asked);
+                all.push(asked.clone());
+                all.len() - 1
+            };
+            let answer = answering(count, &asked);
+            if self.play(&mut caller, &answer).is_err() || !answer.keeps_open {
+                break;
+            }
+        }
+        caller.shutdown(Shutdown::Both).ok();
+    }
+
+    /// A caller may hang up at any time: that is its good right.
+    fn play(&self, caller: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
+        for piece in &answer.pieces {
+            match piece {
+                Piece::Bytes(bytes) => caller.write_all(bytes)?,
+                Piece::Repeat(bytes, times) => {
+                    for _ in 0..*times {
+                        caller.write_all(bytes)?;
+                    }
+                }
+                Piece::Pause(pause) => self.pause(*pause),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,110 @@
+//! A script served over HTTP: the same YAML that plays as a back-end in the process, in the framing of any
+//! dialect. Statuses, headers, pauses and cuts are real ones here.
+
+use std::time::Duration;
+
+use ir::fold::Fold;
+use ir::{ChatRequest, Dialect, Event, Ledger, Request, adaptation::Party};
+use providers::Scripted;
+use providers::scripted::{Exchange, Script, play};
+use serde_json::json;
+use wire::{Encoder, chat};
+
+use super::{Answer, Asked, HttpUpstream};
+
+/// A server that plays `yaml` in a dialect. Asked for its models, it names one: `scripted`.
+pub fn scripted(dialect: Dialect, yaml: &str) -> HttpUpstream {
+    let script = Script::parse(yaml).unwrap();
+    let scripted = Scripted::new("scripted", script);
+    HttpUpstream::answering(move |_, asked| answer(dialect, &scripted, asked))
+}
+
+fn answer(dialect: Dialect, scripted: &Scripted, asked: &Asked) -> Answer {
+    if asked.head.starts_with("GET ") {
+        let models = json!({"data": [{"id": "scripted"}], "models": [{"name": "scripted"}]});
+        return Answer::good("application/json", models.to_string());
+    }
+    let chat = match chat::decode_request(dialect, asked.json()) {
+        Ok(chat) => chat,
+        Err(error) => return refusal(dialect, 400, &error, &[]),
+    };
+    let streams = wants_stream(dialect, asked, &chat);
+    let request = Request::chat("scripted", chat);
+    let Some(exchange) = scripted.choose(&request) else {
+        let error = ir::Error::invalid_request("the script has no answer for this request");
+        return refusal(dialect, 404, &error, &[]);
+    };
+    let headers: Vec<_> = exchange
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let events = play(exchange, engine::port::Upstream::backend(scripted));
+    match (exchange.status, events.first()) {
+        (Some(status), Some(Event::Error { error })) => refusal(dialect, status, error, &headers),
+        _ if streams => stream(dialect, exchange, &events, &headers),
+        _ => whole(dialect, events, &headers),
+    }
+}
+
+fn wants_stream(dialect: Dialect, asked: &Asked, chat: &ChatRequest) -> bool {
+    match dialect {
+        Dialect::Gemini => asked.path().contains(":streamGenerateContent"),
+        Dialect::Ollama => asked.json()["stream"] != json!(false),
+        _ => chat.streams(),
+    }
+}
+
+fn refusal(dialect: Dialect, status: u16, error: &ir::Error, headers: &[(&str, &str)]) -> Answer {
+    let mut headers = headers.to_vec();
+    headers.push(("content-type", "application/json"));
+    let body = chat::encode_error(dialect, error).to_string();
+    Answer::response(&format!("{status} Scripted"), &headers, body)
+}
+
+fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&str, &str)]) -> Answer {
+    let mut encoder = Encoder::new(dialect).unwrap();
+    let mut ledger = Ledger::new(Party::Adapter);
+    let mut headers = headers.to_vec();
+    headers.push(("content-type", content_type(dialect)));
+    let mut answer = Answer::response("200 OK", &headers, "");
+    for event in events {
+        let mut bytes = Vec::new();
+        encoder.push(event, &mut bytes, &mut ledger);
+        if exchange.delay_ms > 0 {
+            answer = answer.pause(Duration::from_millis(exchange.delay_ms));
+        }
+        answer = answer.then(bytes);
+    }
+    // A stream that dies has no end.
+    if exchange.cut_after_bytes.is_none() {
+        let mut bytes = Vec::new();
+        encoder.finish(&mut bytes);
+        answer = answer.then(bytes);
+    }
+    answer
+}
+
+fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> Answer {
+    let mut fold = Fold::new();
+    events.into_iter().for_each(|event| fold.push(event));
+    let mut headers = headers.to_vec();
+    headers.push(("content-type", "application/json"));
+    match fold.finish() {
+        Ok(response) => {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let body = chat::encode_response(dialect, &response, &mut ledger).unwrap();
+            Answer::response("200 OK", &headers, body.to_string())
+        }
+        // Whatever was to be cut was cut before its first byte.
+        Err(_) => Answer::nothing(),
+    }
+}
+
+/// What a stream of the dialect says it is.
+pub(crate) fn content_type(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Ollama => "application/x-ndjson",
+        _ => "text/event-stream",
+    }
+}
