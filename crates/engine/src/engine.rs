@@ -9,20 +9,21 @@ use module::Module;
 use module::lower::{LowerOptions, admit_input, lower};
 use module::manifest::Access;
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit};
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::{Dispatch, Fleet};
 use crate::limits;
 use crate::modules::Modules;
 use crate::port::{Clock, End, Journal, NewRun, Once, RunRow, Spent};
-use crate::run::machine::{Machine, Plan};
+use crate::run::machine::{Accept, Machine, Plan};
 use crate::run::{
-    Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Warning, inherit,
-    interruption, render,
+    Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Trace, Traces, Warning,
+    inherit, interruption, render,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -43,6 +44,9 @@ pub struct Engine {
     /// Takes the place of the one in `ports` as soon as the configuration changes.
     fleet: RwLock<Arc<Fleet>>,
     live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
+    traces: Arc<Traces>,
+    /// Where the fleet's time begins.
+    epoch: Instant,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -55,6 +59,8 @@ impl Engine {
             settings,
             modules: RwLock::new(Arc::new(modules)),
             live: Arc::default(),
+            traces: Arc::default(),
+            epoch: Instant::now(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -181,6 +187,16 @@ impl Engine {
         Ok(())
     }
 
+    /// What a run tried on its way, once it has ended and while it is remembered.
+    pub fn trace(&self, tenant: &Tenant, run: RunId) -> Option<Arc<Trace>> {
+        self.traces.get(tenant, run)
+    }
+
+    /// The fleet's time: it only ever goes forward.
+    pub fn fleet_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Picks up every run that was left unfinished: runs it again where that does no harm, and ends it
     /// where it might. To be called once, before anyone is served.
     pub async fn recover(&self) -> Result<(), Error> {
@@ -246,25 +262,12 @@ impl Engine {
             _ => lower(&module, &serde_json::Map::new(), &options),
         };
         let fleet = self.fleet();
-        let seed = run.seed();
-        let planned = fleet.plan(&request, seed);
-        let order = planned
-            .as_ref()
-            .map(|plan| plan.order.clone())
-            .unwrap_or_default();
-        let upstreams: Vec<_> = order
-            .iter()
-            .filter_map(|member| fleet.upstream(*member))
-            .cloned()
-            .collect();
+        let mut dispatch = Dispatch::new(fleet.clone(), Arc::new(request), run.seed(), self.fleet_ms());
+        dispatch.allow_models(command.models.clone());
         let offset = inherited.as_ref().map_or(0, |inherited| inherited.offset);
         let plan = Plan {
             run,
             module,
-            backends: upstreams
-                .iter()
-                .map(|upstream| upstream.backend().clone())
-                .collect(),
             mode: command.mode,
             on_disconnect: command.options.on_disconnect,
             progress: command.options.progress,
@@ -272,21 +275,23 @@ impl Engine {
             warnings,
             timeout_ms: command.options.timeout_ms,
             settings: self.settings.clone(),
+            judge: Arc::new(Accept),
             inherited,
         };
         let live = Live::new(tenant.clone(), offset);
         self.live().insert(run, live.clone());
         let task = Task {
             run,
-            machine: Machine::new(plan),
-            request: Arc::new(request),
-            upstreams,
+            machine: Machine::new(plan, dispatch),
+            fleet,
             journal: self.ports.journal.clone(),
             clock: self.ports.clock.clone(),
             seats: live.watch_seats(),
             live,
             offset,
             stop: self.stop.clone(),
+            traces: self.traces.clone(),
+            tasks: self.tasks.clone(),
         };
         let running = self.live.clone();
         self.tasks.spawn(async move {

@@ -10,6 +10,12 @@ pub const RING_BYTES_MAX: usize = 1024 * 1024;
 pub const PAGE_ENTRIES_MAX: usize = 256;
 /// Most attempts of one run, whatever the plan says.
 pub const ATTEMPTS_MAX: u32 = 8;
+/// Most answers of one run that are thrown away for a better one.
+pub const AGAIN_MAX: u32 = 4;
+/// Most copies of requests that are under way for comparison only.
+pub const MIRRORS_MAX: u32 = 32;
+/// Most runs whose attempts can be looked up after their end.
+pub const TRACES_MAX: usize = 1_024;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
 /// How long a client's name for a run is remembered.

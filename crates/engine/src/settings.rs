@@ -6,8 +6,6 @@ pub struct Settings {
     pub runs_max: usize,
     /// How long a stream goes on with nobody listening.
     pub resume_grace_ms: u64,
-    /// How long a back-end may be silent before the attempt counts as lost.
-    pub upstream_idle_ms: u64,
     /// Longest time that text is held back to be sent together with what follows.
     pub flush_ms: u64,
     /// What a client is told to wait before it resumes, and how often it may try.
@@ -20,7 +18,6 @@ impl Default for Settings {
         Self {
             runs_max: 10_000,
             resume_grace_ms: 60_000,
-            upstream_idle_ms: 60_000,
             flush_ms: 50,
             retry_after_ms: 1_000,
             max_retries: 3,

@@ -2,39 +2,62 @@
 //! the fleet for its next back-end; the fleet answers from one snapshot and can say why. Time is a number
 //! that the caller brings along, so that everything here can be simulated. No vendor is known here.
 
+mod breaker;
+mod budget;
+mod dispatch;
+#[cfg(test)]
+pub(crate) mod dummy;
+mod histogram;
+mod instance;
+mod lease;
 mod member;
 mod settings;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ir::{Error, Request};
 
+pub use dispatch::{Choice, Dispatch};
+pub use lease::Lease;
 pub use member::Member;
 pub use settings::{Breaker, Hedge, Retry, Settings, Timeouts};
 
+use self::breaker::Admission;
+use self::budget::Budget;
+use self::instance::Instance;
+use crate::limits;
 use crate::port::Upstream;
-use crate::route::{self, Candidate, Explanation, Facts, Host, Plan, Policy, Signals};
+use crate::route::{Candidate, Explanation, Facts, Host, Policy, Signals};
 
 #[derive(Debug)]
 pub struct Fleet {
     candidates: Vec<Candidate>,
     /// Beside the candidates; `None` for those that cannot be called.
     upstreams: Vec<Option<Arc<dyn Upstream>>>,
+    /// Beside the candidates.
+    instances: Vec<Instance>,
     host: Host,
     settings: Settings,
+    retries: Budget,
+    hedges: Budget,
+    mirrors: AtomicU32,
     /// Counts requests, for policies that take turns.
     turn: AtomicU64,
 }
 
 impl Fleet {
     pub fn new(members: Vec<Member>, host: Host, settings: Settings) -> Self {
-        let (candidates, upstreams) = members.into_iter().map(Member::into_parts).unzip();
+        let (candidates, upstreams): (Vec<_>, _) = members.into_iter().map(Member::into_parts).unzip();
         Self {
+            instances: candidates.iter().map(|_| Instance::new()).collect(),
             candidates,
             upstreams,
             host,
             settings,
+            retries: Budget::new(settings.retry.share, settings.retry.reserve),
+            hedges: Budget::new(settings.hedge.share, settings.hedge.reserve),
+            mirrors: AtomicU32::new(0),
             turn: AtomicU64::new(0),
         }
     }
@@ -69,25 +92,73 @@ impl Fleet {
         &self.settings
     }
 
-    /// Who is to be asked, in which order. Each call is a request of its own for those who take turns.
-    pub fn plan(&self, request: &Request, seed: u64) -> Result<Plan, Error> {
-        let needs = request.needs();
-        let mut facts = Facts::of(request, &needs, &self.host);
-        facts.seed = seed;
-        facts.turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        route::plan(&self.candidates, &self.signals(), &facts, &self.host)
+    /// How everyone is doing at this time, beside the candidates.
+    pub fn signals(&self, now_ms: u64) -> Vec<Signals> {
+        self.instances
+            .iter()
+            .map(|instance| instance.signals(now_ms))
+            .collect()
     }
 
-    /// The same, with a reason for everyone; takes nobody's turn.
-    pub fn explain(&self, request: &Request, seed: u64) -> Explanation {
+    /// Who would be asked for this request, in which order, and why the others not. Takes nobody's turn.
+    pub fn explain(&self, request: &Request, seed: u64, now_ms: u64) -> Result<Explanation, Error> {
         let needs = request.needs();
-        let mut facts = Facts::of(request, &needs, &self.host);
+        let mut facts = Facts::of(request, &needs, &self.host)?;
         facts.seed = seed;
         facts.turn = self.turn.load(Ordering::Relaxed);
-        Explanation::of(&self.candidates, &self.signals(), &facts, &self.host)
+        let signals = self.signals(now_ms);
+        Ok(Explanation::of(&self.candidates, &signals, &facts, &self.host))
     }
 
-    fn signals(&self) -> Vec<Signals> {
-        vec![Signals::default(); self.candidates.len()]
+    fn take_turn(&self) -> u64 {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn instance(&self, member: usize) -> &Instance {
+        &self.instances[member]
+    }
+
+    /// Begins a call, if the instance takes one right now.
+    fn begin(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<Lease> {
+        self.upstream(member)?;
+        let most = self.candidates[member].inflight_max;
+        let admission = self.instance(member).begin(most, now_ms)?;
+        let trial = admission == Admission::Trial;
+        Some(Lease::new(self.clone(), member, trial, now_ms))
+    }
+
+    /// The same for a copy that nobody waits for.
+    fn begin_mirror(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<Lease> {
+        let room = |count: u32| (count < limits::MIRRORS_MAX).then_some(count + 1);
+        let counted = self
+            .mirrors
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+        counted.ok()?;
+        let lease = self.begin(member, now_ms);
+        match lease {
+            Some(lease) => Some(lease.into_mirror()),
+            None => {
+                self.end_mirror();
+                None
+            }
+        }
+    }
+
+    fn end_mirror(&self) {
+        self.mirrors.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A first call was made: what it earns for calls beyond the first.
+    fn earn(&self) {
+        self.retries.earn();
+        self.hedges.earn();
+    }
+
+    fn retries(&self) -> &Budget {
+        &self.retries
+    }
+
+    fn hedges(&self) -> &Budget {
+        &self.hedges
     }
 }

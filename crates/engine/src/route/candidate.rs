@@ -50,6 +50,15 @@ impl Candidate {
             unavailable: None,
         }
     }
+
+    /// The same on every machine for ever, and different for each key of one name.
+    pub(super) fn hash(&self) -> u64 {
+        let name = super::score::hash(self.name.as_bytes());
+        match self.key {
+            0 => name,
+            key => name ^ super::score::mix(u64::from(key)),
+        }
+    }
 }
 
 /// How an instance is doing right now.
@@ -60,4 +69,6 @@ pub struct Signals {
     pub latency_ms: Option<f64>,
     /// The circuit is open: the last calls failed.
     pub tripped: bool,
+    /// For how long it has said that it takes no more; 0 when it does.
+    pub limited_ms: u64,
 }

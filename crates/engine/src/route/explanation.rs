@@ -37,7 +37,7 @@ impl Explanation {
         let mut places = Vec::new();
         for (index, candidate) in candidates.iter().enumerate() {
             let signals = signals.get(index).unwrap_or(&healthy);
-            match reject(candidate, signals, facts, host) {
+            match reject(index, candidate, signals, facts, host) {
                 Some(rejection) => rejected.push((candidate.name.clone(), rejection)),
                 None => places.push(place(index, candidate, signals, &facts.policy, facts)),
             }

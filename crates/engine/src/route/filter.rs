@@ -6,6 +6,7 @@ use ir::operation::{Feature, Operation, Transport};
 
 use super::candidate::{Candidate, Signals};
 use super::plan::{Facts, Host};
+use super::policy::Policy;
 
 /// Why a candidate was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub enum Rejection {
     Tripped,
     Busy(u32),
     AlreadyTried,
+    SameModel(String),
+    RateLimited(u64),
+    MirrorOnly,
+    ModelNotAllowed,
 }
 
 impl fmt::Display for Rejection {
@@ -39,11 +44,16 @@ impl fmt::Display for Rejection {
             Self::Tripped => f.write_str("its last calls failed (circuit open)"),
             Self::Busy(limit) => write!(f, "{limit} calls are already under way"),
             Self::AlreadyTried => f.write_str("already tried for this request"),
+            Self::SameModel(model) => write!(f, "{model} has refused this request elsewhere"),
+            Self::RateLimited(ms) => write!(f, "takes no more calls for {ms} ms"),
+            Self::ModelNotAllowed => f.write_str("its model is not allowed for this caller"),
+            Self::MirrorOnly => f.write_str("gets copies only (mirror)"),
         }
     }
 }
 
 pub(super) fn reject(
+    index: usize,
     candidate: &Candidate,
     signals: &Signals,
     facts: &Facts<'_>,
@@ -51,7 +61,7 @@ pub(super) fn reject(
 ) -> Option<Rejection> {
     fixed(candidate, facts)
         .or_else(|| listed(candidate, facts, host))
-        .or_else(|| momentary(candidate, signals, facts))
+        .or_else(|| momentary(index, candidate, signals, facts))
 }
 
 /// What no time will change.
@@ -98,22 +108,39 @@ fn listed(candidate: &Candidate, facts: &Facts<'_>, host: &Host) -> Option<Rejec
     if !allowed(&host.allowlist) || !allowed(&hints.backend_allowlist) {
         return Some(Rejection::NotAllowed);
     }
-    match &hints.backend {
-        Some(wanted) if wanted != name => Some(Rejection::NotTheOneAskedFor),
+    // A model that nobody names could be any.
+    let model = candidate.model.as_deref().or(facts.model);
+    let allowed = |models: &[String]| model.is_some_and(|model| models.iter().any(|one| one == model));
+    if facts.models.is_some_and(|models| !allowed(models)) {
+        return Some(Rejection::ModelNotAllowed);
+    }
+    let another = |wanted: Option<&str>| wanted.is_some_and(|wanted| wanted != name);
+    if another(hints.backend.as_deref()) || another(facts.only) {
+        return Some(Rejection::NotTheOneAskedFor);
+    }
+    match &facts.policy {
+        Policy::Mirror { to } if to == name => Some(Rejection::MirrorOnly),
         _ => None,
     }
 }
 
 /// What may be different in a moment.
-fn momentary(candidate: &Candidate, signals: &Signals, facts: &Facts<'_>) -> Option<Rejection> {
+fn momentary(index: usize, candidate: &Candidate, signals: &Signals, facts: &Facts<'_>) -> Option<Rejection> {
     if candidate.weight == 0 {
         return Some(Rejection::Drained);
     }
-    if facts.tried.contains(&candidate.name) {
+    if facts.tried.contains(&index) {
         return Some(Rejection::AlreadyTried);
+    }
+    let model = candidate.model.as_deref().or(facts.model);
+    if let Some(model) = model.filter(|model| facts.other_than.iter().any(|other| other == model)) {
+        return Some(Rejection::SameModel(String::from(model)));
     }
     if signals.tripped {
         return Some(Rejection::Tripped);
+    }
+    if signals.limited_ms > 0 {
+        return Some(Rejection::RateLimited(signals.limited_ms));
     }
     candidate
         .inflight_max

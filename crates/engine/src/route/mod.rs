@@ -11,10 +11,11 @@ mod policy;
 mod score;
 
 pub use candidate::{Candidate, Signals};
-pub use explanation::Explanation;
+pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
 pub use plan::{Facts, Host, Plan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
+pub use score::draw;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! The order in which eligible back-ends are tried: preferred ones, then higher priority, then what the
-//! policy says. Only as many as a run may ever try are sorted out of the crowd.
+//! The order in which eligible back-ends are tried: preferred ones, then higher priority, then those that
+//! lack least, then what the policy says. Only as many as a run may ever try are sorted out of the crowd.
 
 use std::cmp::Ordering;
 
@@ -26,10 +26,10 @@ pub(super) struct Place {
 
 impl Place {
     fn compare(&self, other: &Self) -> Ordering {
-        self.lacks
-            .cmp(&other.lacks)
-            .then(self.preference.cmp(&other.preference))
+        self.preference
+            .cmp(&other.preference)
             .then(other.priority.cmp(&self.priority))
+            .then(self.lacks.cmp(&other.lacks))
             .then(self.far.cmp(&other.far))
             .then(self.score.total_cmp(&other.score))
             .then(self.tie.total_cmp(&other.tie))
@@ -68,7 +68,7 @@ pub(super) fn place(
         far,
         priority: candidate.priority,
         score: policy_score(policy, candidate, signals, facts),
-        tie: dice(facts.seed, &candidate.name),
+        tie: dice(facts.seed, candidate),
     }
 }
 
@@ -89,6 +89,9 @@ pub(super) fn best(
     places
 }
 
+/// Into so many parts a turn can be divided evenly among keys, whether they are two or ten.
+const KEY_PARTS: u64 = 2_520;
+
 /// The two policies that take turns need to see their whole pool: who begins follows from the turn, the
 /// others follow in the order of the list.
 fn rotate(places: &mut [Place], candidates: &[Candidate], policy: &Policy, facts: &Facts<'_>) {
@@ -107,13 +110,17 @@ fn rotate(places: &mut [Place], candidates: &[Candidate], policy: &Policy, facts
     let in_pool: Vec<usize> = (0..places.len())
         .filter(|at| places[*at].same_pool(&first))
         .collect();
-    let share = |at: usize| {
-        if weighted {
-            u64::from(candidates[places[at].index].weight)
-        } else {
-            1
-        }
+    // The keys of one back-end share its turns.
+    let width = |at: usize| {
+        let candidate = &candidates[places[at].index];
+        let weight = if weighted { u64::from(candidate.weight) } else { 1 };
+        weight * KEY_PARTS / u64::from(candidate.keys.max(1))
     };
+    let common = in_pool
+        .iter()
+        .fold(0, |common, at| gcd(common, width(*at)))
+        .max(1);
+    let share = |at: usize| width(at) / common;
     let total: u64 = in_pool.iter().map(|at| share(*at)).sum();
     let mut slot = spread(facts.turn, total);
     let start = in_pool.iter().position(|at| {

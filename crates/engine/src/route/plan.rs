@@ -28,8 +28,14 @@ pub struct Facts<'r> {
     pub region: Option<&'r str>,
     /// Needed features that the request can do without, at a price.
     pub may_lack: Vec<&'r Feature>,
-    /// Back-ends that already failed this request.
-    pub tried: &'r [String],
+    /// Candidates that already failed this request, by their place.
+    pub tried: &'r [usize],
+    /// Models that already refused this request.
+    pub other_than: &'r [String],
+    /// The only models that the caller may be answered by.
+    pub models: Option<&'r [String]>,
+    /// The only back-end that will do, whatever the request says.
+    pub only: Option<&'r str>,
     pub policy: Policy,
     /// Decides among equals; kept, so that the plan can be made again.
     pub seed: u64,
@@ -41,16 +47,18 @@ pub struct Facts<'r> {
 
 impl<'r> Facts<'r> {
     /// `needs` is [`Request::needs`], which the caller keeps.
-    pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Self {
+    ///
+    /// Fails if the request asks for a policy that does not exist.
+    pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Result<Self, Error> {
         let may_lack = needs.required_features.iter().filter(|feature| {
             is_degradable(feature) && request.degradation_for(feature) != Degradation::Strict
         });
-        let policy = choose_policy(request, host);
+        let policy = choose_policy(request, host)?;
         let affinity = match &policy {
             Policy::ConsistentHash(key) => affinity_key(*key, request),
             _ => 0,
         };
-        Self {
+        Ok(Self {
             needs,
             hints: &request.routing,
             model: request.model().filter(|model| !model.is_empty()),
@@ -61,11 +69,14 @@ impl<'r> Facts<'r> {
                 .and_then(|hint| hint.as_str()),
             may_lack: may_lack.collect(),
             tried: &[],
+            other_than: &[],
+            models: None,
+            only: None,
             policy,
             seed: 0,
             turn: 0,
             affinity,
-        }
+        })
     }
 }
 
@@ -90,7 +101,7 @@ pub fn plan(
     let mut places = Vec::with_capacity(candidates.len());
     for (index, candidate) in candidates.iter().enumerate() {
         let signals = signals_of(index);
-        if reject(candidate, signals, facts, host).is_none() {
+        if reject(index, candidate, signals, facts, host).is_none() {
             places.push(place(index, candidate, signals, &facts.policy, facts));
         }
     }
@@ -117,10 +128,16 @@ fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
     };
     let (kind, message) = if explanation.rejected.is_empty() {
         (ErrorKind::NotEnabled, String::from("no back-end is configured"))
-    } else if rejections().all(incapable) {
+    } else if rejections().all(incapable) || rejections().any(is_blind) && !rejections().any(is_momentary) {
         (
             ErrorKind::Unsupported,
             String::from("no back-end can do what this request needs"),
+        )
+    } else if rejections().any(is_full) {
+        // Some could, only not at the moment.
+        (
+            ErrorKind::RateLimited,
+            String::from("every back-end that could answer takes no more calls"),
         )
     } else {
         (
@@ -129,6 +146,11 @@ fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
         )
     };
     let mut error = Error::new(kind, Phase::BeforeSend, message);
+    let pauses = rejections().filter_map(|rejection| match rejection {
+        Rejection::RateLimited(ms) => Some(*ms),
+        _ => None,
+    });
+    error.retry_after_ms = pauses.min().filter(|_| kind == ErrorKind::RateLimited);
     error.operation = facts.needs.required_ops.iter().next().copied();
     error.search = Some(Box::new(Search {
         required: Some(facts.needs.clone()),
@@ -146,16 +168,28 @@ fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
     error
 }
 
+/// It could be asked, and lacks what it takes.
+fn is_blind(rejection: &Rejection) -> bool {
+    matches!(rejection, Rejection::Feature(_))
+}
+
+/// It may be different in a moment.
+fn is_momentary(rejection: &Rejection) -> bool {
+    matches!(rejection, Rejection::Tripped | Rejection::AlreadyTried) || is_full(rejection)
+}
+
+fn is_full(rejection: &Rejection) -> bool {
+    matches!(rejection, Rejection::Busy(_) | Rejection::RateLimited(_))
+}
+
 /// The request's policy where it names one that the host lets it choose, else the host's, else the usual one.
-fn choose_policy(request: &Request, host: &Host) -> Policy {
-    let asked = request
-        .policy
-        .as_ref()
-        .and_then(|spec| Policy::try_from(spec).ok());
+fn choose_policy(request: &Request, host: &Host) -> Result<Policy, Error> {
+    let asked = request.policy.as_ref().map(Policy::try_from).transpose();
+    let asked = asked.map_err(|error| Error::invalid_request(error.to_string()))?;
     let asked = asked.filter(|policy| !policy.fans_out() || host.policy.as_ref() == Some(policy));
-    asked
+    Ok(asked
         .or_else(|| host.policy.clone())
-        .unwrap_or_else(|| Policy::default_for(request.operation()))
+        .unwrap_or_else(|| Policy::default_for(request.operation())))
 }
 
 /// Features whose lack can be made good, in worse quality and said so.

@@ -6,9 +6,14 @@ use super::plan::Facts;
 use super::policy::Policy;
 
 /// A number in (0, 1) that depends on the seed and the candidate alone.
-pub(super) fn dice(seed: u64, name: &str) -> f64 {
+pub(super) fn dice(seed: u64, candidate: &Candidate) -> f64 {
+    draw(seed, candidate.hash())
+}
+
+/// A number in (0, 1) for each pair of a seed and a place.
+pub fn draw(seed: u64, place: u64) -> f64 {
     // 53 bits fill a double's mantissa; the half step keeps 0 out.
-    ((mix(seed ^ hash(name.as_bytes())) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    ((mix(seed ^ place) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
 /// How far back a candidate stands under a policy that compares candidates one by one.
@@ -18,12 +23,12 @@ pub(super) fn policy_score(
     signals: &Signals,
     facts: &Facts<'_>,
 ) -> f64 {
-    let weight = f64::from(candidate.weight);
+    let weight = f64::from(candidate.weight) / f64::from(candidate.keys.max(1));
     match policy {
         // The smallest of exponentially distributed numbers falls on each in proportion to its weight, and
         // the rest of the order is a fair draw without replacement.
-        Policy::WeightedRandom => -dice(facts.seed, &candidate.name).ln() / weight,
-        Policy::ConsistentHash(_) => -dice(facts.affinity, &candidate.name).ln() / weight,
+        Policy::WeightedRandom => -dice(facts.seed, candidate).ln() / weight,
+        Policy::ConsistentHash(_) => -dice(facts.affinity, candidate).ln() / weight,
         Policy::LeastInflight => f64::from(signals.inflight) / weight,
         Policy::EwmaLatency | Policy::Hedged { .. } | Policy::Mirror { .. } => {
             // Unknown counts as fast, so that a new back-end is tried; the calls already under way stand

@@ -54,7 +54,7 @@ impl Case {
         let facts = Facts {
             seed: self.seed,
             turn: self.turn,
-            ..Facts::of(&self.request, &needs, &self.host)
+            ..Facts::of(&self.request, &needs, &self.host).expect("the policy is known")
         };
         use_facts(&facts)
     }
@@ -175,7 +175,6 @@ fn a_missing_ability_is_told_apart_from_a_missing_back_end() {
 fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
     let mut able = chat("able");
     able.features = BTreeSet::from([Feature::JsonSchema]);
-    able.priority = -5;
     let mut case = Case::new(vec![chat("plain"), able], Policy::Priority);
     case.request.requirements.required_features = BTreeSet::from([Feature::JsonSchema]);
     case.request.degradation = Some(Degradation::Warn);
@@ -253,7 +252,7 @@ fn latency_and_load_decide_under_ewma() {
     let latency = |latency_ms, inflight| Signals {
         latency_ms: Some(latency_ms),
         inflight,
-        tripped: false,
+        ..Signals::default()
     };
     case.signals = vec![latency(400.0, 0), latency(100.0, 0)];
     assert_eq!(case.names(), ["fast", "slow"]);

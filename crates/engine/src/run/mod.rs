@@ -6,12 +6,15 @@ mod command;
 mod handover;
 mod live;
 pub mod machine;
+mod record;
 mod render;
 mod subscription;
 mod task;
+mod traces;
 mod verdict;
 
 pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
+pub use record::{AttemptError, AttemptRecord, Outcome, Role, Trace};
 pub use render::envelope;
 pub use subscription::{From, Place, Subscription};
 
@@ -21,3 +24,4 @@ pub(crate) use live::Live;
 pub(crate) use render::render;
 pub(crate) use subscription::Source;
 pub(crate) use task::Task;
+pub(crate) use traces::Traces;

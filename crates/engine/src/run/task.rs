@@ -1,10 +1,13 @@
 //! The hands of a run: waits for whatever comes first, lets the machine decide, and carries it out.
 //! Events are journaled before anyone sees them. Everything that could be a decision is the machine's.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
+use ir::event::Delta;
 use ir::{Event, Request, RunId};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
@@ -12,22 +15,24 @@ use module::stream::Chunk;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
 
 use super::live::Live;
 use super::machine::{Input, Machine, Output};
+use super::record::AttemptRecord;
 use super::render::render;
+use super::traces::Traces;
 use crate::error::journal_full;
+use crate::fleet::{Fleet, Lease};
 use crate::limits;
-use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent, Upstream};
+use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent};
 
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) run: RunId,
     pub(crate) machine: Machine,
-    pub(crate) request: Arc<Request>,
-    /// In the order of the machine's plan.
-    pub(crate) upstreams: Vec<Arc<dyn Upstream>>,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<Live>,
@@ -37,12 +42,16 @@ pub(crate) struct Task {
     pub(crate) offset: u64,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
+    pub(crate) traces: Arc<Traces>,
+    /// Where copies run that outlive the run.
+    pub(crate) tasks: TaskTracker,
 }
 
 /// What a machine's outputs amount to until they are flushed.
 #[derive(Default)]
 struct Work {
-    upstream: Option<Events>,
+    /// By the number of the attempt.
+    streams: Vec<(u32, Events)>,
     events: Vec<Rendered>,
     finish: Option<Option<String>>,
 }
@@ -84,7 +93,7 @@ impl Task {
                 let here = *self.seats.borrow_and_update() > 0;
                 Some(if here { Input::Joined } else { Input::Left })
             }
-            event = next_event(&mut work.upstream) => Some(event.map_or(Input::Ended, Input::Event)),
+            input = next_input(&mut work.streams) => Some(input),
             () = sleep_until(wake) => Some(Input::Tick),
         }
     }
@@ -95,8 +104,8 @@ impl Task {
             if self.machine.has_ended() {
                 return;
             }
-            match next_event(&mut work.upstream).now_or_never() {
-                Some(event) => self.step(event.map_or(Input::Ended, Input::Event), began, work),
+            match next_input(&mut work.streams).now_or_never() {
+                Some(input) => self.step(input, began, work),
                 None => return,
             }
         }
@@ -108,8 +117,15 @@ impl Task {
         self.machine.step(input, now_ms, &mut outputs);
         for output in outputs {
             match output {
-                Output::Open { backend } => work.upstream = self.open(backend),
-                Output::Close => work.upstream = None,
+                Output::Open {
+                    attempt,
+                    member,
+                    request,
+                } => work
+                    .streams
+                    .extend(self.open(member, request).map(|events| (attempt, events))),
+                Output::Mirror { lease, request } => self.mirror(lease, request),
+                Output::Close { attempt } => work.streams.retain(|(number, _)| *number != attempt),
                 Output::Emit(chunk) => work.events.push(render(&chunk)),
                 Output::Finish { last, code } => {
                     work.events.push(render(&last));
@@ -119,9 +135,25 @@ impl Task {
         }
     }
 
-    fn open(&self, backend: usize) -> Option<Events> {
-        let upstream = self.upstreams.get(backend)?;
-        Some(upstream.open(self.request.clone()))
+    /// The dispatch chose a member that can be called; anything else would be a silent attempt.
+    fn open(&self, member: usize, request: Arc<Request>) -> Option<Events> {
+        Some(self.fleet.upstream(member)?.open(request))
+    }
+
+    /// A copy of the request for comparison: it delays nobody, and nobody sees its answer.
+    fn mirror(&self, lease: Lease, request: Arc<Request>) {
+        let Some(events) = self.open(lease.member(), request) else {
+            return;
+        };
+        let patience = Duration::from_millis(self.fleet.settings().timeouts.total_ms);
+        let shadow = shadow(self.run, lease, self.fleet.clone(), events);
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = tokio::time::timeout(patience, shadow) => {}
+            }
+        });
     }
 
     /// Journal first, readers second.
@@ -143,6 +175,8 @@ impl Task {
                 self.journal
                     .finish(tenant, self.run, self.offset, &events, &end)
                     .await?;
+                // Whoever sees the end can ask how it came about.
+                self.traces.put(tenant, self.machine.trace());
             }
         }
         self.publish(events);
@@ -150,9 +184,9 @@ impl Task {
     }
 
     /// What the run used, attempt by attempt.
-    #[expect(clippy::unused_self, reason = "the machine does not tell yet")]
     fn spent(&self) -> Vec<Spent> {
-        vec![Spent::unknown()]
+        let trace = self.machine.trace();
+        trace.attempts.iter().map(AttemptRecord::spent).collect()
     }
 
     fn publish(&mut self, events: Vec<Rendered>) {
@@ -194,16 +228,65 @@ impl Task {
     }
 }
 
-async fn next_event(upstream: &mut Option<Events>) -> Option<Event> {
-    match upstream {
-        Some(events) => {
-            let event = events.next().await;
-            if event.is_none() {
-                *upstream = None;
+/// What the first stream that has anything says. A stream that ends is taken off the list.
+async fn next_input(streams: &mut Vec<(u32, Events)>) -> Input {
+    poll_fn(|context| {
+        for at in 0..streams.len() {
+            let (attempt, events) = &mut streams[at];
+            let attempt = *attempt;
+            match events.poll_next_unpin(context) {
+                Poll::Ready(Some(event)) => return Poll::Ready(Input::Event { attempt, event }),
+                Poll::Ready(None) => {
+                    drop(streams.remove(at));
+                    return Poll::Ready(Input::Ended { attempt });
+                }
+                Poll::Pending => {}
             }
-            event
         }
-        None => std::future::pending().await,
+        Poll::Pending
+    })
+    .await
+}
+
+/// Hears a copy's answer to its end and keeps nothing but what it cost.
+async fn shadow(run: RunId, mut lease: Lease, fleet: Arc<Fleet>, mut events: Events) {
+    let began = Instant::now();
+    let mut bytes = 0;
+    let mut usage = None;
+    let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let began_ms = lease.began_ms();
+    let mut failure = None;
+    while let Some(event) = events.next().await {
+        match event {
+            Event::BlockDelta { delta, .. } => {
+                lease.first_token(began_ms + elapsed_ms());
+                bytes += match delta {
+                    Delta::Text { text } => text.len(),
+                    _ => 0,
+                };
+                if bytes > limits::REPLY_BYTES_MAX {
+                    break;
+                }
+            }
+            Event::Usage { usage: reported } => usage = Some(reported),
+            Event::Error { error } => {
+                failure = Some(error);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let backend = fleet.candidates()[lease.member()].name.clone();
+    let latency_ms = elapsed_ms();
+    match failure {
+        Some(error) => {
+            info!(%run, backend, latency_ms, kind = ?error.kind, "a mirrored request failed");
+            lease.fail(&error, began_ms + latency_ms);
+        }
+        None => {
+            info!(%run, backend, latency_ms, bytes, ?usage, "a mirrored request was answered");
+            lease.succeed();
+        }
     }
 }
 

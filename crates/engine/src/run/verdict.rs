@@ -31,12 +31,17 @@ pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode, setti
         ErrorKind::ContextWindow => Code::E4003,
         ErrorKind::Unsupported => Code::E4011,
         ErrorKind::Quota => Code::E4015,
+        ErrorKind::Auth => Code::E4007,
+        ErrorKind::ContentPolicy => Code::E2004,
         _ if content_sent => Code::E2010,
         _ => Code::E4001,
     };
     let mut body = ErrorBody::new(code, error.message.clone());
     if let Some(status) = error.status {
         body = body.detail("upstream_status", status);
+    }
+    if let Some(search) = &error.search {
+        body = body.detail("rejected", json!(search.rejected_reasons));
     }
     // Whoever is told to wait is told how long, even where the back-end did not say.
     let pause_ms = (code == Code::E4002).then_some(settings.retry_after_ms);

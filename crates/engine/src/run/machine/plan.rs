@@ -8,7 +8,7 @@ use module::manifest::ChunkType;
 use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
-use crate::port::Backend;
+use super::after::Judge;
 use crate::run::command::{Mode, OnDisconnect, Warning};
 use crate::run::handover::Inherited;
 use crate::settings::Settings;
@@ -17,8 +17,6 @@ use crate::settings::Settings;
 pub struct Plan {
     pub run: RunId,
     pub module: Arc<Module>,
-    /// In the order in which they are tried.
-    pub backends: Vec<Backend>,
     pub mode: Mode,
     pub on_disconnect: OnDisconnect,
     pub progress: bool,
@@ -27,6 +25,8 @@ pub struct Plan {
     /// Ends the run earlier than the module would.
     pub timeout_ms: Option<u64>,
     pub settings: Settings,
+    /// What happens behind an answer.
+    pub judge: Arc<dyn Judge>,
     /// What an earlier server has sent of this run.
     pub inherited: Option<Inherited>,
 }
@@ -56,14 +56,5 @@ impl Plan {
             annotations.insert(String::from("_warnings"), Value::Array(warnings));
         }
         annotations
-    }
-
-    /// `provider/model`, with the name the model gave itself if it gave one.
-    pub(super) fn label(&self, backend: usize, model: Option<&str>) -> String {
-        match (self.backends.get(backend), model) {
-            (Some(backend), Some(model)) => format!("{}/{model}", backend.kind),
-            (Some(backend), None) => backend.label(),
-            (None, _) => String::new(),
-        }
     }
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use ir::error::Phase;
 use ir::event::FinishReason;
-use ir::{Error, ErrorKind, Event, RunId};
+use ir::{ChatRequest, Error, ErrorKind, Event, Message, Request, RunId};
 use module::stream::{Assembled, Assembler, Chunk};
 use module::{FileMap, Module, load};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Input, Machine, Output, Plan};
-use crate::port::Backend;
+use super::{Accept, Input, Machine, Output, Plan};
+use crate::fleet::dummy::once_each;
+use crate::fleet::{Dispatch, Fleet};
 use crate::run::command::{Mode, OnDisconnect};
+use crate::run::record::{Outcome, Trace};
 use crate::settings::Settings;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
@@ -30,16 +32,10 @@ fn module() -> Arc<Module> {
     Arc::new(load(&files).module.unwrap())
 }
 
-fn plan(backends: usize) -> Plan {
-    let backend = |number: usize| Backend {
-        name: format!("b{number}"),
-        kind: String::from("test"),
-        model: Some(format!("m{number}")),
-    };
+fn plan() -> Plan {
     Plan {
         run: RunId::from_parts(1, 1),
         module: module(),
-        backends: (0..backends).map(backend).collect(),
         mode: Mode::Stream,
         on_disconnect: OnDisconnect::Keep,
         progress: true,
@@ -47,27 +43,48 @@ fn plan(backends: usize) -> Plan {
         warnings: Vec::new(),
         timeout_ms: None,
         settings: Settings::default(),
+        judge: Arc::new(Accept),
         inherited: None,
     }
+}
+
+fn request() -> Arc<Request> {
+    let chat = ChatRequest {
+        messages: vec![Message::text(ir::Role::User, "what is it?")],
+        ..ChatRequest::default()
+    };
+    Arc::new(Request::chat("req", chat))
 }
 
 /// A machine, the time, and everything that came out.
 struct Sim {
     machine: Machine,
     now_ms: u64,
-    open: Option<usize>,
+    /// Attempts under way: number and member.
+    open: Vec<(u32, usize)>,
     opened: Vec<usize>,
+    mirrored: Vec<usize>,
     chunks: Vec<Chunk>,
     finishes: Vec<Option<String>>,
 }
 
 impl Sim {
-    fn new(plan: Plan) -> Self {
+    fn new(backends: usize, plan: Plan) -> Self {
+        Self::with(&once_each(backends), plan)
+    }
+
+    fn with(fleet: &Arc<Fleet>, plan: Plan) -> Self {
+        Self::asking(request(), fleet, plan, 0)
+    }
+
+    fn asking(request: Arc<Request>, fleet: &Arc<Fleet>, plan: Plan, began_ms: u64) -> Self {
+        let dispatch = Dispatch::new(fleet.clone(), request, 7, began_ms);
         let mut sim = Self {
-            machine: Machine::new(plan),
+            machine: Machine::new(plan, dispatch),
             now_ms: 0,
-            open: None,
+            open: Vec::new(),
             opened: Vec::new(),
+            mirrored: Vec::new(),
             chunks: Vec::new(),
             finishes: Vec::new(),
         };
@@ -82,12 +99,12 @@ impl Sim {
         for output in outputs {
             assert!(self.finishes.is_empty(), "{output:?} came behind the end");
             match output {
-                Output::Open { backend } => {
-                    assert_eq!(self.open, None, "two attempts are open");
-                    self.open = Some(backend);
-                    self.opened.push(backend);
+                Output::Open { attempt, member, .. } => {
+                    self.open.push((attempt, member));
+                    self.opened.push(member);
                 }
-                Output::Close => self.open = None,
+                Output::Close { attempt } => self.open.retain(|(number, _)| *number != attempt),
+                Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
                 Output::Emit(chunk) => {
                     assert!(!chunk.is_end());
                     self.chunks.push(chunk);
@@ -99,20 +116,44 @@ impl Sim {
                 }
             }
         }
+        if !self.finishes.is_empty() {
+            assert!(self.open.is_empty(), "attempts outlive their run");
+        }
+    }
+
+    /// The attempt that was begun last; 0 where none is open.
+    fn latest(&self) -> u32 {
+        self.open.last().map_or(0, |(number, _)| *number)
+    }
+
+    fn event(&mut self, attempt: u32, event: Event) {
+        self.step(Input::Event { attempt, event });
+    }
+
+    fn ended(&mut self) {
+        let attempt = self.latest();
+        self.step(Input::Ended { attempt });
+    }
+
+    fn trace(&self) -> Trace {
+        self.machine.trace()
     }
 
     fn text(&mut self, text: &str) {
-        self.step(Input::Event(Event::text(0, text)));
+        self.event(self.latest(), Event::text(0, text));
     }
 
     fn finish(&mut self, reason: FinishReason) {
-        self.step(Input::Event(Event::Finish { reason }));
-        self.step(Input::Ended);
+        self.event(self.latest(), Event::Finish { reason });
+        self.ended();
     }
 
     fn fail(&mut self, kind: ErrorKind) {
-        let error = Error::new(kind, Phase::MidStream, "it broke");
-        self.step(Input::Event(Event::Error { error }));
+        self.fail_with(Error::new(kind, Phase::MidStream, "it broke"));
+    }
+
+    fn fail_with(&mut self, error: Error) {
+        self.event(self.latest(), Event::Error { error });
     }
 
     /// Lets time pass, waking the machine whenever it asks for it.
@@ -151,7 +192,7 @@ fn expected_data() -> Value {
 
 #[test]
 fn a_reply_becomes_chunks_that_add_up_to_the_envelope() {
-    let mut sim = Sim::new(plan(1));
+    let mut sim = Sim::new(1, plan());
     sim.text(REPLY);
     sim.now_ms = 120;
     sim.finish(FinishReason::Stop);
@@ -166,10 +207,10 @@ fn a_reply_becomes_chunks_that_add_up_to_the_envelope() {
 fn a_back_end_cut_at_any_byte_is_replaced_without_a_trace_in_the_data() {
     for cut in 0..REPLY.len() {
         let Some(part) = REPLY.get(..cut) else { continue };
-        let mut sim = Sim::new(plan(2));
+        let mut sim = Sim::new(2, plan());
         sim.text(part);
         let sent = sim.chunks.iter().any(|chunk| chunk.seq().is_some());
-        sim.step(Input::Ended);
+        sim.ended();
         assert_eq!(sim.opened, [0, 1], "cut at {cut}");
         sim.text(REPLY);
         sim.finish(FinishReason::Stop);
@@ -187,7 +228,7 @@ fn is_take_back(chunk: &Chunk) -> bool {
 
 #[test]
 fn a_back_end_that_fails_before_it_spoke_leaves_no_trace() {
-    let mut sim = Sim::new(plan(2));
+    let mut sim = Sim::new(2, plan());
     sim.fail(ErrorKind::Upstream);
     sim.text(REPLY);
     sim.finish(FinishReason::Stop);
@@ -198,7 +239,7 @@ fn a_back_end_that_fails_before_it_spoke_leaves_no_trace() {
 
 #[test]
 fn what_is_wrong_everywhere_is_not_tried_elsewhere() {
-    let mut sim = Sim::new(plan(2));
+    let mut sim = Sim::new(2, plan());
     sim.fail(ErrorKind::InvalidRequest);
     assert_eq!(sim.opened, [0]);
     assert_eq!(sim.finishes.len(), 1);
@@ -206,20 +247,20 @@ fn what_is_wrong_everywhere_is_not_tried_elsewhere() {
 
 #[test]
 fn when_nobody_is_left_the_error_says_how_far_it_came() {
-    let mut early = Sim::new(plan(2));
+    let mut early = Sim::new(2, plan());
     early.fail(ErrorKind::Network);
     early.fail(ErrorKind::Network);
     assert_eq!(early.code(), "E4001");
 
-    let mut limited = Sim::new(plan(1));
+    let mut limited = Sim::new(1, plan());
     limited.fail(ErrorKind::RateLimited);
     assert_eq!(limited.code(), "E4002");
     let details = &limited.assemble().envelope["error"]["details"];
     assert_eq!(details["retry_after_ms"], 1_000);
 
-    let mut late = Sim::new(plan(1));
+    let mut late = Sim::new(1, plan());
     late.text(REPLY.get(..100).unwrap());
-    late.step(Input::Ended);
+    late.ended();
     assert_eq!(late.code(), "E2010");
     let envelope = late.assemble().envelope;
     let rationale = envelope["partial_data"]["rationale"].as_str().unwrap();
@@ -236,25 +277,24 @@ fn when_nobody_is_left_the_error_says_how_far_it_came() {
 
 #[test]
 fn a_silent_back_end_is_given_up() {
-    let mut sim = Sim::new(plan(2));
+    let mut sim = Sim::new(2, plan());
     sim.pass(59_999);
     assert_eq!(sim.opened, [0]);
     sim.pass(1);
     assert_eq!(sim.opened, [0, 1]);
     sim.text(REPLY);
-    sim.step(Input::Event(Event::Finish {
-        reason: FinishReason::Stop,
-    }));
+    let reason = FinishReason::Stop;
+    sim.event(sim.latest(), Event::Finish { reason });
     // The answer is whole, but the connection is never closed.
     sim.pass(60_000);
     assert_eq!(sim.finishes, [None]);
-    assert_eq!(sim.open, None);
+    assert_eq!(sim.open, []);
 }
 
 #[test]
 fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
     for (mode, code) in [(Mode::Stream, "E2011"), (Mode::Sync, "E2002")] {
-        let mut sim = Sim::new(Plan { mode, ..plan(1) });
+        let mut sim = Sim::new(1, Plan { mode, ..plan() });
         sim.text(REPLY.get(..100).unwrap());
         while sim.finishes.is_empty() {
             assert!(sim.now_ms <= 300_000);
@@ -262,7 +302,7 @@ fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
             sim.pass(1_000);
         }
         assert_eq!((sim.now_ms, sim.code()), (300_000, code));
-        assert_eq!(sim.open, None);
+        assert_eq!(sim.open, []);
         assert!(sim.assemble().envelope["partial_data"]["rationale"].is_string());
     }
 }
@@ -275,7 +315,7 @@ fn a_stream_outlives_its_readers_for_the_grace_period() {
             sim.text(" ");
         }
     };
-    let mut sim = Sim::new(plan(1));
+    let mut sim = Sim::new(1, plan());
     talk(&mut sim, 10);
     sim.step(Input::Left);
     talk(&mut sim, 59);
@@ -287,31 +327,31 @@ fn a_stream_outlives_its_readers_for_the_grace_period() {
     assert!(sim.finishes.is_empty());
     sim.pass(1);
     assert_eq!(sim.code(), "E2010");
-    assert_eq!(sim.open, None, "the upstream is dropped");
+    assert_eq!(sim.open, [], "the upstream is dropped");
 }
 
 #[test]
 fn whoever_does_not_want_to_come_back_stops_the_run_by_leaving() {
     let sync = Plan {
         mode: Mode::Sync,
-        ..plan(1)
+        ..plan()
     };
     let cancelling = Plan {
         on_disconnect: OnDisconnect::Cancel,
-        ..plan(1)
+        ..plan()
     };
     for plan in [sync, cancelling] {
-        let mut sim = Sim::new(plan);
+        let mut sim = Sim::new(1, plan);
         sim.pass(5);
         sim.step(Input::Left);
         assert_eq!(sim.code(), "E2010");
-        assert_eq!(sim.open, None);
+        assert_eq!(sim.open, []);
     }
 }
 
 #[test]
 fn buffered_text_waits_only_a_moment() {
-    let mut slow = plan(1);
+    let mut slow = plan();
     let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n";
     let files: FileMap = [
         ("module.yaml", manifest),
@@ -321,7 +361,7 @@ fn buffered_text_waits_only_a_moment() {
     .into_iter()
     .collect();
     slow.module = Arc::new(load(&files).module.unwrap());
-    let mut sim = Sim::new(slow);
+    let mut sim = Sim::new(1, slow);
     sim.text(r#"{"ok":true,"data":{"rationale":"half a sen"#);
     assert!(!sim.chunks.iter().any(|chunk| chunk.seq().is_some()));
     sim.pass(49);
@@ -332,13 +372,13 @@ fn buffered_text_waits_only_a_moment() {
 
 #[test]
 fn an_answer_that_breaks_the_contract_ends_in_an_error() {
-    let mut sim = Sim::new(plan(2));
+    let mut sim = Sim::new(2, plan());
     sim.text("I would rather not.");
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.code(), "E1000");
     assert_eq!(sim.opened, [0], "a bad answer is not a dead back-end");
 
-    let mut short = Sim::new(plan(1));
+    let mut short = Sim::new(1, plan());
     short.text(REPLY.get(..60).unwrap());
     short.finish(FinishReason::Length);
     assert_eq!(short.code(), "E2003");
@@ -346,10 +386,13 @@ fn an_answer_that_breaks_the_contract_ends_in_an_error() {
 
 #[test]
 fn a_synchronous_run_says_nothing_before_its_end() {
-    let mut sim = Sim::new(Plan {
-        mode: Mode::Sync,
-        ..plan(1)
-    });
+    let mut sim = Sim::new(
+        1,
+        Plan {
+            mode: Mode::Sync,
+            ..plan()
+        },
+    );
     sim.text(REPLY);
     sim.pass(1_000);
     assert!(sim.chunks.is_empty());
@@ -362,7 +405,7 @@ fn a_synchronous_run_says_nothing_before_its_end() {
 
 #[test]
 fn a_run_without_back_ends_ends() {
-    assert_eq!(Sim::new(plan(0)).code(), "E4001");
+    assert_eq!(Sim::new(0, plan()).code(), "E4001");
 }
 
 #[derive(Clone, Debug)]
@@ -395,7 +438,7 @@ proptest! {
     /// chunks fold without complaint.
     #[test]
     fn no_order_of_events_breaks_a_stream(happenings in prop::collection::vec(happening(), 0..60)) {
-        let mut sim = Sim::new(plan(3));
+        let mut sim = Sim::new(3, plan());
         let mut at = 0;
         for happening in happenings {
             let before = sim.opened.len();
@@ -405,8 +448,8 @@ proptest! {
                     sim.text(REPLY.get(at..end).unwrap_or_default());
                     at = end;
                 }
-                Happening::Finish => sim.step(Input::Event(Event::Finish { reason: FinishReason::Stop })),
-                Happening::Ended => sim.step(Input::Ended),
+                Happening::Finish => sim.event(sim.latest(), Event::Finish { reason: FinishReason::Stop }),
+                Happening::Ended => sim.ended(),
                 Happening::Error => sim.fail(ErrorKind::Network),
                 Happening::Pass(ms) => sim.pass(ms),
                 Happening::Left => sim.step(Input::Left),
@@ -419,7 +462,8 @@ proptest! {
         }
         sim.pass(400_000);
         prop_assert_eq!(sim.finishes.len(), 1);
-        prop_assert_eq!(sim.open, None);
+        prop_assert_eq!(sim.trace().attempts.len(), sim.opened.len());
+        prop_assert_eq!(sim.open, []);
         let assembled = sim.assemble();
         prop_assert!(assembled.ended);
         let seqs: Vec<u64> = sim.chunks.iter().filter_map(Chunk::seq).collect();

@@ -1,0 +1,74 @@
+//! Calls beyond the first, as a share of all calls: what retries and hedges may cost a fleet together.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many unused calls can be saved up, as a multiple of the reserve.
+const SAVINGS: f64 = 4.0;
+
+#[derive(Debug)]
+pub(super) struct Budget {
+    share: f64,
+    most: f64,
+    left: Mutex<f64>,
+}
+
+impl Budget {
+    pub(super) fn new(share: f64, reserve: f64) -> Self {
+        Self {
+            share,
+            most: reserve * SAVINGS,
+            left: Mutex::new(reserve),
+        }
+    }
+
+    /// A first call was made; a part of another one is earned.
+    pub(super) fn earn(&self) {
+        let mut left = self.left();
+        *left = (*left + self.share).min(self.most);
+    }
+
+    /// Takes one call, if one is left.
+    pub(super) fn take(&self) -> bool {
+        let mut left = self.left();
+        let enough = *left >= 1.0;
+        if enough {
+            *left -= 1.0;
+        }
+        enough
+    }
+
+    /// The call was not made after all.
+    pub(super) fn give_back(&self) {
+        *self.left() += 1.0;
+    }
+
+    fn left(&self) -> MutexGuard<'_, f64> {
+        // No code panics while it holds the lock.
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Budget;
+
+    proptest! {
+        /// However first calls and wishes for more are mixed, the extra ones stay within reserve and share.
+        #[test]
+        fn never_more_than_the_share(steps in prop::collection::vec(any::<bool>(), 0..2_000), share in 0.0f64..0.5) {
+            let budget = Budget::new(share, 3.0);
+            let (mut first, mut extra) = (0.0, 0.0);
+            for wish in steps {
+                if wish {
+                    extra += if budget.take() { 1.0 } else { 0.0 };
+                } else {
+                    budget.earn();
+                    first += 1.0;
+                }
+                prop_assert!(extra <= 3.0 + share * first + 1e-9);
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! One run's way through the fleet: who is asked first, who next when that one fails, and when to wait. The
+//! one retry loop turns around [`Dispatch::next`]; nobody else decides where a request goes. The same seed,
+//! the same happenings and the same times give the same way.
+
+use std::sync::Arc;
+
+use ir::envelope::Requirements;
+use ir::error::{Phase, RetryScope};
+use ir::{Error, ErrorKind, Request};
+
+use super::lease::Lease;
+use super::{Fleet, Retry};
+use crate::limits;
+use crate::route::{self, Explanation, Facts, Plan, Policy, Signals};
+
+#[derive(Debug)]
+pub struct Dispatch {
+    fleet: Arc<Fleet>,
+    request: Arc<Request>,
+    needs: Requirements,
+    seed: u64,
+    turn: u64,
+    /// When the run began, in the fleet's time. All other times here are the run's own.
+    began_ms: u64,
+    tried: Vec<Tried>,
+    /// Models that cannot do this, whoever serves them.
+    other_than: Vec<String>,
+    /// The only models that may answer.
+    models: Option<Vec<String>>,
+    /// The only back-end that will do.
+    only: Option<String>,
+    calls: u32,
+    returns: u32,
+}
+
+/// An instance that has failed this run.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    member: usize,
+    again: bool,
+    ready_ms: u64,
+}
+
+#[derive(Debug)]
+pub enum Choice {
+    /// Call this one. `returning` if it has failed this run before.
+    Open { lease: Lease, returning: bool },
+    /// Ask again at this time.
+    Wait { until_ms: u64 },
+    /// There is nobody left, and this is why.
+    Nobody(Box<Error>),
+}
+
+impl Dispatch {
+    pub fn new(fleet: Arc<Fleet>, request: Arc<Request>, seed: u64, began_ms: u64) -> Self {
+        Self {
+            needs: request.needs(),
+            turn: fleet.take_turn(),
+            fleet,
+            request,
+            seed,
+            began_ms,
+            tried: Vec::new(),
+            other_than: Vec::new(),
+            models: None,
+            only: None,
+            calls: 0,
+            returns: 0,
+        }
+    }
+
+    /// The caller may be answered by these models only.
+    pub fn allow_models(&mut self, models: Option<Vec<String>>) {
+        self.models = models;
+    }
+
+    pub fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
+    }
+
+    pub fn request(&self) -> &Arc<Request> {
+        &self.request
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// The policy that decides, once the request's own wish is heard.
+    pub fn policy(&self) -> Option<Policy> {
+        Facts::of(&self.request, &self.needs, self.fleet.host())
+            .ok()
+            .map(|facts| facts.policy)
+    }
+
+    /// Time as the fleet counts it.
+    pub fn fleet_ms(&self, now_ms: u64) -> u64 {
+        self.began_ms + now_ms
+    }
+
+    /// Why the next choice would be what it is.
+    pub fn explain(&self, now_ms: u64) -> Result<Explanation, Error> {
+        let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
+        let signals = self.fleet.signals(self.fleet_ms(now_ms));
+        let facts = self.facts(&tried)?;
+        Ok(Explanation::of(
+            self.fleet.candidates(),
+            &signals,
+            &facts,
+            self.fleet.host(),
+        ))
+    }
+
+    /// The next to be called: first whoever has not been tried, then one that may be tried again.
+    pub fn next(&mut self, now_ms: u64) -> Choice {
+        let retry = self.fleet.settings().retry;
+        let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
+        let calls_max = retry.attempts_max.min(limits::ATTEMPTS_MAX);
+        let error = match self.plan(&tried, now_ms) {
+            Ok(plan) if self.calls < calls_max => match self.begin_any(&plan.order, now_ms) {
+                Some(lease) => return self.open(lease, false),
+                None => Error::new(
+                    ErrorKind::RateLimited,
+                    Phase::BeforeSend,
+                    "every back-end is busy",
+                ),
+            },
+            Ok(_) => Error::new(
+                ErrorKind::NoCandidate,
+                Phase::BeforeSend,
+                format!("{calls_max} attempts failed"),
+            ),
+            Err(error) => error,
+        };
+        if let Some(choice) = self.go_back(calls_max, &retry, now_ms) {
+            return choice;
+        }
+        match error.retry_after_ms {
+            Some(pause_ms) if self.tried.is_empty() => Choice::Wait {
+                until_ms: now_ms + pause_ms,
+            },
+            _ => Choice::Nobody(Box::new(error)),
+        }
+    }
+
+    /// One more beside those that are open; only within what hedges may cost.
+    pub fn hedge(&mut self, open: &[usize], now_ms: u64) -> Option<Lease> {
+        let tried = self.tried.iter().map(|tried| tried.member);
+        let taken: Vec<usize> = tried.chain(open.iter().copied()).collect();
+        let plan = self.plan(&taken, now_ms).ok()?;
+        if !self.fleet.hedges().take() {
+            return None;
+        }
+        let lease = self.begin_any(&plan.order, now_ms);
+        match &lease {
+            Some(_) => self.calls += 1,
+            None => self.fleet.hedges().give_back(),
+        }
+        lease
+    }
+
+    /// How long to wait for a first token before a hedge: as configured, and where the instance is known,
+    /// until it is slower than nearly all of its own answers.
+    pub fn hedge_delay_ms(&self, member: usize, at_least_ms: u64) -> u64 {
+        let quantile = self.fleet.settings().hedge.quantile;
+        let known = self.fleet.instance(member).first_token_quantile(quantile);
+        at_least_ms.max(known.map_or(0, |ms| ms.ceil() as u64))
+    }
+
+    /// The back-end that gets a copy, if the policy names one that can take it and not too many are under way.
+    pub fn mirror(&self, now_ms: u64) -> Option<Lease> {
+        let signals = self.fleet.signals(self.fleet_ms(now_ms));
+        let mut facts = self.facts(&[]).ok()?;
+        let Policy::Mirror { to } = std::mem::replace(&mut facts.policy, Policy::Priority) else {
+            return None;
+        };
+        facts.only = Some(&to);
+        let plan = route::plan(self.fleet.candidates(), &signals, &facts, self.fleet.host()).ok()?;
+        self.fleet
+            .begin_mirror(*plan.order.first()?, self.fleet_ms(now_ms))
+    }
+
+    /// What follows from a failure for the rest of the way. Returns whether there is a rest.
+    pub fn fail(&mut self, member: usize, error: &Error, now_ms: u64) -> bool {
+        let scope = error.retry_scope();
+        if scope == RetryScope::OtherModel {
+            let model = self.fleet.candidates()[member].model.as_deref();
+            let model = model.or_else(|| self.request.model());
+            self.other_than.extend(model.map(String::from));
+        }
+        self.tried.retain(|tried| tried.member != member);
+        self.tried.push(Tried {
+            member,
+            again: scope == RetryScope::SameInstance,
+            ready_ms: now_ms + error.retry_after_ms.unwrap_or(0).max(self.backoff_ms()),
+        });
+        scope != RetryScope::Never
+    }
+
+    /// A new search, such as for a better answer: with another request, among all or with one back-end only.
+    pub fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
+        if let Some(request) = request {
+            self.needs = request.needs();
+            self.request = request;
+        }
+        self.only = only;
+        self.tried.clear();
+        self.other_than.clear();
+        self.calls = 0;
+        self.returns = 0;
+    }
+
+    /// This very instance, if it can be called now.
+    pub fn same(&mut self, member: usize, now_ms: u64) -> Option<Lease> {
+        let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;
+        self.calls += 1;
+        Some(lease)
+    }
+
+    fn open(&mut self, lease: Lease, returning: bool) -> Choice {
+        if self.calls == 0 {
+            self.fleet.earn();
+        }
+        self.calls += 1;
+        Choice::Open { lease, returning }
+    }
+
+    /// Back to the one that is ready first, when its pause is over and the fleet can afford it.
+    fn go_back(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<Choice> {
+        if self.calls >= calls_max || self.returns >= retry.same_max {
+            return None;
+        }
+        let now_in_fleet_ms = self.fleet_ms(now_ms);
+        let again = self.tried.iter().filter(|tried| tried.again);
+        let ready = again.filter_map(|tried| {
+            let signals = self.fleet.instance(tried.member).signals(now_in_fleet_ms);
+            let ready_ms = tried.ready_ms.max(now_ms + signals.limited_ms);
+            (!signals.tripped).then_some((ready_ms, tried.member))
+        });
+        let (ready_ms, member) = ready.min()?;
+        if ready_ms > now_ms {
+            return Some(Choice::Wait { until_ms: ready_ms });
+        }
+        if !self.fleet.retries().take() {
+            return None;
+        }
+        let Some(lease) = self.fleet.begin(member, now_in_fleet_ms) else {
+            self.fleet.retries().give_back();
+            return None;
+        };
+        self.returns += 1;
+        Some(self.open(lease, true))
+    }
+
+    fn begin_any(&self, order: &[usize], now_ms: u64) -> Option<Lease> {
+        let now_ms = self.fleet_ms(now_ms);
+        order.iter().find_map(|member| self.fleet.begin(*member, now_ms))
+    }
+
+    fn plan(&self, tried: &[usize], now_ms: u64) -> Result<Plan, Error> {
+        let signals: Vec<Signals> = self.fleet.signals(self.fleet_ms(now_ms));
+        let facts = self.facts(tried)?;
+        route::plan(self.fleet.candidates(), &signals, &facts, self.fleet.host())
+    }
+
+    fn facts<'a>(&'a self, tried: &'a [usize]) -> Result<Facts<'a>, Error> {
+        let mut facts = Facts::of(&self.request, &self.needs, self.fleet.host())?;
+        facts.seed = self.seed;
+        facts.turn = self.turn;
+        facts.tried = tried;
+        facts.other_than = &self.other_than;
+        facts.only = self.only.as_deref();
+        facts.models = self.models.as_deref();
+        Ok(facts)
+    }
+
+    /// A pause that doubles with each failure; between half of it and all of it, by the seed.
+    fn backoff_ms(&self) -> u64 {
+        let retry = self.fleet.settings().retry;
+        let doublings = self.returns.min(16);
+        let pause_ms = retry
+            .backoff_ms
+            .saturating_mul(1 << doublings)
+            .min(retry.backoff_max_ms);
+        let drawn = route::draw(self.seed, u64::from(self.calls));
+        (pause_ms as f64 * (0.5 + drawn / 2.0)) as u64
+    }
+}

@@ -1,0 +1,65 @@
+//! Fleets for tests of machines: the test itself plays the back-ends, so nothing is ever opened.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use ir::Request;
+
+use super::{Fleet, Member, Settings};
+use crate::port::{Backend, Events, Upstream};
+use crate::route::{Host, Policy};
+
+#[derive(Debug)]
+struct Dummy(Backend);
+
+impl Upstream for Dummy {
+    fn backend(&self) -> &Backend {
+        &self.0
+    }
+
+    fn open(&self, _: Arc<Request>) -> Events {
+        futures::stream::pending().boxed()
+    }
+}
+
+/// `b0` with model `m0`, and so on.
+pub(crate) fn members(count: usize) -> Vec<Member> {
+    let member = |number: usize| {
+        let backend = Backend {
+            name: format!("b{number}"),
+            kind: String::from("test"),
+            model: Some(format!("m{number}")),
+        };
+        Member::capable_of_all(Arc::new(Dummy(backend)))
+    };
+    (0..count).map(member).collect()
+}
+
+pub(crate) fn upstream(name: &str) -> Arc<dyn Upstream> {
+    Arc::new(Dummy(Backend {
+        name: String::from(name),
+        kind: String::from("test"),
+        model: None,
+    }))
+}
+
+pub(crate) fn with_policy(count: usize, policy: Policy, settings: Settings) -> Arc<Fleet> {
+    let mut members = members(count);
+    if policy == Policy::Priority {
+        for (place, member) in (0..).zip(&mut members) {
+            member.candidate.priority = -place;
+        }
+    }
+    let host = Host {
+        policy: Some(policy),
+        ..Host::default()
+    };
+    Arc::new(Fleet::new(members, host, settings))
+}
+
+/// In order, and nobody is asked twice.
+pub(crate) fn once_each(count: usize) -> Arc<Fleet> {
+    let mut settings = Settings::default();
+    settings.retry.same_max = 0;
+    with_policy(count, Policy::Priority, settings)
+}

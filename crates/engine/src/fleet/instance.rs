@@ -1,0 +1,165 @@
+//! How one instance is doing. What every plan reads is in atomics; what only an ending call changes is
+//! behind a lock.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ir::{Error, ErrorKind};
+
+use super::breaker::{Admission, Breaker};
+use super::histogram::Histogram;
+use super::settings::Settings;
+use crate::route::Signals;
+
+/// How much one answer moves the smoothed time to the first token.
+const SMOOTHING: f64 = 0.2;
+/// How long an instance that said "too many" without saying for how long is left alone.
+const PAUSE_MS: u64 = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    inflight: AtomicU32,
+    /// The bits of a double; not a number before the first answer.
+    latency_bits: AtomicU64,
+    /// A copy of what the breaker says.
+    ready_ms: AtomicU64,
+    limited_until_ms: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    breaker: Breaker,
+    first_tokens: Histogram,
+}
+
+impl Instance {
+    pub(super) fn new() -> Self {
+        Self {
+            inflight: AtomicU32::new(0),
+            latency_bits: AtomicU64::new(f64::NAN.to_bits()),
+            ready_ms: AtomicU64::new(0),
+            limited_until_ms: AtomicU64::new(0),
+            inner: Mutex::new(Inner {
+                breaker: Breaker::new(),
+                first_tokens: Histogram::default(),
+            }),
+        }
+    }
+
+    pub(super) fn signals(&self, now_ms: u64) -> Signals {
+        let latency_ms = f64::from_bits(self.latency_bits.load(Ordering::Relaxed));
+        let limited_until_ms = self.limited_until_ms.load(Ordering::Relaxed);
+        Signals {
+            inflight: self.inflight.load(Ordering::Relaxed),
+            latency_ms: (!latency_ms.is_nan()).then_some(latency_ms),
+            tripped: self.ready_ms.load(Ordering::Relaxed) > now_ms,
+            limited_ms: limited_until_ms.saturating_sub(now_ms),
+        }
+    }
+
+    /// Begins a call. `None` if the breaker or the limit of calls at once is against it by now.
+    pub(super) fn begin(&self, inflight_max: Option<u32>, now_ms: u64) -> Option<Admission> {
+        let room = |count: u32| inflight_max.is_none_or(|most| count < most).then_some(count + 1);
+        let counted = self
+            .inflight
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+        counted.ok()?;
+        let mut inner = self.inner();
+        let admission = inner.breaker.admit(now_ms);
+        self.show(&inner);
+        if admission == Admission::No {
+            self.inflight.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(admission)
+    }
+
+    pub(super) fn end(&self) {
+        self.inflight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The first token came after so long.
+    pub(super) fn first_token(&self, after_ms: f64) {
+        self.inner().first_tokens.record(after_ms);
+        self.smooth(after_ms);
+    }
+
+    /// No token came in so long, and nobody waited any more. To leave it out would make the instance look
+    /// faster the more often it is left.
+    pub(super) fn no_token_within(&self, ms: f64) {
+        self.inner().first_tokens.record(ms);
+        let known = f64::from_bits(self.latency_bits.load(Ordering::Relaxed));
+        if known.is_nan() || known < ms {
+            self.smooth(ms);
+        }
+    }
+
+    pub(super) fn succeed(&self) {
+        let mut inner = self.inner();
+        inner.breaker.succeed();
+        self.show(&inner);
+    }
+
+    pub(super) fn fail(&self, error: &Error, now_ms: u64, settings: &Settings) {
+        if error.kind == ErrorKind::RateLimited {
+            let until_ms = now_ms + error.retry_after_ms.unwrap_or(PAUSE_MS);
+            self.limited_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+        }
+        let mut inner = self.inner();
+        match error.kind {
+            // It works, and has said so.
+            ErrorKind::RateLimited
+            | ErrorKind::InvalidRequest
+            | ErrorKind::Unsupported
+            | ErrorKind::ContextWindow
+            | ErrorKind::ContentPolicy => inner.breaker.succeed(),
+            // This key will not work in a second either.
+            ErrorKind::Auth | ErrorKind::Quota => inner.breaker.fail(true, now_ms, &settings.breaker),
+            ErrorKind::Timeout
+            | ErrorKind::Network
+            | ErrorKind::Upstream
+            | ErrorKind::InvalidResponse
+            | ErrorKind::NotEnabled => inner.breaker.fail(false, now_ms, &settings.breaker),
+            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => inner.breaker.give_back(),
+        }
+        self.show(&inner);
+    }
+
+    /// A trial that nobody waited for.
+    pub(super) fn give_back_trial(&self) {
+        let mut inner = self.inner();
+        inner.breaker.give_back();
+        self.show(&inner);
+    }
+
+    pub(super) fn first_token_quantile(&self, share: f64) -> Option<f64> {
+        self.inner().first_tokens.quantile(share)
+    }
+
+    fn smooth(&self, ms: f64) {
+        let blend = |bits: u64| {
+            let known = f64::from_bits(bits);
+            let next = if known.is_nan() {
+                ms
+            } else {
+                known + SMOOTHING * (ms - known)
+            };
+            Some(next.to_bits())
+        };
+        // The closure always has an answer, so the update cannot fail.
+        let updated = self
+            .latency_bits
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, blend);
+        debug_assert!(updated.is_ok());
+    }
+
+    fn show(&self, inner: &Inner) {
+        self.ready_ms.store(inner.breaker.ready_ms(), Ordering::Relaxed);
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // No code panics while it holds the lock.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,89 @@
+//! One call of one instance, from its beginning to its end. However it ends, even with a task that was
+//! killed, the instance gets its place back.
+
+use std::sync::Arc;
+
+use ir::Error;
+
+use super::Fleet;
+
+#[derive(Debug)]
+pub struct Lease {
+    fleet: Arc<Fleet>,
+    member: usize,
+    began_ms: u64,
+    trial: bool,
+    heard: bool,
+    mirror: bool,
+}
+
+impl Lease {
+    pub(super) fn new(fleet: Arc<Fleet>, member: usize, trial: bool, began_ms: u64) -> Self {
+        Self {
+            fleet,
+            member,
+            began_ms,
+            trial,
+            heard: false,
+            mirror: false,
+        }
+    }
+
+    pub(super) fn into_mirror(mut self) -> Self {
+        self.mirror = true;
+        self
+    }
+
+    pub fn member(&self) -> usize {
+        self.member
+    }
+
+    pub fn began_ms(&self) -> u64 {
+        self.began_ms
+    }
+
+    /// The model said its first word.
+    pub fn first_token(&mut self, now_ms: u64) {
+        if self.heard {
+            return;
+        }
+        self.heard = true;
+        let instance = self.fleet.instance(self.member);
+        instance.first_token(now_ms.saturating_sub(self.began_ms) as f64);
+        if std::mem::take(&mut self.trial) {
+            instance.succeed();
+        }
+    }
+
+    pub fn succeed(mut self) {
+        self.trial = false;
+        self.fleet.instance(self.member).succeed();
+    }
+
+    pub fn fail(mut self, error: &Error, now_ms: u64) {
+        self.trial = false;
+        let settings = self.fleet.settings();
+        self.fleet.instance(self.member).fail(error, now_ms, settings);
+    }
+
+    /// Another one was faster.
+    pub fn lose(self, now_ms: u64) {
+        if !self.heard {
+            let waited_ms = now_ms.saturating_sub(self.began_ms);
+            self.fleet.instance(self.member).no_token_within(waited_ms as f64);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let instance = self.fleet.instance(self.member);
+        if self.trial {
+            instance.give_back_trial();
+        }
+        instance.end();
+        if self.mirror {
+            self.fleet.end_mirror();
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What happens behind an answer that was given in full: it stands, or it is asked for again. The machine
+//! knows only this question; gates and second questions are answers to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ir::Request;
+use module::envelope::Envelope;
+
+use crate::run::record::AttemptRecord;
+
+/// What is known when an answer is complete.
+#[derive(Debug)]
+pub struct Done<'a> {
+    /// What was asked.
+    pub request: &'a Arc<Request>,
+    /// The answer, word for word.
+    pub reply: &'a str,
+    /// The call that gave it, last of all that were made.
+    pub attempts: &'a [AttemptRecord],
+    /// How many answers were thrown away before this one.
+    pub agains: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// The envelope stands as it is.
+    End,
+    Again(Again),
+}
+
+/// Ask once more. If nobody can be asked, or nobody can answer, the envelope at hand stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Again {
+    pub selection: Selection,
+    /// For the trace and for those who watch.
+    pub reason: String,
+    /// Another request in place of the one before.
+    pub request: Option<Arc<Request>>,
+}
+
+/// Who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Whoever the policy chooses.
+    Any,
+    /// The same instance, if it can be called; else any.
+    Same,
+    /// This back-end and no other.
+    Named(String),
+}
+
+pub trait Judge: Send + Sync + fmt::Debug {
+    /// May mark the envelope. The machine never asks for more than a few answers, whatever is said here.
+    fn after(&self, envelope: &mut Envelope, done: &Done<'_>) -> Next;
+}
+
+/// Takes every answer as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accept;
+
+impl Judge for Accept {
+    fn after(&self, _: &mut Envelope, _: &Done<'_>) -> Next {
+        Next::End
+    }
+}

@@ -1,0 +1,177 @@
+//! How a run ends: with an answer that keeps the contract, with one that does not, or with an error of the
+//! runtime's own. Exactly one last chunk comes out of here.
+
+use ir::Error;
+use ir::event::FinishReason;
+use module::Code;
+use module::envelope::{CheckOptions, Envelope, ErrorBody, Facts, check_reply};
+use module::stream::{Chunk, Recovery};
+use serde_json::{Map, Value};
+
+use super::after::{Done, Next};
+use super::{Machine, Output};
+use crate::limits;
+use crate::run::command::Mode;
+use crate::run::record::Outcome;
+use crate::run::verdict;
+
+impl Machine {
+    /// The attempt has given its whole answer.
+    pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+        let Some(attempt) = self.close(number, Outcome::Won, None, now_ms, out) else {
+            return;
+        };
+        let member = attempt.lease.member();
+        attempt.lease.succeed();
+        self.leader = None;
+        let facts = Facts {
+            model: Some(self.label(member, attempt.model.as_deref())),
+            processing_time_ms: Some(now_ms),
+            ..Facts::default()
+        };
+        let outcome = check_reply(
+            &self.plan.module,
+            attempt.reply.as_bytes(),
+            &CheckOptions { facts },
+        );
+        let mut envelope = outcome.envelope;
+        if !envelope.is_ok() && attempt.finish == Some(FinishReason::Length) {
+            let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
+            envelope = verdict::failure(body, self.partial(Some(&attempt.reply)));
+        }
+        let done = Done {
+            request: self.dispatch.request(),
+            reply: &attempt.reply,
+            attempts: &self.records,
+            agains: self.agains,
+        };
+        let next = self.plan.judge.after(&mut envelope, &done);
+        let usage = attempt.usage.as_ref().map(verdict::usage_value);
+        match next {
+            Next::Again(again) if self.agains < limits::AGAIN_MAX => {
+                self.agains += 1;
+                self.standing = Some((envelope, usage));
+                self.stale = true;
+                self.loss = None;
+                let only = match &again.selection {
+                    super::Selection::Named(name) => Some(name.clone()),
+                    _ => None,
+                };
+                self.dispatch.restart(again.request, only);
+                self.ask_again(again.selection, member, again.reason, now_ms, out);
+            }
+            _ => self.conclude(envelope, usage, out),
+        }
+    }
+
+    /// There is nobody left to ask. An answer that is at hand is better than none.
+    pub(super) fn exhaust(&mut self, search: Error, out: &mut Vec<Output>) {
+        if let Some((envelope, usage)) = self.standing.take() {
+            return self.conclude(envelope, usage, out);
+        }
+        // What the last back-end said tells more than that there is no other.
+        let (error, reply) = match self.loss.take() {
+            Some(loss) => (loss.error, loss.reply),
+            None => (search, String::new()),
+        };
+        let body = verdict::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
+        self.fail(body, Some(&reply), out);
+    }
+
+    pub(super) fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        let heard = self.drop_all(Outcome::Cancelled, now_ms, out);
+        if let Some((envelope, usage)) = self.standing.take() {
+            return self.conclude(envelope, usage, out);
+        }
+        let limit_ms = self.deadline_ms();
+        let code = match self.plan.mode {
+            Mode::Sync => Code::E2002,
+            Mode::Stream => Code::E2011,
+        };
+        let body = ErrorBody::new(code, format!("no end after {limit_ms} ms")).detail("allowed_ms", limit_ms);
+        let reply = heard.or_else(|| self.loss.take().map(|loss| loss.reply));
+        self.fail(body, reply.as_deref(), out);
+    }
+
+    pub(super) fn interrupt(&mut self, message: &str, now_ms: u64, out: &mut Vec<Output>) {
+        let reply = self.drop_all(Outcome::Cancelled, now_ms, out);
+        self.fail(ErrorBody::new(Code::E2010, message), reply.as_deref(), out);
+    }
+
+    /// Ends with an error of the runtime's own and with what there is of the data.
+    fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
+        let partial = self.partial(reply);
+        self.end(verdict::failure(body, partial), None, out);
+    }
+
+    fn partial(&mut self, reply: Option<&str>) -> Option<Map<String, Value>> {
+        if self.plan.mode == Mode::Sync
+            && let Some(reply) = reply
+        {
+            self.projector.push_text(reply, &mut Vec::new());
+        }
+        let partial = self.projector.partial_data();
+        let allowed = self.plan.module.manifest.failure.partial_allowed;
+        (allowed && !partial.is_empty()).then_some(partial)
+    }
+
+    /// Ends with an envelope that was judged: what clients have becomes its data.
+    fn conclude(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+        if self.plan.mode == Mode::Stream
+            && let Some(data) = envelope.data()
+        {
+            self.emit(out, |projector, chunks| projector.finish(data, chunks));
+        }
+        self.end(envelope, usage, out);
+    }
+
+    fn end(&mut self, mut envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+        let code = envelope.error().map(|error| error.code.clone());
+        if self.plan.mode == Mode::Sync {
+            add_warnings(&mut envelope.annotations, self.plan.warnings());
+        }
+        let recovery = self.recovery(code.as_deref());
+        let run = self.plan.run.to_string();
+        let last = Chunk::ending(&run, envelope, usage, recovery.as_ref());
+        out.push(Output::Finish {
+            last: Box::new(last),
+            code,
+        });
+        self.ended = true;
+    }
+
+    /// Only a stream that broke off has a place to go on from.
+    fn recovery(&self, code: Option<&str>) -> Option<Recovery> {
+        let broke_off = [Code::E2010, Code::E2011]
+            .iter()
+            .any(|known| code == Some(known.as_str()));
+        if self.plan.mode == Mode::Sync || !broke_off {
+            return None;
+        }
+        let mut recovery = Recovery::after(
+            self.projector.last_seq(),
+            self.projector.last_checkpoint().cloned(),
+        );
+        recovery.retry_after_ms = self.plan.settings.retry_after_ms;
+        recovery.max_retries = self.plan.settings.max_retries;
+        Some(recovery)
+    }
+
+    /// `provider/model`, with the name the model gave itself if it gave one.
+    fn label(&self, member: usize, model: Option<&str>) -> String {
+        let candidate = &self.dispatch.fleet().candidates()[member];
+        let model = model.or(candidate.model.as_deref()).unwrap_or(&candidate.name);
+        format!("{}/{model}", candidate.kind)
+    }
+}
+
+fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<String, Value>) {
+    for (key, value) in warnings {
+        match (annotations.get_mut(&key), value) {
+            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+            (_, value) => {
+                annotations.insert(key, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! What the policies, the retry loop, the breakers and hedging do to whole crowds of runs.
+
+use engine::fleet::Settings;
+use engine::route::{HashKey, Policy};
+use engine::run::{Outcome, Role};
+use ir::error::Phase;
+use ir::{Error, ErrorKind, Request};
+
+use crate::world::{Dice, Fate, World, broken, fleet, request};
+
+fn requests(count: usize) -> Vec<Request> {
+    (0..count).map(|_| request("q")).collect()
+}
+
+/// Times to the first token as models have them, with one call in a hundred a hundred times slower.
+fn first_token_ms(dice: &mut Dice, sigma: f64, disturbed: bool) -> u64 {
+    let ms = dice.log_normal(300.0, sigma);
+    let slow = dice.unit() < 0.01;
+    if disturbed && slow {
+        (ms * 100.0) as u64
+    } else {
+        ms as u64
+    }
+}
+
+#[test]
+fn hedging_hides_the_slow_hundredth_for_two_calls_in_a_hundred() {
+    const RUNS: usize = 12_000;
+    for sigma in [0.4, 0.5, 0.7] {
+        let tail = |disturbed: bool| {
+            let policy = Policy::Hedged { k: 2, delay_ms: 50 };
+            let fleet = fleet(3, policy, Settings::default(), |_, _| {});
+            let mut dice = Dice(17);
+            let mut world = World::new(&fleet, |_, _| Fate::Answer {
+                after_ms: first_token_ms(&mut dice, sigma, disturbed),
+            });
+            world.play(requests(RUNS), 40);
+            assert!(world.ended.iter().all(|ended| ended.code.is_none()));
+            let extra = (world.calls.len() - RUNS) as f64 / RUNS as f64;
+            (world.quantile_ms(0.99), extra)
+        };
+        let (undisturbed_ms, _) = tail(false);
+        let (disturbed_ms, extra) = tail(true);
+        let ratio = disturbed_ms / undisturbed_ms;
+        assert!(
+            ratio <= 1.35 && extra <= 0.02,
+            "sigma {sigma}: p99 {disturbed_ms} for {undisturbed_ms} ms, ratio {ratio:.3}, {extra:.4} more calls"
+        );
+    }
+}
+
+#[test]
+fn without_hedging_the_slow_hundredth_shows() {
+    let fleet = fleet(3, Policy::EwmaLatency, Settings::default(), |_, _| {});
+    let mut dice = Dice(17);
+    let mut world = World::new(&fleet, |_, _| Fate::Answer {
+        after_ms: first_token_ms(&mut dice, 0.5, true),
+    });
+    world.play(requests(4_000), 40);
+    assert!(world.quantile_ms(0.995) > 10_000.0);
+}
+
+#[test]
+fn when_everything_fails_nobody_storms() {
+    let fleet = fleet(5, Policy::EwmaLatency, Settings::default(), |_, _| {});
+    let mut world = World::new(&fleet, |_, _| broken(ErrorKind::Upstream, 20));
+    world.play(requests(6_000), 10);
+    assert_eq!(world.ended.len(), 6_000);
+    assert!(
+        world
+            .ended
+            .iter()
+            .all(|ended| ended.code.as_deref() == Some("E4001"))
+    );
+    // Each breaker opens after five failures and what was under way, then lets single trials pass.
+    assert!(world.calls.len() <= 200, "{} calls", world.calls.len());
+}
+
+#[test]
+fn a_fleet_that_recovers_is_used_again() {
+    let fleet = fleet(2, Policy::EwmaLatency, Settings::default(), |_, _| {});
+    let mut world = World::new(&fleet, |_, now_ms| match now_ms {
+        0..20_000 => broken(ErrorKind::Network, 5),
+        _ => Fate::Answer { after_ms: 100 },
+    });
+    world.play(requests(12_000), 10);
+    let late = &world.ended[world.ended.len() - 1_000..];
+    assert!(late.iter().all(|ended| ended.code.is_none()));
+}
+
+#[test]
+fn retries_stay_within_their_share_of_the_traffic() {
+    let mut settings = Settings::default();
+    settings.breaker.failures = u32::MAX;
+    settings.breaker.failure_share = 2.0;
+    let fleet = fleet(1, Policy::Priority, settings, |_, _| {});
+    let mut world = World::new(&fleet, |_, _| broken(ErrorKind::Upstream, 5));
+    world.play(requests(2_000), 50);
+    let most = 2_000.0 * (1.0 + settings.retry.share) + settings.retry.reserve;
+    assert!(world.calls.len() as f64 <= most, "{} calls", world.calls.len());
+    assert!(
+        world.calls.len() > 2_300,
+        "{} calls: retries were made",
+        world.calls.len()
+    );
+}
+
+#[test]
+fn nobody_calls_before_a_back_end_said_it_may() {
+    let fleet = fleet(2, Policy::RoundRobin, Settings::default(), |_, _| {});
+    let mut closed_until = [0u64; 2];
+    let mut early = 0;
+    let mut calls = [0u32; 2];
+    let mut world = World::new(&fleet, |member, now_ms| {
+        early += u32::from(now_ms < closed_until[member]);
+        calls[member] += 1;
+        if calls[member].is_multiple_of(20) {
+            closed_until[member] = now_ms + 3_000;
+            let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeFirstByte, "slow down");
+            error.retry_after_ms = Some(3_000);
+            return Fate::Fail { after_ms: 0, error };
+        }
+        Fate::Answer { after_ms: 30 }
+    });
+    world.play(requests(2_000), 25);
+    assert!(
+        world.ended.iter().all(|ended| ended.code.is_none()),
+        "everyone waits and is served"
+    );
+    drop(world);
+    assert_eq!(early, 0);
+}
+
+#[test]
+fn a_lone_back_end_that_is_full_is_waited_for_within_the_deadline() {
+    let fleet = fleet(1, Policy::Priority, Settings::default(), |_, _| {});
+    let mut first = true;
+    let mut world = World::new(&fleet, |_, _| {
+        if std::mem::take(&mut first) {
+            let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeFirstByte, "slow down");
+            error.retry_after_ms = Some(5_000);
+            return Fate::Fail { after_ms: 0, error };
+        }
+        Fate::Answer { after_ms: 30 }
+    });
+    let mut hurried = request("q");
+    hurried.timeout_ms = Some(2_000);
+    world.play([request("q"), hurried], 100);
+    let hurried = world.ended.iter().find(|ended| ended.code.is_some()).unwrap();
+    assert_eq!((hurried.code.as_deref(), hurried.took_ms), (Some("E4002"), 0));
+    let patient = world.ended.iter().find(|ended| ended.code.is_none()).unwrap();
+    assert_eq!(patient.took_ms, 5_030);
+    let roles: Vec<Role> = patient
+        .trace
+        .attempts
+        .iter()
+        .map(|attempt| attempt.role)
+        .collect();
+    assert_eq!(roles, [Role::First, Role::Retry]);
+}
+
+#[test]
+fn a_refused_key_makes_way_for_the_next_one_of_its_pool() {
+    let fleet = fleet(
+        3,
+        Policy::WeightedRoundRobin,
+        Settings::default(),
+        |number, member| {
+            member.candidate.name = String::from("pool");
+            member.candidate.key = number as u32;
+            member.candidate.keys = 3;
+        },
+    );
+    let mut world = World::new(&fleet, |member, _| match member {
+        0 => broken(ErrorKind::Auth, 5),
+        _ => Fate::Answer { after_ms: 30 },
+    });
+    world.play(requests(300), 10);
+    assert!(world.ended.iter().all(|ended| ended.code.is_none()));
+    let refused = world.calls.iter().filter(|call| call.member == 0).count();
+    assert!(refused <= 3, "the bad key was tried {refused} times");
+    let shares = world.shares(3);
+    assert!((shares[1] - shares[2]).abs() < 0.05, "{shares:?}");
+}
+
+#[test]
+fn a_pool_of_keys_has_one_share_of_the_work() {
+    for policy in [
+        Policy::WeightedRoundRobin,
+        Policy::WeightedRandom,
+        Policy::RoundRobin,
+    ] {
+        let fleet = fleet(4, policy.clone(), Settings::default(), |number, member| {
+            if number > 0 {
+                member.candidate.name = String::from("pool");
+                member.candidate.key = number as u32 - 1;
+                member.candidate.keys = 3;
+            }
+        });
+        let mut world = World::new(&fleet, |_, _| Fate::Answer { after_ms: 10 });
+        world.play(requests(3_000), 20);
+        let shares = world.shares(4);
+        assert!((0.46..0.54).contains(&shares[0]), "{policy:?}: {shares:?}");
+    }
+}
+
+/// What each policy does with three back-ends: b0 is twice as heavy and slow, b1 cheap, b2 fast.
+#[test]
+fn every_policy_has_its_own_distribution() {
+    let shares = |policy: Policy| {
+        let fleet = fleet(3, policy, Settings::default(), |number, member| {
+            let candidate = &mut member.candidate;
+            candidate.weight = [200, 100, 100][number];
+            candidate.priority = 0;
+            candidate.price_usd = Some([3.0, 1.0, 2.0][number]);
+        });
+        let mut world = World::new(&fleet, |member, _| Fate::Answer {
+            after_ms: [400, 200, 50][member],
+        });
+        let requests = (0..2_000).map(|number| {
+            let mut request = request("q");
+            request.task_id = Some(format!("task-{}", number % 300));
+            request
+        });
+        world.play(requests, 20);
+        assert!(world.ended.iter().all(|ended| ended.code.is_none()));
+        world.shares(3)
+    };
+    let near = |found: &[f64], wanted: [f64; 3], by: f64| {
+        let off = found
+            .iter()
+            .zip(wanted)
+            .any(|(found, wanted)| (found - wanted).abs() > by);
+        assert!(!off, "{found:?} for {wanted:?}");
+    };
+    near(&shares(Policy::RoundRobin), [1.0 / 3.0; 3], 0.001);
+    near(&shares(Policy::WeightedRoundRobin), [0.5, 0.25, 0.25], 0.001);
+    near(&shares(Policy::WeightedRandom), [0.5, 0.25, 0.25], 0.04);
+    near(
+        &shares(Policy::ConsistentHash(HashKey::Task)),
+        [0.5, 0.25, 0.25],
+        0.12,
+    );
+    near(&shares(Policy::Cost), [0.0, 1.0, 0.0], 0.0);
+    let least = shares(Policy::LeastInflight);
+    assert!(
+        least[2] > least[1] && least[1] > 0.05 && least[0] > 0.05,
+        "{least:?}"
+    );
+    let latency = shares(Policy::EwmaLatency);
+    assert!(latency[2] > 0.6, "{latency:?}");
+}
+
+#[test]
+fn one_task_stays_on_one_back_end_and_moves_only_when_that_is_gone() {
+    let fleet = fleet(
+        4,
+        Policy::ConsistentHash(HashKey::Task),
+        Settings::default(),
+        |_, _| {},
+    );
+    let mut world = World::new(&fleet, |member, _| match member {
+        2 => broken(ErrorKind::Network, 5),
+        _ => Fate::Answer { after_ms: 10 },
+    });
+    let requests = (0..1_000).map(|number| {
+        let mut request = request("q");
+        request.task_id = Some(format!("task-{}", number % 50));
+        request
+    });
+    world.play(requests, 20);
+    let mut homes = std::collections::HashMap::<String, std::collections::BTreeSet<String>>::new();
+    for ended in &world.ended {
+        assert_eq!(ended.code, None);
+        let won = ended
+            .trace
+            .attempts
+            .iter()
+            .find(|attempt| attempt.outcome == Outcome::Won);
+        // The seed of a run is its number, and the number gives the task.
+        let task = format!("task-{}", (ended.trace.seed - 1_000) % 50);
+        homes
+            .entry(task)
+            .or_default()
+            .insert(won.unwrap().backend.clone());
+    }
+    assert!(homes.values().all(|homes| homes.len() == 1), "{homes:?}");
+}
+
+#[test]
+fn a_mirror_gets_every_copy_and_answers_nobody() {
+    let policy = Policy::Mirror {
+        to: String::from("b1"),
+    };
+    let fleet = fleet(2, policy, Settings::default(), |_, _| {});
+    let mut world = World::new(&fleet, |_, _| Fate::Answer { after_ms: 10 });
+    world.play(requests(200), 20);
+    assert_eq!(world.mirrored, vec![1; 200]);
+    assert!(world.calls.iter().all(|call| call.member == 0));
+}
+
+#[test]
+fn a_hedge_that_loses_is_recorded_without_usage_and_with_an_estimate() {
+    let policy = Policy::Hedged { k: 2, delay_ms: 50 };
+    let fleet = fleet(2, policy, Settings::default(), |_, _| {});
+    let mut calls = 0;
+    let mut world = World::new(&fleet, |_, _| {
+        calls += 1;
+        Fate::Answer {
+            after_ms: if calls == 1 { 10_000 } else { 100 },
+        }
+    });
+    world.play(requests(1), 1);
+    let ended = &world.ended[0];
+    assert_eq!(ended.took_ms, 150);
+    let outcomes: Vec<_> = ended
+        .trace
+        .attempts
+        .iter()
+        .map(|attempt| {
+            (
+                attempt.role,
+                attempt.outcome,
+                attempt.latency_ms,
+                attempt.estimate.is_some(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            (Role::First, Outcome::HedgeLost, 150, true),
+            (Role::Hedge, Outcome::Won, 100, false)
+        ]
+    );
+}
+
+#[test]
+fn a_drained_back_end_takes_nothing_even_when_all_others_fail() {
+    let fleet = fleet(
+        2,
+        Policy::WeightedRandom,
+        Settings::default(),
+        |number, member| {
+            member.candidate.weight = [0, 100][number];
+        },
+    );
+    let mut world = World::new(&fleet, |_, _| broken(ErrorKind::Network, 5));
+    world.play(requests(50), 1_000);
+    assert!(world.calls.iter().all(|call| call.member == 1));
+}
