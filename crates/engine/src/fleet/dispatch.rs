@@ -13,6 +13,9 @@ use super::{Fleet, Retry};
 use crate::limits;
 use crate::route::{self, Explanation, Facts, Plan, Policy, Signals};
 
+/// How far apart those are spread who were all told to wait for the same moment.
+const SPREAD_MAX_MS: u64 = 1_000;
+
 #[derive(Debug)]
 pub struct Dispatch {
     fleet: Arc<Fleet>,
@@ -141,7 +144,7 @@ impl Dispatch {
         }
         match error.retry_after_ms {
             Some(pause_ms) if self.tried.is_empty() => Choice::Wait {
-                until_ms: now_ms + pause_ms,
+                until_ms: now_ms + self.spread_ms(pause_ms),
             },
             _ => Choice::Nobody(Box::new(error)),
         }
@@ -193,10 +196,14 @@ impl Dispatch {
             self.other_than.extend(model.map(String::from));
         }
         self.tried.retain(|tried| tried.member != member);
+        let pause_ms = match error.retry_after_ms {
+            Some(pause_ms) => self.spread_ms(pause_ms).max(self.backoff_ms()),
+            None => self.backoff_ms(),
+        };
         self.tried.push(Tried {
             member,
             again: scope == RetryScope::SameInstance,
-            ready_ms: now_ms + error.retry_after_ms.unwrap_or(0).max(self.backoff_ms()),
+            ready_ms: now_ms + pause_ms,
         });
         scope != RetryScope::Never
     }
@@ -238,7 +245,11 @@ impl Dispatch {
         let again = self.tried.iter().filter(|tried| tried.again);
         let ready = again.filter_map(|tried| {
             let signals = self.fleet.instance(tried.member).signals(now_in_fleet_ms);
-            let ready_ms = tried.ready_ms.max(now_ms + signals.limited_ms);
+            let limited_ms = match signals.limited_ms {
+                0 => 0,
+                pause_ms => self.spread_ms(pause_ms),
+            };
+            let ready_ms = tried.ready_ms.max(now_ms + limited_ms);
             (!signals.tripped).then_some((ready_ms, tried.member))
         });
         let (ready_ms, member) = ready.min()?;
@@ -276,6 +287,12 @@ impl Dispatch {
         facts.only = self.only.as_deref();
         facts.models = self.models.as_deref();
         Ok(facts)
+    }
+
+    /// Never before the time that was asked for, and not all at once when it comes.
+    fn spread_ms(&self, pause_ms: u64) -> u64 {
+        let most_ms = (pause_ms / 10).min(SPREAD_MAX_MS);
+        pause_ms + (most_ms as f64 * route::draw(self.seed, u64::from(self.calls))) as u64
     }
 
     /// A pause that doubles with each failure; between half of it and all of it, by the seed.

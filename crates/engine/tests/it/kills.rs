@@ -95,6 +95,8 @@ struct Case {
     now_ms: u64,
     open: Vec<(u32, usize)>,
     opened: u32,
+    /// Calls that said all they had to say.
+    whole: BTreeSet<u32>,
     chunks: Vec<Chunk>,
     last: Vec<Chunk>,
 }
@@ -117,6 +119,7 @@ impl Case {
             now_ms: 0,
             open: Vec::new(),
             opened: 0,
+            whole: BTreeSet::new(),
             chunks: Vec::new(),
             last: Vec::new(),
         }
@@ -167,6 +170,7 @@ impl Case {
             _ => Fate::Whole,
         };
         let (Fate::Cut(end) | Fate::Stall(end)) = fate else {
+            self.whole.insert(attempt);
             return self.send(attempt, &bytes, true);
         };
         self.send(attempt, &bytes[..end], fate == Fate::Cut(end));
@@ -232,7 +236,10 @@ impl Case {
         for attempt in &trace.attempts {
             let lost = attempt.outcome != Outcome::Won;
             assert_eq!(lost, attempt.error.is_some(), "seed {seed}: {attempt:?}");
-            assert_eq!(lost, attempt.usage.is_none(), "seed {seed}: {attempt:?}");
+            // A call that was cut behind the end of its answer may not have come to its usage.
+            let told = self.whole.contains(&attempt.number);
+            assert!(!(lost && attempt.usage.is_some()), "seed {seed}: {attempt:?}");
+            assert!(!(told && attempt.usage.is_none()), "seed {seed}: {attempt:?}");
             assert!(attempt.estimate.as_ref().is_none_or(|usage| usage.estimated));
         }
         let mut assembler = Assembler::new();
@@ -264,11 +271,10 @@ impl Case {
         };
         let member: usize = winner.backend.trim_start_matches('b').parse().unwrap();
         assert_eq!(envelope["data"], data(member), "seed {seed}: {}", self.dialect);
-        let counted = winner.usage.as_ref().unwrap();
-        assert_eq!(
-            counted.output_tokens,
-            usage(member).output_tokens,
-            "seed {seed}: {}",
+        let counted = winner.usage.as_ref().and_then(|counted| counted.output_tokens);
+        assert!(
+            counted.is_none() || counted == usage(member).output_tokens,
+            "seed {seed}: {} counted {counted:?}",
             self.dialect
         );
         let mut alone = Assembler::new();

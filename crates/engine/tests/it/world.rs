@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use engine::Settings;
 use engine::fleet::{Dispatch, Fleet, Member, Settings as FleetSettings};
@@ -20,7 +20,13 @@ use testkit::puppet::Puppet;
 pub(crate) const ANSWER: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":"r"}}"#;
 
-pub(crate) fn module() -> Arc<Module> {
+/// Loaded once: tens of thousands of runs share it.
+fn module() -> Arc<Module> {
+    static MODULE: LazyLock<Arc<Module>> = LazyLock::new(load_module);
+    MODULE.clone()
+}
+
+fn load_module() -> Arc<Module> {
     let files: FileMap = [
         ("module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nresponse: {mode: both, buffer_size: 0}\n"),
         ("prompt.md", "$INPUT"),
@@ -129,13 +135,6 @@ enum Happening {
     Wake,
 }
 
-/// One call that was made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
-    pub(crate) member: usize,
-    pub(crate) at_ms: u64,
-}
-
 /// How a run went.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -156,7 +155,8 @@ pub(crate) struct World<F> {
     queue: BinaryHeap<Reverse<(u64, u64, usize, Happening)>>,
     posted: u64,
     runs: Vec<Option<Running>>,
-    pub(crate) calls: Vec<Call>,
+    /// Whom each call went to.
+    pub(crate) calls: Vec<usize>,
     pub(crate) mirrored: Vec<usize>,
     pub(crate) ended: Vec<Ended>,
 }
@@ -248,10 +248,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
         for output in outputs {
             match output {
                 Output::Open { attempt, member, .. } => {
-                    self.calls.push(Call {
-                        member,
-                        at_ms: now_ms,
-                    });
+                    self.calls.push(member);
                     let fate = (self.behaviour)(member, now_ms);
                     let (Fate::Answer { after_ms } | Fate::Fail { after_ms, .. }) = fate;
                     running.fates.insert(attempt, fate);
@@ -295,7 +292,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
     /// Which share of the calls each member got.
     pub(crate) fn shares(&self, members: usize) -> Vec<f64> {
         let mut counts = vec![0.0; members];
-        self.calls.iter().for_each(|call| counts[call.member] += 1.0);
+        self.calls.iter().for_each(|call| counts[*call] += 1.0);
         let total = self.calls.len() as f64;
         counts.iter().map(|count| count / total).collect()
     }

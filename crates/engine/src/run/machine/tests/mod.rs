@@ -1,5 +1,8 @@
 //! Runs under simulated time: whole days pass in a loop.
 
+mod again;
+mod calls;
+
 use std::sync::Arc;
 
 use ir::error::Phase;
@@ -14,7 +17,7 @@ use super::{Accept, Input, Machine, Output, Plan};
 use crate::fleet::dummy::once_each;
 use crate::fleet::{Dispatch, Fleet};
 use crate::run::command::{Mode, OnDisconnect};
-use crate::run::record::{Outcome, Trace};
+use crate::run::record::Trace;
 use crate::settings::Settings;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
@@ -463,7 +466,7 @@ proptest! {
         sim.pass(400_000);
         prop_assert_eq!(sim.finishes.len(), 1);
         prop_assert_eq!(sim.trace().attempts.len(), sim.opened.len());
-        prop_assert_eq!(sim.open, []);
+        prop_assert!(sim.open.is_empty());
         let assembled = sim.assemble();
         prop_assert!(assembled.ended);
         let seqs: Vec<u64> = sim.chunks.iter().filter_map(Chunk::seq).collect();

@@ -1,0 +1,124 @@
+//! Answers that are asked for again: the seam on which gates and second questions stand.
+
+use std::sync::{Arc, Mutex};
+
+use ir::event::FinishReason;
+use ir::{ErrorKind, Request};
+use module::envelope::Envelope;
+use serde_json::json;
+
+use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
+use crate::run::machine::{Again, Done, Judge, Next, Plan, Selection};
+use crate::run::record::Role;
+
+/// Wants so many further answers.
+#[derive(Debug)]
+struct Never {
+    selection: Selection,
+    request: Option<Arc<Request>>,
+    left: Mutex<u32>,
+}
+
+impl Judge for Never {
+    fn after(&self, _: &mut Envelope, done: &Done<'_>) -> Next {
+        let mut left = self.left.lock().unwrap();
+        assert!(!done.attempts.is_empty() && !done.reply.is_empty());
+        if *left == 0 {
+            return Next::End;
+        }
+        *left -= 1;
+        Next::Again(Again {
+            selection: self.selection.clone(),
+            reason: String::from("not sure enough"),
+            request: self.request.clone(),
+        })
+    }
+}
+
+fn judged(selection: Selection, times: u32) -> Plan {
+    Plan {
+        judge: Arc::new(Never {
+            selection,
+            request: None,
+            left: Mutex::new(times),
+        }),
+        ..plan()
+    }
+}
+
+#[test]
+fn a_second_answer_replaces_the_first_behind_a_snapshot() {
+    let mut sim = Sim::new(2, judged(Selection::Named(String::from("b1")), 1));
+    sim.text(&REPLY.replace("Wörter", "Worse"));
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.opened, [0, 1]);
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    let assembled = sim.assemble();
+    assert_eq!(assembled.envelope["data"], expected_data());
+    assert_eq!(assembled.envelope["meta"]["model"], "test/m1");
+    assert_eq!(sim.chunks.iter().filter(|chunk| is_take_back(chunk)).count(), 1);
+    let second = sim.trace().attempts.remove(1);
+    assert_eq!(
+        (second.role, second.reason.as_deref()),
+        (Role::Again, Some("not sure enough"))
+    );
+}
+
+#[test]
+fn the_same_back_end_can_be_asked_another_question() {
+    let mut question = Request::clone(&request());
+    question.extra.insert(String::from("asked"), json!(2));
+    let plan = Plan {
+        judge: Arc::new(Never {
+            selection: Selection::Same,
+            request: Some(Arc::new(question)),
+            left: Mutex::new(1),
+        }),
+        ..plan()
+    };
+    let mut sim = Sim::new(2, plan);
+    sim.text("I would rather not.");
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.opened, [0, 0]);
+    assert_eq!(sim.machine.dispatch.request().extra["asked"], 2);
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn without_a_better_answer_the_one_at_hand_stands() {
+    let mut gone = Sim::new(1, judged(Selection::Named(String::from("nobody")), 1));
+    gone.text(REPLY);
+    gone.finish(FinishReason::Stop);
+    assert_eq!(gone.assemble().envelope["data"], expected_data());
+
+    let mut broken = Sim::new(2, judged(Selection::Named(String::from("b1")), 1));
+    broken.text(REPLY);
+    broken.finish(FinishReason::Stop);
+    broken.text("{\"ok\":true,\"data\":{\"rationale\":\"half");
+    broken.fail(ErrorKind::Network);
+    assert_eq!(broken.finishes, [None]);
+    assert_eq!(broken.assemble().envelope["data"], expected_data());
+
+    let mut slow = Sim::new(2, judged(Selection::Any, 1));
+    slow.text(REPLY);
+    slow.finish(FinishReason::Stop);
+    while slow.finishes.is_empty() {
+        slow.pass(10_000);
+        slow.text(" ");
+    }
+    assert_eq!(slow.now_ms, 300_000);
+    assert_eq!(slow.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn however_often_it_is_wished_for_answers_are_bounded() {
+    let mut sim = Sim::new(1, judged(Selection::Any, u32::MAX));
+    while sim.finishes.is_empty() {
+        sim.text(REPLY);
+        sim.finish(FinishReason::Stop);
+    }
+    assert_eq!(sim.opened.len(), 1 + crate::limits::AGAIN_MAX as usize);
+}

@@ -1,0 +1,272 @@
+//! The retry loop, hedges and records of one run.
+
+use std::sync::Arc;
+
+use ir::error::Phase;
+use ir::event::FinishReason;
+use ir::operation::Feature;
+use ir::{Error, ErrorKind, Event, Usage};
+
+use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
+use crate::fleet::dummy::{members, once_each, upstream, with_policy};
+use crate::fleet::{Fleet, Member, Settings};
+use crate::route::{Host, Policy};
+use crate::run::command::Mode;
+use crate::run::machine::{Input, Plan};
+use crate::run::record::{Outcome, Role};
+
+fn in_order(count: usize) -> Arc<Fleet> {
+    with_policy(count, Policy::Priority, Settings::default())
+}
+
+fn hedged(count: usize, k: u32) -> Arc<Fleet> {
+    with_policy(count, Policy::Hedged { k, delay_ms: 50 }, Settings::default())
+}
+
+fn limited(retry_after_ms: u64) -> Error {
+    let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeFirstByte, "slow down").with_status(429);
+    error.retry_after_ms = Some(retry_after_ms);
+    error
+}
+
+fn usage() -> Usage {
+    Usage {
+        input_tokens: Some(5),
+        output_tokens: Some(7),
+        ..Usage::default()
+    }
+}
+
+#[test]
+fn a_lone_back_end_is_asked_again_after_a_pause_and_only_so_often() {
+    let mut sim = Sim::with(&in_order(1), plan());
+    sim.fail(ErrorKind::Upstream);
+    assert_eq!(sim.opened, [0], "not at once");
+    sim.pass(250);
+    assert_eq!(sim.opened, [0, 0]);
+    sim.fail(ErrorKind::Upstream);
+    sim.pass(500);
+    assert_eq!(sim.opened, [0, 0, 0]);
+    sim.fail(ErrorKind::Upstream);
+    assert_eq!(sim.code(), "E4001");
+    let roles: Vec<Role> = sim.trace().attempts.iter().map(|attempt| attempt.role).collect();
+    assert_eq!(roles, [Role::First, Role::Retry, Role::Retry]);
+}
+
+#[test]
+fn others_come_first_and_a_full_one_is_waited_for_only_when_nobody_else_is_left() {
+    let mut sim = Sim::with(&in_order(2), plan());
+    sim.fail_with(limited(3_000));
+    assert_eq!(sim.opened, [0, 1], "another one is asked at once");
+    sim.fail(ErrorKind::Auth);
+    sim.pass(2_999);
+    assert_eq!(sim.opened, [0, 1], "a refused key is not tried again");
+    sim.pass(300);
+    assert_eq!(sim.opened, [0, 1, 0]);
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn a_pause_beyond_the_deadline_is_not_begun() {
+    let mut sim = Sim::with(&in_order(1), plan());
+    sim.fail_with(limited(400_000));
+    assert_eq!(sim.code(), "E4002");
+    let details = &sim.assemble().envelope["error"]["details"];
+    assert!(details["retry_after_ms"].as_u64() >= Some(400_000));
+    assert_eq!(details["upstream_status"], 429);
+}
+
+/// What was said before the pause stays with the clients until the next attempt takes it back.
+#[test]
+fn a_cut_stream_is_taken_back_when_the_next_attempt_begins() {
+    let mut sim = Sim::with(&in_order(1), plan());
+    sim.text(REPLY.get(..100).unwrap());
+    sim.ended();
+    assert!(!sim.chunks.iter().any(is_take_back));
+    sim.pass(250);
+    assert_eq!(sim.opened, [0, 0]);
+    assert_eq!(sim.chunks.iter().filter(|chunk| is_take_back(chunk)).count(), 1);
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn a_model_that_refuses_is_not_asked_elsewhere() {
+    let mut list = members(3);
+    list[1].candidate.model = Some(String::from("m0"));
+    for (place, member) in (0..).zip(&mut list) {
+        member.candidate.priority = -place;
+    }
+    let host = Host {
+        policy: Some(Policy::Priority),
+        ..Host::default()
+    };
+    let fleet = Arc::new(Fleet::new(list, host, Settings::default()));
+    let mut sim = Sim::with(&fleet, plan());
+    sim.fail(ErrorKind::ContextWindow);
+    assert_eq!(sim.opened, [0, 2], "b1 has the same model");
+    sim.event(
+        sim.latest(),
+        Event::Finish {
+            reason: FinishReason::ContentFilter,
+        },
+    );
+    sim.ended();
+    assert_eq!(sim.code(), "E2004", "a filtered answer is none");
+}
+
+#[test]
+fn what_nobody_can_do_is_refused_before_any_call() {
+    let mut member = Member::capable_of_all(upstream("blind"));
+    member.candidate.features.remove(&Feature::ImageInput);
+    let missing = Member::unavailable(members(1).remove(0).candidate, "OPENAI_API_KEY is not set");
+    let fleet = Arc::new(Fleet::new(
+        vec![member, missing],
+        Host::default(),
+        Settings::default(),
+    ));
+    let mut asked = ir::Request::clone(&request());
+    asked.requirements.required_features.insert(Feature::ImageInput);
+    let sim = Sim::asking(Arc::new(asked), &fleet, plan(), 0);
+    assert_eq!(sim.opened, [0; 0]);
+    assert_eq!(sim.code(), "E4011");
+    let rejected = &sim.assemble().envelope["error"]["details"]["rejected"];
+    assert_eq!(rejected["blind"], "lacks supports_image_input");
+    assert_eq!(rejected["b0"], "unavailable: OPENAI_API_KEY is not set");
+}
+
+#[test]
+fn every_stage_has_its_own_patience() {
+    let mut settings = Settings::default();
+    settings.retry.same_max = 0;
+    settings.timeouts.first_byte_ms = 1_000;
+    settings.timeouts.idle_ms = 400;
+    settings.timeouts.total_ms = 2_000;
+    let fleet = with_policy(3, Policy::Priority, settings);
+    let mut sim = Sim::with(&fleet, plan());
+    sim.pass(1_000);
+    assert_eq!(sim.opened, [0, 1], "no first byte");
+    sim.text("{");
+    sim.pass(400);
+    assert_eq!(sim.opened, [0, 1, 2], "fell silent");
+    for _ in 0..10 {
+        sim.text(" ");
+        sim.pass(200);
+    }
+    assert_eq!(sim.code(), "E2011", "never came to an end");
+    let phases: Vec<String> = sim
+        .trace()
+        .attempts
+        .iter()
+        .map(|attempt| attempt.error.as_ref().unwrap().message.clone())
+        .collect();
+    assert_eq!(
+        phases,
+        [
+            "the back-end said nothing",
+            "the back-end fell silent",
+            "the back-end did not come to an end"
+        ]
+    );
+}
+
+#[test]
+fn of_two_that_race_the_first_to_speak_is_heard_and_the_other_dropped_at_once() {
+    let mut sim = Sim::with(&hedged(3, 2), plan());
+    let first = sim.latest();
+    sim.pass(49);
+    assert_eq!(sim.open.len(), 1);
+    sim.pass(1);
+    assert_eq!(sim.open.len(), 2, "a second one after the delay");
+    sim.pass(1_000);
+    assert_eq!(sim.open.len(), 2, "never more than k");
+    let second = sim.latest();
+    sim.text(REPLY);
+    assert_eq!(sim.open, [(second, sim.opened[1])]);
+    // The loser's words come too late.
+    sim.event(first, Event::text(0, "nonsense"));
+    sim.event(second, Event::Usage { usage: usage() });
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+    let trace = sim.trace();
+    assert_eq!(trace.attempts[0].outcome, Outcome::HedgeLost);
+    assert_eq!(trace.attempts[0].usage, None);
+    assert!(
+        trace.attempts[0]
+            .estimate
+            .as_ref()
+            .is_some_and(|usage| usage.estimated)
+    );
+    assert_eq!(trace.attempts[1].usage, Some(usage()));
+    assert_eq!(trace.attempts[1].estimate, None);
+}
+
+#[test]
+fn a_racer_that_fails_leaves_the_race_to_the_other() {
+    let mut sim = Sim::with(&hedged(2, 2), plan());
+    let first = sim.latest();
+    sim.pass(50);
+    let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, "it broke");
+    sim.event(first, Event::Error { error });
+    assert_eq!(sim.opened.len(), 2, "the other one is still under way");
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.assemble().envelope["data"], expected_data());
+}
+
+#[test]
+fn a_cancelled_attempt_has_no_usage_but_an_estimate() {
+    let mut sim = Sim::with(&once_each(1), plan());
+    sim.event(sim.latest(), Event::Usage { usage: usage() });
+    sim.text(REPLY.get(..80).unwrap());
+    sim.step(Input::Cancel);
+    let record = sim.trace().attempts.remove(0);
+    assert_eq!((record.outcome, record.usage), (Outcome::Cancelled, None));
+    let estimate = record.estimate.unwrap();
+    assert!(estimate.estimated);
+    assert_eq!(
+        (estimate.input_tokens, estimate.output_tokens),
+        (Some(5), Some(20))
+    );
+}
+
+#[test]
+fn reports_of_usage_replace_each_other_and_never_add_up() {
+    let mut sim = Sim::with(&once_each(1), plan());
+    let early = Usage {
+        input_tokens: Some(5),
+        output_tokens: Some(1),
+        ..Usage::default()
+    };
+    sim.event(sim.latest(), Event::Usage { usage: early });
+    sim.text(REPLY);
+    sim.event(sim.latest(), Event::Usage { usage: usage() });
+    sim.finish(FinishReason::Stop);
+    assert_eq!(sim.trace().attempts[0].usage, Some(usage()));
+}
+
+#[test]
+fn the_same_seed_leads_the_same_way() {
+    let way = || {
+        let fleet = with_policy(5, Policy::WeightedRandom, Settings::default());
+        let mut sim = Sim::with(
+            &fleet,
+            Plan {
+                mode: Mode::Sync,
+                ..plan()
+            },
+        );
+        while sim.finishes.is_empty() {
+            if sim.open.is_empty() {
+                sim.pass(100);
+            } else {
+                sim.fail(ErrorKind::Upstream);
+            }
+        }
+        (sim.opened.clone(), sim.now_ms)
+    };
+    assert_eq!(way(), way());
+}
