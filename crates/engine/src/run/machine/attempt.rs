@@ -96,7 +96,9 @@ impl Attempt {
             .map(|message| message.joined_text().len())
             .sum();
         Usage {
-            input_tokens: said.and_then(|usage| usage.input_tokens).or(Some(tokens(asked))),
+            input_tokens: said
+                .and_then(|usage| usage.input_tokens)
+                .or_else(|| Some(tokens(asked))),
             output_tokens: Some(tokens(self.reply.len())),
             estimated: true,
             ..Usage::default()

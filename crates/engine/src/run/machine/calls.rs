@@ -52,13 +52,13 @@ impl Machine {
     /// The same question to whoever gave the last answer, or a new search.
     pub(super) fn ask_again(
         &mut self,
-        selection: Selection,
+        selection: &Selection,
         member: usize,
         reason: String,
         now_ms: u64,
         out: &mut Vec<Output>,
     ) {
-        if selection == Selection::Same
+        if *selection == Selection::Same
             && let Some(lease) = self.dispatch.same(member, now_ms)
         {
             return self.call(lease, Role::Again, Some(reason), now_ms, out);

@@ -58,7 +58,7 @@ impl Machine {
                     _ => None,
                 };
                 self.dispatch.restart(again.request, only);
-                self.ask_again(again.selection, member, again.reason, now_ms, out);
+                self.ask_again(&again.selection, member, again.reason, now_ms, out);
             }
             _ => self.conclude(envelope, usage, out),
         }
