@@ -11,6 +11,8 @@ pub struct Admission {
     pub client: String,
     /// A name under which this happens at most once.
     pub once: Option<Repeatable>,
+    /// Somebody may come back for a whole answer, so a new server makes it again.
+    pub resumable: bool,
     /// The only models that may answer.
     pub models: Option<Vec<String>>,
     pub permit: Option<Permit>,

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::fleet::{Dispatch, Fleet};
 use crate::limits;
 use crate::modules::Modules;
-use crate::port::{Clock, End, Journal, NewRun, Once, RunRow, Spent};
+use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
 use crate::run::machine::{Accept, Machine, Plan};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Trace, Traces, Warning,
@@ -67,6 +67,20 @@ impl Engine {
     }
 
     /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.ports.clock
+    }
+
+    /// The last event of a run that has ended.
+    pub async fn last(&self, tenant: &Tenant, row: &RunRow) -> Result<Option<Rendered>, Error> {
+        if row.state == State::Running {
+            return Ok(None);
+        }
+        let before = row.last_offset.saturating_sub(1);
+        let entries = self.ports.journal.read(tenant, row.id, before, 1).await?;
+        Ok(entries.into_iter().next_back().map(|entry| entry.event))
+    }
+
     pub fn modules(&self) -> Arc<Modules> {
         self.modules
             .read()
@@ -125,6 +139,7 @@ impl Engine {
             mode: execute.mode,
             options: execute.options,
             models: admission.models,
+            resumable: admission.resumable,
         };
         let once = admission.once.map(|once| Once {
             key: once.key,
@@ -206,7 +221,7 @@ impl Engine {
             let command = serde_json::from_str::<Command>(&row.command).ok();
             let module = modules.get(&row.module).filter(|module| is_harmless(module));
             match (module, command) {
-                (Some(module), Some(command)) if command.mode == Mode::Stream => {
+                (Some(module), Some(command)) if command.mode == Mode::Stream || command.resumable => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");
                     let beginning = Beginning {
                         inherited: Some(inherited),

@@ -10,6 +10,8 @@ pub mod fleet;
 pub mod limits;
 pub mod modules;
 pub mod port;
+pub mod retention;
+pub mod review;
 pub mod route;
 pub mod run;
 pub mod settings;

@@ -1,5 +1,7 @@
 //! Every bound of this crate in one place.
 
+use std::time::Duration;
+
 /// Most upstream events that are taken before what they made is journaled and sent.
 pub const BATCH_EVENTS_MAX: usize = 64;
 /// Most events of a live run that are held for its readers; slower ones read the journal.
@@ -22,3 +24,15 @@ pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
 pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
 /// What a client is told to wait when the journal is full.
 pub const JOURNAL_FULL_RETRY_MS: u64 = 30_000;
+/// How long finished runs are kept, where nobody says.
+pub const KEEP_RUNS_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// How much the journal holds, where nobody says.
+pub const KEEP_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// How long it is known what was used, where nobody says.
+pub const KEEP_USAGE_MS: u64 = 400 * 24 * 60 * 60 * 1_000;
+/// Most runs that are thrown away in one step.
+pub const SWEEP_RUNS_MAX: usize = 50;
+/// Between two steps.
+pub const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// Between two sweeps.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(60);

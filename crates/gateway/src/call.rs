@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Execute, From, Mode, Subscription};
+use engine::{Admission, Execute, From, Mode, Permit, Subscription};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
+use tenancy::Scope;
 
 use crate::negotiate::{Downgrade, Negotiated, Signals};
+use crate::once::Repeat;
 use crate::reply::Refusal;
 use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::seats::{Client, Seat};
@@ -22,6 +24,7 @@ pub(crate) struct Call {
     pub(crate) module: Arc<Module>,
     pub(crate) body: ExecuteBody,
     pub(crate) signals: Signals,
+    pub(crate) repeat: Repeat,
 }
 
 /// A run that can be read.
@@ -33,10 +36,15 @@ pub(crate) struct Begun {
     pub(crate) heartbeat: Duration,
     /// Streams count against the client until they are dropped.
     pub(crate) seat: Option<Seat>,
+    /// The request came before, and nothing was done again.
+    pub(crate) replayed: bool,
 }
 
 impl Call {
     pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, Refusal> {
+        let caller = self.client.caller.clone();
+        caller.require(Scope::Execute)?;
+        caller.require_module(self.module.name())?;
         self.signals.body = self.body.options.response_mode;
         let strict = self.body.options.strict;
         let negotiated = self
@@ -60,7 +68,7 @@ impl Call {
                 }
             }
         }
-        let tenant = &gateway.tenant;
+        let repeatable = self.repeat.repeatable(&self.module, &self.body, negotiated.mode);
         let command = Execute {
             module: self.module.clone(),
             options: self.body.options.run_options(),
@@ -68,9 +76,33 @@ impl Call {
             mode: negotiated.mode,
             warnings,
         };
-        let run = gateway.engine.start(tenant, command).await?;
+        let turn = gateway.limiter.enter(&caller).await?;
+        let admission = Admission {
+            client: caller.client.clone(),
+            once: repeatable,
+            resumable: self.repeat.keeps(),
+            models: caller.models.names().map(<[String]>::to_vec),
+            permit: Some(Permit::new(turn)),
+        };
+        let tenant = &caller.tenant;
+        let started = gateway.engine.admit(tenant, command, admission).await;
+        let (run, replayed) = match started {
+            Ok(run) => (run, false),
+            Err(engine::Error::Repeated {
+                run,
+                same_request: true,
+            }) => (run, true),
+            Err(error) => return Err(error.into()),
+        };
         let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
-        Ok(self.begun(subscription, &negotiated, seat))
+        if self.repeat.keeps() && negotiated.mode == Mode::Sync && !replayed {
+            let kept = gateway.engine.subscribe(tenant, run, From::Start).await?;
+            // Somebody always listens, so the run goes on when its caller has left.
+            gateway.kept.spawn(async move { drop(kept.last().await) });
+        }
+        let mut begun = self.begun(subscription, &negotiated, seat);
+        begun.replayed = replayed;
+        Ok(begun)
     }
 
     fn sit(&self, gateway: &Gateway) -> Result<Seat, Refusal> {
@@ -85,7 +117,7 @@ impl Call {
         recovery: &RecoveryRequest,
         strict: bool,
     ) -> Result<Option<Subscription>, Refusal> {
-        let tenant = &gateway.tenant;
+        let tenant = &self.client.caller.tenant;
         let Some(run) = recovery.run() else {
             return Ok(None);
         };
@@ -104,6 +136,7 @@ impl Call {
             downgrade: negotiated.warning,
             heartbeat: heartbeat(&self.module),
             seat,
+            replayed: false,
         }
     }
 }

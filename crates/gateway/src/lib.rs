@@ -2,12 +2,15 @@
 //! the engine, and frames what comes back; it renders no chunk and decides nothing about a run. This
 //! crate must not know back-ends or storage.
 
+mod auth;
 mod call;
 mod extract;
 mod framing;
+mod limit;
 pub mod limits;
 mod metrics;
 mod negotiate;
+mod once;
 mod operation;
 mod origin;
 mod reply;
@@ -20,6 +23,8 @@ mod state;
 mod streaming;
 mod ws;
 
+pub use auth::{Algorithm, Auth, Tokens};
+pub use limit::Capacity;
 pub use route::{openapi_document, router};
 pub use server::{Tls, serve};
 pub use settings::Settings;

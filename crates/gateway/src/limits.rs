@@ -36,3 +36,39 @@ pub const SOCKET_QUEUE_MAX: usize = 32;
 pub const SOCKET_ID_BYTES_MAX: usize = 256;
 /// Largest file of certificates or keys.
 pub const PEM_BYTES_MAX: u64 = 1024 * 1024;
+/// Longest key or token that is looked at.
+pub const CREDENTIAL_BYTES_MAX: usize = 16 * 1024;
+/// How long a key is remembered: so long may a revoked one still open.
+pub const KEY_REMEMBERED: Duration = Duration::from_secs(1);
+/// Most keys that are remembered.
+pub const KEYS_REMEMBERED_MAX: usize = 10_000;
+/// How long a set of signing keys is used before it is fetched again.
+pub const KEY_SET_AGE_MAX: Duration = Duration::from_secs(600);
+/// How long it is used at most when it cannot be fetched.
+pub const KEY_SET_STALE_MAX: Duration = Duration::from_secs(3_600);
+/// The least time between two fetches.
+pub const KEY_SET_PAUSE: Duration = Duration::from_secs(10);
+/// How long a ticket for the events of a run can be used.
+pub const TICKET_MS: u64 = 60_000;
+/// Most tickets that wait to be used.
+pub const TICKETS_MAX: usize = 10_000;
+/// Callers whose rate is counted before those who have paused are forgotten.
+pub const BUCKETS_MAX: usize = 10_000;
+/// Runs at a time, where nobody says.
+pub const RUNS_MAX: usize = 10_000;
+/// Requests that wait for a place, where nobody says.
+pub const QUEUE_MAX: usize = 1_000;
+/// How long they wait, where nobody says.
+pub const QUEUE_WAIT: Duration = Duration::from_secs(10);
+/// How long a run takes, as long as none has ended.
+pub const HELD_AT_FIRST: Duration = Duration::from_secs(5);
+/// The shortest and the longest time after which somebody is told to come back.
+pub const RETRY_MIN: Duration = Duration::from_secs(1);
+pub const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Longest name that a client may give a request.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// Runs on one page of a list, and where nobody says how many.
+pub const PAGE_RUNS_MAX: usize = 200;
+pub const PAGE_RUNS: usize = 50;
+/// Longest remark of a reviewer.
+pub const COMMENT_BYTES_MAX: usize = 10_000;

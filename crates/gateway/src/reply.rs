@@ -1,9 +1,10 @@
 //! Whole answers. Every body is an envelope, and its code decides the status.
 
 use axum::Json;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use engine::port::JournalError;
 use ir::RunId;
 use module::code;
 use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
@@ -49,7 +50,15 @@ impl From<Box<ErrorBody>> for Refusal {
 
 impl From<engine::Error> for Refusal {
     fn from(error: engine::Error) -> Self {
-        Self::new(error.into_body())
+        let status = match &error {
+            engine::Error::Repeated { .. } | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
+            engine::Error::Journal(JournalError::Full) => Some(StatusCode::SERVICE_UNAVAILABLE),
+            _ => None,
+        };
+        Self {
+            body: Box::new(error.into_body()),
+            status,
+        }
     }
 }
 
@@ -57,7 +66,12 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = self.status.unwrap_or_else(|| status_of(&self.body.code));
         let envelope = Envelope::failure(*self.body).into_value();
-        whole(status, envelope)
+        let mut response = whole(status, envelope);
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        }
+        response
     }
 }
 

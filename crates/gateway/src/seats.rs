@@ -9,36 +9,46 @@ use axum::extract::ConnectInfo;
 use axum::http::Extensions;
 use module::Code;
 use module::envelope::ErrorBody;
+use tenancy::Caller;
 
+use crate::auth::By;
 use crate::reply::Refusal;
 
-/// Who asks, as far as limits are concerned.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Client(Arc<str>);
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) caller: Arc<Caller>,
+    /// What its streams are counted under.
+    name: Arc<str>,
+}
 
 impl Client {
-    /// The address that the request came from, where nothing better is known.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
+    /// Counted by its credentials; by the address that the request came from, where there are none.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Refusal> {
+        let By(caller) = By::of(extensions)?;
         let address = extensions.get::<ConnectInfo<SocketAddr>>();
-        let name = address.map_or_else(String::new, |ConnectInfo(address)| address.ip().to_string());
-        Self(Arc::from(name))
+        let name = match (caller.is_local(), address) {
+            (true, Some(ConnectInfo(address))) => Arc::from(address.ip().to_string()),
+            _ => Arc::from(caller.client.as_str()),
+        };
+        Ok(Self { caller, name })
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<HashMap<Client, usize>>);
+pub(crate) struct Seats(Mutex<HashMap<Arc<str>, usize>>);
 
 /// One open stream.
 #[derive(Debug)]
 pub(crate) struct Seat {
     seats: Arc<Seats>,
-    client: Client,
+    name: Arc<str>,
 }
 
 impl Seats {
     pub(crate) fn take(self: &Arc<Self>, client: &Client, max: usize) -> Result<Seat, Refusal> {
         let mut taken = self.lock();
-        let count = taken.get(client).copied().unwrap_or_default();
+        let count = taken.get(&client.name).copied().unwrap_or_default();
         if count >= max {
             let message = format!("{count} streams are open, and no more are allowed");
             let body = ErrorBody::new(Code::E4002, message)
@@ -47,14 +57,14 @@ impl Seats {
                 .detail("retry_after_ms", 1_000);
             return Err(Refusal::new(body));
         }
-        taken.insert(client.clone(), count + 1);
+        taken.insert(client.name.clone(), count + 1);
         Ok(Seat {
             seats: self.clone(),
-            client: client.clone(),
+            name: client.name.clone(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Client, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
         // No code panics while it holds the lock, so a poisoned map is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,9 +73,9 @@ impl Seats {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = self.seats.lock();
-        match taken.get_mut(&self.client) {
+        match taken.get_mut(&self.name) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(taken.remove(&self.client)),
+            _ => drop(taken.remove(&self.name)),
         }
     }
 }

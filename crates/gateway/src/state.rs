@@ -2,11 +2,17 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use engine::{Engine, Tenant};
+use engine::Engine;
+use engine::port::Archive;
+use module::Code;
+use module::envelope::ErrorBody;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::{Auth, Tickets};
+use crate::limit::{Capacity, Limiter};
 use crate::metrics::Metrics;
+use crate::reply::Refusal;
 use crate::route::Description;
 use crate::seats::Seats;
 use crate::settings::Settings;
@@ -14,8 +20,11 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Gateway {
     pub(crate) engine: Arc<Engine>,
-    /// Whose requests these are. There is one tenant until keys name others.
-    pub(crate) tenant: Tenant,
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) tickets: Arc<Tickets>,
+    pub(crate) limiter: Arc<Limiter>,
+    /// Where one can look back; a server without a journal of its own has none.
+    archive: Option<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) description: Arc<Description>,
@@ -24,20 +33,50 @@ pub struct Gateway {
     pub(crate) stopping: CancellationToken,
     /// WebSockets outlive the requests that opened them.
     pub(crate) sockets: TaskTracker,
+    /// Whole answers that are kept for callers who will ask again.
+    pub(crate) kept: TaskTracker,
 }
 
 impl Gateway {
+    /// For anyone who can reach it, until [`Gateway::with_auth`] says otherwise.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
         Self {
+            auth: Arc::new(Auth::open(engine.clock().clone())),
+            tickets: Arc::default(),
+            limiter: Arc::new(Limiter::new(Capacity::default())),
+            archive: None,
             engine,
-            tenant: Tenant::local(),
             metrics: Arc::default(),
             seats: Arc::default(),
             description: Arc::default(),
             settings: Arc::new(RwLock::new(Arc::new(settings))),
             stopping: CancellationToken::new(),
             sockets: TaskTracker::new(),
+            kept: TaskTracker::new(),
         }
+    }
+
+    #[must_use]
+    pub fn with_auth(mut self, auth: Auth) -> Self {
+        self.auth = Arc::new(auth);
+        self
+    }
+
+    #[must_use]
+    pub fn with_archive(mut self, archive: Arc<dyn Archive>) -> Self {
+        self.archive = Some(archive);
+        self
+    }
+
+    #[must_use]
+    pub fn with_capacity(mut self, capacity: Capacity) -> Self {
+        self.limiter = Arc::new(Limiter::new(capacity));
+        self
+    }
+
+    pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, Refusal> {
+        let archive = self.archive.as_ref();
+        archive.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4012, "this server keeps no journal")))
     }
 
     /// The settings of this moment.

@@ -20,6 +20,9 @@ pub struct Caller {
     pub concurrency: Option<u32>,
 }
 
+/// No key or token has this name: theirs begin with their kind.
+const LOCAL: &str = "local";
+
 /// The caller may not do this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
@@ -33,7 +36,7 @@ impl Caller {
     /// The one user of a server that asks for no credentials.
     pub fn local() -> Self {
         Self {
-            client: String::from("local"),
+            client: String::from(LOCAL),
             tenant: Tenant::local(),
             scopes: Scopes::all(),
             modules: AllowList::Any,
@@ -41,6 +44,11 @@ impl Caller {
             rate: None,
             concurrency: None,
         }
+    }
+
+    /// Nobody had to say who this is.
+    pub fn is_local(&self) -> bool {
+        self.client == LOCAL
     }
 
     pub fn require(&self, scope: Scope) -> Result<(), Denial> {

@@ -97,4 +97,7 @@ pub(crate) struct Command {
     /// The only models that may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) models: Option<Vec<String>>,
+    /// Somebody may come back even for a whole answer.
+    #[serde(default)]
+    pub(crate) resumable: bool,
 }

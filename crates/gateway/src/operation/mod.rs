@@ -9,6 +9,7 @@ mod tests;
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, post};
 use module::Code;
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub(crate) struct Operation {
     body: Option<Value>,
     answer: Answer,
     codes: Vec<Code>,
+    /// Codes that come with another status than their own.
+    exceptions: Vec<(u16, Code)>,
     handler: MethodRouter<Gateway>,
 }
 
@@ -96,6 +99,7 @@ impl Operation {
             body: None,
             answer: Answer::Other("text/plain"),
             codes: Vec::new(),
+            exceptions: Vec::new(),
             handler,
         }
     }
@@ -159,6 +163,12 @@ impl Operation {
 
     pub(crate) fn gives_socket(mut self) -> Self {
         self.answer = Answer::Upgrade;
+        self
+    }
+
+    /// A code that comes with another status than its own.
+    pub(crate) fn fails_as(mut self, status: StatusCode, code: Code) -> Self {
+        self.exceptions.push((status.as_u16(), code));
         self
     }
 

@@ -87,6 +87,13 @@ fn responses(operation: &Operation) -> Value {
         if *code == Code::E4007 {
             statuses.entry(401).or_default().push(*code);
         }
+        // Too many of one caller, and too many of all.
+        if *code == Code::E4002 {
+            statuses.entry(503).or_default().push(*code);
+        }
+    }
+    for (status, code) in &operation.exceptions {
+        statuses.entry(*status).or_default().push(*code);
     }
     for (status, codes) in statuses {
         let lines: Vec<String> = codes

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::execute::{RUN_CODES, answer, demand};
 use crate::call::Call;
 use crate::negotiate::{Signals, Wanted};
+use crate::once::Repeat;
 use crate::operation::Operation;
 use crate::reply::Refusal;
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
@@ -102,7 +103,7 @@ async fn run(
     let mut signals = Signals::from_headers(headers)?;
     demand(&mut signals, wanted);
     let call = Call {
-        client: Client::of(extensions),
+        client: Client::of(extensions)?,
         module,
         body: ExecuteBody {
             input,
@@ -110,6 +111,7 @@ async fn run(
             recovery: body.recovery,
         },
         signals,
+        repeat: Repeat::from_headers(headers)?,
     };
     let framing = call.signals.framing;
     let begun = call.begin(gateway).await?;

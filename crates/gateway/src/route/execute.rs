@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::Mode;
 use engine::run::envelope;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::call::{Begun, Call};
 use crate::extract::{PathName, Query};
 use crate::negotiate::{Signals, Wanted, wanted};
+use crate::once::{REPLAYED_HEADER, Repeat};
 use crate::operation::{Operation, any_of_type, execute_body, one_of, text};
 use crate::reply::{self, Refusal};
 use crate::request::{ExecuteBody, RecoveryRequest};
@@ -66,9 +67,20 @@ pub(super) fn operations() -> Vec<Operation> {
             "The number of the last chunk that was received.",
             any_of_type("integer", "0 is: none."),
         )
+        .header(
+            "Idempotency-Key",
+            "A name for this request: sent again within a day, it gets the same run's answer.",
+            text(),
+        )
+        .header(
+            "X-Cogn-Resumable",
+            "1 keeps a whole answer for a caller who loses the connection.",
+            one_of(&["0", "1"]),
+        )
         .takes(execute_body())
         .gives_run()
-        .fails(RUN_CODES);
+        .fails(RUN_CODES)
+        .fails_as(StatusCode::CONFLICT, Code::E1001);
     vec![execute]
 }
 
@@ -93,10 +105,11 @@ async fn execute(
     let mut signals = Signals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
     let call = Call {
-        client: Client::of(&extensions),
+        client: Client::of(&extensions)?,
         module,
         body,
         signals,
+        repeat: Repeat::from_headers(&headers)?,
     };
     let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
@@ -109,7 +122,7 @@ pub(super) async fn answer(
     begun: Begun,
     framing: crate::framing::Framing,
 ) -> Result<Response, Refusal> {
-    let downgrade = begun.downgrade;
+    let (downgrade, replayed) = (begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         Mode::Stream => {
             streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat)
@@ -124,6 +137,10 @@ pub(super) async fn answer(
         && let Ok(value) = HeaderValue::from_str(&downgrade.header())
     {
         response.headers_mut().insert("x-cognitive-warning", value);
+    }
+    if replayed {
+        let yes = HeaderValue::from_static("true");
+        response.headers_mut().insert(REPLAYED_HEADER, yes);
     }
     Ok(response)
 }

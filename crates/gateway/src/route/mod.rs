@@ -6,7 +6,9 @@ mod description;
 mod execute;
 mod health;
 mod modules;
+mod review;
 mod runs;
+mod usage;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
@@ -17,7 +19,7 @@ use module::envelope::ErrorBody;
 use crate::operation::{Operation, routes};
 use crate::reply::Refusal;
 use crate::state::Gateway;
-use crate::{metrics, origin, ws};
+use crate::{auth, metrics, origin, ws};
 
 pub(crate) use description::Description;
 pub use description::openapi_document;
@@ -27,6 +29,7 @@ pub fn router(gateway: Gateway) -> Router {
     routes(operations())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(gateway.clone(), auth::identify))
         .layer(from_fn_with_state(gateway.clone(), origin::guard))
         .layer(origin::cors(gateway.clone()))
         .layer(from_fn_with_state(gateway.clone(), metrics::count))
@@ -39,6 +42,8 @@ pub(crate) fn operations() -> Vec<Operation> {
         modules::operations(),
         execute::operations(),
         runs::operations(),
+        review::operations(),
+        usage::operations(),
         ws::operations(),
         capabilities::operations(),
         aliases::operations(),

@@ -8,7 +8,9 @@ use module::envelope::ErrorBody;
 use module::schema::Section;
 use module::{Code, Module};
 use serde_json::{Value, json};
+use tenancy::Scope;
 
+use crate::auth::By;
 use crate::extract::PathName;
 use crate::operation::{Operation, any_of_type, object, one_of, text};
 use crate::reply::{self, Refusal};
@@ -43,19 +45,27 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list(State(gateway): State<Gateway>) -> Response {
+async fn list(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+    caller.require(Scope::Read)?;
     let modules: Vec<Value> = gateway
         .engine
         .modules()
         .iter()
+        .filter(|(name, _)| caller.modules.allows(name))
         .map(|(name, module)| summary(name, module))
         .collect();
     let explain = format!("{} modules", modules.len());
-    reply::resource(&explain, json!({"modules": modules}))
+    Ok(reply::resource(&explain, json!({"modules": modules})))
 }
 
-async fn show(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Response, Refusal> {
+async fn show(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(name): PathName,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Read)?;
     let module = find(&gateway, &name)?;
+    caller.require_module(&name)?;
     let mut data = summary(&name, &module);
     data["manifest"] = serde_json::to_value(&module.manifest).unwrap_or_default();
     for section in [Section::Input, Section::Data, Section::Error] {

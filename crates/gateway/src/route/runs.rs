@@ -1,18 +1,21 @@
-//! Runs as resources: how one stands, and its events from any place on.
+//! Runs as resources: which there are, how one stands, and its events from any place on.
 
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use engine::From;
-use engine::port::RunRow;
-use engine::run::Place;
+use engine::port::{Decision, Review, RunFilter, RunRow, RunSummary, Shown, Spent};
+use engine::run::{Place, envelope};
 use ir::RunId;
 use module::Code;
 use module::envelope::ErrorBody;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tenancy::{Caller, Scope};
 
+use crate::auth::By;
 use crate::call;
-use crate::extract::PathName;
+use crate::extract::{PathName, Query};
 use crate::limits;
 use crate::negotiate::Signals;
 use crate::operation::{Operation, any_of_type, object, one_of, text};
@@ -21,65 +24,227 @@ use crate::seats::Client;
 use crate::state::Gateway;
 use crate::streaming;
 
+const AT: &str = "The id that the run's first event names.";
+
 pub(super) fn operations() -> Vec<Operation> {
-    let at = "The id that the run's first event names.";
-    let row = object(&[
+    let states: Vec<&str> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+    vec![
+        Operation::get("/v1/runs", "list_runs", list)
+            .says("Runs, newest first, page by page.")
+            .query("state", "Only runs in this state.", one_of(&states))
+            .query("cursor", "The `next` of the page before.", text())
+            .query(
+                "limit",
+                "Most runs on the page.",
+                json!({"type": "integer", "minimum": 1, "maximum": limits::PAGE_RUNS_MAX}),
+            )
+            .gives(object(&[
+                ("runs", json!({"type": "array", "items": summary_schema()})),
+                ("next", json!({"type": ["string", "null"]})),
+            ]))
+            .fails(&[Code::E1001, Code::E1004, Code::E4012]),
+        Operation::get("/v1/runs/{session_id}", "show_run", show)
+            .says("How a run stands: its envelope once it has ended, what was used, what a person said.")
+            .path("session_id", AT)
+            .gives(row_schema())
+            .fails(&[Code::E4009]),
+        Operation::get("/v1/runs/{session_id}/events", "run_events", events)
+            .says("The events of a run, from its start or from where a client was.")
+            .path("session_id", AT)
+            .header(
+                "Last-Event-ID",
+                "The number of the last chunk that was received.",
+                text(),
+            )
+            .query(
+                "token",
+                "A ticket, where no header can be sent. Valid once and for a minute.",
+                text(),
+            )
+            .gives_stream()
+            .fails(&[Code::E1001, Code::E1004, Code::E4009]),
+        Operation::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
+            .says("A ticket that opens the events of this run once, for readers that cannot send headers.")
+            .path("session_id", AT)
+            .gives(object(&[
+                ("token", text()),
+                ("url", text()),
+                (
+                    "expires_at_ms",
+                    any_of_type("integer", "Milliseconds since 1970."),
+                ),
+            ]))
+            .fails(&[Code::E4009]),
+        Operation::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
+            .says("Asks a run to end; one that has ended is not changed.")
+            .path("session_id", AT)
+            .gives(object(&[("session_id", text()), ("module", text())]))
+            .fails(&[Code::E4009]),
+    ]
+}
+
+fn summary_schema() -> Value {
+    let states: Vec<&str> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+    object(&[
         ("session_id", text()),
         ("module", text()),
-        ("state", one_of(&["running", "done", "failed"])),
+        ("client", text()),
+        ("state", one_of(&states)),
         ("code", json!({"type": ["string", "null"]})),
         (
             "created_at_ms",
             any_of_type("integer", "Milliseconds since 1970."),
         ),
         ("finished_at_ms", json!({"type": ["integer", "null"]})),
-    ]);
-    vec![
-        Operation::get("/v1/runs/{session_id}", "show_run", show)
-            .says("How a run stands.")
-            .path("session_id", at)
-            .gives(row)
-            .fails(&[Code::E4009]),
-        Operation::get("/v1/runs/{session_id}/events", "run_events", events)
-            .says("The events of a run, from its start or from where a client was.")
-            .path("session_id", at)
-            .header(
-                "Last-Event-ID",
-                "The number of the last chunk that was received.",
-                text(),
-            )
-            .gives_stream()
-            .fails(&[Code::E1001, Code::E1004, Code::E4009]),
-        Operation::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
-            .says("Asks a run to end; one that has ended is not changed.")
-            .path("session_id", at)
-            .gives(object(&[("session_id", text()), ("module", text())]))
-            .fails(&[Code::E4009]),
-    ]
+        ("review", json!({"type": ["object", "null"]})),
+    ])
 }
 
-async fn show(State(gateway): State<Gateway>, PathName(session_id): PathName) -> Result<Response, Refusal> {
-    let row = find(&gateway, &session_id).await?;
-    let data = json!({
+pub(super) fn row_schema() -> Value {
+    let mut schema = summary_schema();
+    schema["properties"]["result"] = json!({
+        "type": ["object", "null"],
+        "description": "The envelope, with the data that a reviewer has put in its place."
+    });
+    schema["properties"]["usage"] = json!({"type": "array", "items": {"type": "object"}});
+    schema
+}
+
+#[derive(Debug, Deserialize)]
+struct ListQuery {
+    state: Option<String>,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+async fn list(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Read)?;
+    let state = match query.state.as_deref() {
+        None => None,
+        Some(text) => Some(Shown::find(text).ok_or_else(|| {
+            let known: Vec<_> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+            let error = ErrorBody::new(Code::E1004, format!("no run is ever `{text}`"));
+            Refusal::new(error.detail("allowed", known))
+        })?),
+    };
+    let before = match query.cursor.as_deref() {
+        None => None,
+        Some(text) => Some(text.parse().map_err(|_| {
+            Refusal::new(ErrorBody::new(
+                Code::E1001,
+                "the cursor is not one that was given out",
+            ))
+        })?),
+    };
+    let limit = query.limit.unwrap_or(limits::PAGE_RUNS);
+    if !(1..=limits::PAGE_RUNS_MAX).contains(&limit) {
+        let error = ErrorBody::new(Code::E1004, format!("the limit {limit} is out of bounds"));
+        return Err(Refusal::new(error.detail("allowed", limits::PAGE_RUNS_MAX)));
+    }
+    let filter = RunFilter { state, before, limit };
+    let runs = gateway.archive()?.list(&caller.tenant, &filter).await;
+    let runs = runs.map_err(engine::Error::from)?;
+    let next = (runs.len() == limit)
+        .then(|| runs.last().map(|run| run.id))
+        .flatten();
+    let explain = format!("{} runs", runs.len());
+    let runs: Vec<Value> = runs.iter().map(summary).collect();
+    Ok(reply::resource(&explain, json!({"runs": runs, "next": next})))
+}
+
+async fn show(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(session_id): PathName,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Read)?;
+    let row = find(&gateway, &caller, &session_id).await?;
+    describe(&gateway, &caller, row).await
+}
+
+/// All that is known about a run.
+pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRow) -> Result<Response, Refusal> {
+    let last = gateway.engine.last(&caller.tenant, &row).await?;
+    let mut result = last.as_ref().map(envelope);
+    let edited = row
+        .review
+        .as_ref()
+        .and_then(|review| review.verdict.as_ref()?.data.as_deref());
+    if let (Some(result), Some(data)) = (&mut result, edited) {
+        result["data"] = serde_json::from_str(data).unwrap_or_default();
+    }
+    let spent: Vec<Spent> = match gateway.archive() {
+        Ok(archive) => archive
+            .spent(&caller.tenant, row.id)
+            .await
+            .map_err(engine::Error::from)?,
+        Err(_) => Vec::new(),
+    };
+    let row = RunSummary::from(row);
+    let mut data = summary(&row);
+    data["result"] = result.unwrap_or_default();
+    data["usage"] = json!(spent);
+    let explain = format!("the run is {}", row.shown().as_str());
+    Ok(reply::resource(&explain, data))
+}
+
+fn summary(row: &RunSummary) -> Value {
+    json!({
         "session_id": row.id,
         "module": row.module,
-        "state": row.state.as_str(),
+        "client": row.client,
+        "state": row.shown().as_str(),
         "code": row.finished.as_ref().and_then(|finish| finish.code.as_deref()),
         "created_at_ms": row.created_at_ms,
         "finished_at_ms": row.finished.as_ref().map(|finish| finish.at_ms),
-    });
-    Ok(reply::resource(
-        &format!("the run is {}", row.state.as_str()),
-        data,
-    ))
+        "review": row.review.as_ref().map(review),
+    })
+}
+
+fn review(review: &Review) -> Value {
+    let verdict = review.verdict.as_ref();
+    json!({
+        "reason": review.reason,
+        "decision": verdict.map(|verdict| verdict.decision.as_str()),
+        "by": verdict.map(|verdict| &verdict.by),
+        "comment": verdict.and_then(|verdict| verdict.comment.as_ref()),
+        "edited": verdict.is_some_and(|verdict| verdict.decision == Decision::Edited),
+        "at_ms": verdict.map(|verdict| verdict.at_ms),
+    })
 }
 
 /// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
-async fn cancel(State(gateway): State<Gateway>, PathName(session_id): PathName) -> Result<Response, Refusal> {
-    let row = find(&gateway, &session_id).await?;
-    gateway.engine.cancel(&gateway.tenant, row.id).await?;
+async fn cancel(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(session_id): PathName,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Execute)?;
+    let row = find(&gateway, &caller, &session_id).await?;
+    gateway.engine.cancel(&caller.tenant, row.id).await?;
     let data = json!({"session_id": row.id, "module": row.module});
     Ok(reply::resource("the run was asked to end", data))
+}
+
+async fn ticket(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(session_id): PathName,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Read)?;
+    let row = find(&gateway, &caller, &session_id).await?;
+    let now_ms = gateway.engine.clock().now_ms();
+    let issued = gateway.tickets.issue(&caller, row.id, now_ms)?;
+    let data = json!({
+        "url": format!("/v1/runs/{}/events?token={}", row.id, issued.word),
+        "token": issued.word,
+        "expires_at_ms": issued.expires_at_ms,
+    });
+    Ok(reply::resource("the ticket is valid once", data))
 }
 
 async fn events(
@@ -88,7 +253,10 @@ async fn events(
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Refusal> {
-    let row = find(&gateway, &session_id).await?;
+    let client = Client::of(&extensions)?;
+    let caller = &client.caller;
+    caller.require(Scope::Read)?;
+    let row = find(&gateway, caller, &session_id).await?;
     let from = match last_event_id(&headers)? {
         None => From::Start,
         Some(seq) => From::After(Place {
@@ -99,11 +267,10 @@ async fn events(
     };
     let module = gateway.engine.modules().get(&row.module).cloned();
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
-    let client = Client::of(&extensions);
     let seat = gateway
         .seats
         .take(&client, gateway.settings().streams_per_client_max)?;
-    let subscription = gateway.engine.subscribe(&gateway.tenant, row.id, from).await?;
+    let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
     let framing = Signals::from_headers(&headers)?.framing;
     Ok(streaming::response(
         &gateway,
@@ -130,9 +297,10 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     })
 }
 
-async fn find(gateway: &Gateway, session_id: &str) -> Result<RunRow, Refusal> {
+/// A run of the caller's tenant; everybody else's is not there.
+pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRow, Refusal> {
     let unknown = || Refusal::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
     let run: RunId = session_id.parse().map_err(|_| unknown())?;
-    let row = gateway.engine.find(&gateway.tenant, run).await?;
+    let row = gateway.engine.find(&caller.tenant, run).await?;
     row.ok_or_else(unknown)
 }

@@ -37,7 +37,7 @@ async fn open(
         let body = ErrorBody::new(Code::E1001, format!("no WebSocket: {}", rejection.body_text()));
         Refusal::new(body.suggest("open this path as a WebSocket"))
     })?;
-    let client = Client::of(&extensions);
+    let client = Client::of(&extensions)?;
     let upgrade = upgrade
         .max_message_size(limits::BODY_BYTES_MAX)
         .max_frame_size(limits::BODY_BYTES_MAX)

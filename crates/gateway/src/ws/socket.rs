@@ -11,6 +11,7 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use ir::RunId;
 use module::Code;
+use tenancy::Scope;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -19,6 +20,7 @@ use super::message::{self, Ask, refuse};
 use crate::call::Call;
 use crate::limits;
 use crate::negotiate::{Signals, Wanted};
+use crate::once::Repeat;
 use crate::reply::Refusal;
 use crate::request::ExecuteBody;
 use crate::route;
@@ -145,6 +147,8 @@ impl Socket {
         out: &mpsc::Sender<Message>,
     ) -> Result<(), Refusal> {
         self.admit(id)?;
+        // Each message is a request like any other.
+        self.gateway.limiter.pass(&self.client.caller)?;
         let call = Call {
             client: self.client.clone(),
             module: route::find(&self.gateway, module)?,
@@ -153,6 +157,7 @@ impl Socket {
                 accept: Some(Wanted::Streaming),
                 ..Signals::default()
             },
+            repeat: Repeat::default(),
         };
         let begun = call.begin(&self.gateway).await?;
         self.pump(id, begun.subscription, begun.mode, begun.seat, out);
@@ -174,7 +179,8 @@ impl Socket {
             )
         };
         let run: RunId = session_id.parse().map_err(|_| gone())?;
-        let (engine, tenant) = (&self.gateway.engine, &self.gateway.tenant);
+        self.client.caller.require(Scope::Execute)?;
+        let (engine, tenant) = (&self.gateway.engine, &self.client.caller.tenant);
         if engine.find(tenant, run).await?.is_none() {
             return Err(gone());
         }
@@ -188,7 +194,10 @@ impl Socket {
     async fn cancel(&self, id: &str) -> Result<(), Refusal> {
         let run = self.runs.get(id);
         let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
-        self.gateway.engine.cancel(&self.gateway.tenant, *run).await?;
+        self.gateway
+            .engine
+            .cancel(&self.client.caller.tenant, *run)
+            .await?;
         Ok(())
     }
 

@@ -1,0 +1,67 @@
+//! Keys, remembered for a moment, so that a busy client does not read the database with every request. A
+//! key that is revoked closes when that moment is over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tenancy::{Caller, Key, KeyError, KeyId, Keys, Secret};
+use tokio::time::Instant;
+
+use crate::limits;
+
+#[derive(Debug)]
+pub(super) struct KnownKeys {
+    keys: Arc<dyn Keys>,
+    seen: Mutex<HashMap<KeyId, Seen>>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    key: Arc<Key>,
+    at: Instant,
+}
+
+impl KnownKeys {
+    pub(super) fn new(keys: Arc<dyn Keys>) -> Self {
+        Self {
+            keys,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn admit(&self, secret: &Secret, now_ms: u64) -> Result<Option<Caller>, KeyError> {
+        let key = self.find(&secret.id).await?;
+        Ok(key.and_then(|key| key.admit(secret, now_ms)))
+    }
+
+    async fn find(&self, id: &KeyId) -> Result<Option<Arc<Key>>, KeyError> {
+        let seen = self.lock().get(id).cloned();
+        if let Some(seen) = seen
+            && seen.at.elapsed() < limits::KEY_REMEMBERED
+        {
+            return Ok(Some(seen.key));
+        }
+        let Some(key) = self.keys.find(id).await? else {
+            self.lock().remove(id);
+            return Ok(None);
+        };
+        let key = Arc::new(key);
+        let seen = Seen {
+            key: key.clone(),
+            at: Instant::now(),
+        };
+        let mut known = self.lock();
+        if known.len() >= limits::KEYS_REMEMBERED_MAX {
+            known.retain(|_, seen| seen.at.elapsed() < limits::KEY_REMEMBERED);
+        }
+        if known.len() < limits::KEYS_REMEMBERED_MAX {
+            known.insert(id.clone(), seen);
+        }
+        Ok(Some(key))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, Seen>> {
+        // No code panics while it holds the lock, so a poisoned map is still whole.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

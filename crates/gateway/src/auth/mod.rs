@@ -1,0 +1,139 @@
+//! Who calls. Every path but a few public ones is closed until a caller is known; a handler that forgets
+//! to ask finds no caller and fails. What a caller may do is `tenancy`'s to say.
+
+mod credential;
+mod extract;
+mod keys;
+mod ticket;
+mod token;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use engine::port::Clock;
+use module::Code;
+use module::envelope::ErrorBody;
+use tenancy::{Caller, Denial, Keys};
+use tracing::error;
+
+use self::credential::Credential;
+use self::keys::KnownKeys;
+use crate::reply::Refusal;
+use crate::state::Gateway;
+
+pub(crate) use extract::By;
+pub(crate) use ticket::Tickets;
+pub use token::{Algorithm, Tokens};
+
+/// What can be asked without credentials: whether the server lives, and what it offers.
+const PUBLIC: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
+
+/// How callers are known.
+#[derive(Debug)]
+pub struct Auth {
+    required: bool,
+    keys: Option<KnownKeys>,
+    tokens: Option<Tokens>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Auth {
+    /// Nobody has to say who they are; everyone is the one local user. Credentials that are shown all the
+    /// same must be good ones.
+    pub fn open(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            required: false,
+            keys: None,
+            tokens: None,
+            clock,
+        }
+    }
+
+    #[must_use]
+    pub fn require(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    #[must_use]
+    pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
+        self.keys = Some(KnownKeys::new(keys));
+        self
+    }
+
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Whether nothing is answered without credentials.
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
+    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let caller = match Credential::of(headers) {
+            Credential::None if self.required => {
+                return Err(unknown("this server answers only to those it knows"));
+            }
+            Credential::None => return Ok(Caller::local()),
+            Credential::Unreadable => None,
+            Credential::Key(secret) => match &self.keys {
+                Some(keys) => keys.admit(&secret, self.clock.now_ms()).await.map_err(|cause| {
+                    error!(%cause, "keys cannot be read");
+                    Refusal::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
+                })?,
+                None => None,
+            },
+            Credential::Token(token) => match &self.tokens {
+                Some(tokens) => tokens.admit(&token, self.clock.now_ms()).await,
+                None => None,
+            },
+        };
+        // Which part of it was wrong is nobody's business but the owner's.
+        caller.ok_or_else(|| unknown("these credentials are not valid"))
+    }
+}
+
+/// Lets through who is known, and within the rate that is theirs.
+pub(crate) async fn identify(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
+    if PUBLIC.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    let caller = match find(&gateway, request.headers(), request.uri()).await {
+        Ok(caller) => caller,
+        Err(refusal) => return refusal.into_response(),
+    };
+    request.extensions_mut().insert(By(Arc::new(caller)));
+    next.run(request).await
+}
+
+async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
+    let caller = match gateway.tickets.redeem(uri, gateway.auth.clock.now_ms()) {
+        Some(Ok(caller)) => caller,
+        Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
+        None => gateway.auth.caller(headers).await?,
+    };
+    gateway.limiter.pass(&caller)?;
+    Ok(caller)
+}
+
+fn unknown(message: &str) -> Refusal {
+    let body = ErrorBody::new(Code::E4007, message)
+        .suggest("send a key as `Authorization: Bearer cogn_...`; `cogn keys create` makes one");
+    Refusal::with_status(body, StatusCode::UNAUTHORIZED)
+}
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Self {
+        let body = ErrorBody::new(Code::E4007, denial.to_string());
+        Self::new(match &denial {
+            Denial::Scope(scope) => body.detail("scope", scope.as_str()),
+            Denial::Module(module) => body.detail("module", module.as_str()),
+        })
+    }
+}

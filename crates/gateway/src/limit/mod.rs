@@ -1,0 +1,64 @@
+//! How much of the server each caller gets. A rate over time, places at a time, and fair turns when there
+//! are more requests than places.
+
+mod rates;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use std::time::Duration;
+
+use tenancy::Caller;
+
+use self::rates::Rates;
+use self::turns::Turns;
+use crate::limits;
+use crate::reply::Refusal;
+
+pub(crate) use turns::Turn;
+
+/// What there is to share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Runs at a time.
+    pub runs_max: usize,
+    /// Requests that wait for a place.
+    pub queue_max: usize,
+    /// How long one waits before it is sent away.
+    pub queue_wait: Duration,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            runs_max: limits::RUNS_MAX,
+            queue_max: limits::QUEUE_MAX,
+            queue_wait: limits::QUEUE_WAIT,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    rates: Rates,
+    turns: std::sync::Arc<Turns>,
+}
+
+impl Limiter {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Self {
+            rates: Rates::default(),
+            turns: std::sync::Arc::new(Turns::new(capacity)),
+        }
+    }
+
+    /// One more request of this caller, if its rate allows it.
+    pub(crate) fn pass(&self, caller: &Caller) -> Result<(), Refusal> {
+        self.rates.pass(caller)
+    }
+
+    /// A place for a run; waits for one where there is none.
+    pub(crate) async fn enter(&self, caller: &Caller) -> Result<Turn, Refusal> {
+        self.turns.enter(caller).await
+    }
+}

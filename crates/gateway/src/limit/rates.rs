@@ -1,0 +1,53 @@
+//! A bucket for each caller that has a rate.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use module::Code;
+use module::envelope::ErrorBody;
+use tenancy::Caller;
+use tenancy::limit::Bucket;
+use tokio::time::Instant;
+
+use crate::limits;
+use crate::reply::Refusal;
+
+#[derive(Debug)]
+pub(super) struct Rates {
+    /// Buckets count from here: the wall clock may jump, this does not.
+    began: Instant,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            buckets: Mutex::default(),
+        }
+    }
+}
+
+impl Rates {
+    pub(super) fn pass(&self, caller: &Caller) -> Result<(), Refusal> {
+        let Some(rate) = caller.rate else { return Ok(()) };
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // No code panics while it holds the lock, so a poisoned map is still whole.
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= limits::BUCKETS_MAX && !buckets.contains_key(&caller.client) {
+            buckets.retain(|_, bucket| !bucket.is_full(now_ms));
+        }
+        let bucket = buckets
+            .entry(caller.client.clone())
+            .or_insert_with(|| Bucket::new(rate, now_ms));
+        if bucket.rate() != rate {
+            *bucket = Bucket::new(rate, now_ms);
+        }
+        bucket.take(now_ms).map_err(|wait_ms| {
+            let body = ErrorBody::new(Code::E4002, format!("these credentials allow {rate} requests"))
+                .detail("limit", "rate")
+                .detail("retry_after_ms", wait_ms);
+            Refusal::new(body)
+        })
+    }
+}

@@ -1,0 +1,171 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use futures::FutureExt;
+use proptest::prelude::*;
+use tenancy::Caller;
+
+use super::{Capacity, Limiter, Turn};
+
+fn caller(name: &str) -> Caller {
+    Caller {
+        client: String::from(name),
+        ..Caller::local()
+    }
+}
+
+fn limiter(runs_max: usize, queue_max: usize) -> Arc<Limiter> {
+    Arc::new(Limiter::new(Capacity {
+        runs_max,
+        queue_max,
+        queue_wait: Duration::from_secs(5),
+    }))
+}
+
+/// A request that waits until it is let in, sent away, or dropped.
+fn ask(
+    limiter: &Arc<Limiter>,
+    name: &str,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<Turn, StatusCode>>>> {
+    let (limiter, caller) = (limiter.clone(), caller(name));
+    let asking = async move {
+        let turn = limiter.enter(&caller).await;
+        turn.map_err(|refusal| refusal.into_response().status())
+    };
+    asking.boxed_local()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_piles_up_requests_keeps_nobody_else_waiting() {
+    let limiter = limiter(2, 10);
+    let mut held: Vec<Turn> = Vec::new();
+    for _ in 0..2 {
+        held.push(ask(&limiter, "greedy").await.unwrap());
+    }
+    let mut pile: Vec<_> = (0..10).map(|_| ask(&limiter, "greedy")).collect();
+    for waiting in &mut pile {
+        assert!(waiting.now_or_never().is_none());
+    }
+    let mut modest = ask(&limiter, "modest");
+    assert!((&mut modest).now_or_never().is_none());
+    held.pop();
+    assert!(modest.await.is_ok(), "the next place was not theirs");
+    // One of the pile had to make room, and was told so at once.
+    let gone = pile.iter_mut().filter_map(|waiting| waiting.now_or_never());
+    let gone: Vec<_> = gone.collect();
+    assert!(
+        gone.iter()
+            .any(|result| matches!(result, Err(StatusCode::SERVICE_UNAVAILABLE))),
+        "{gone:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_ever() {
+    let limiter = limiter(1, 10);
+    let _held = ask(&limiter, "a").await.unwrap();
+    assert_eq!(
+        ask(&limiter, "b").await.unwrap_err(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_when_to_come_back() {
+    let limiter = limiter(1, 0);
+    let _held = ask(&limiter, "a").await.unwrap();
+    let refusal = limiter.enter(&caller("b")).await.unwrap_err().into_response();
+    assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let seconds: u64 = refusal.headers()["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=60).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test]
+async fn a_key_has_at_most_its_own_places() {
+    let limiter = limiter(10, 10);
+    let mut two = caller("two");
+    two.concurrency = Some(2);
+    let _first = limiter.enter(&two).await.unwrap();
+    let second = limiter.enter(&two).await.unwrap();
+    let refused = limiter.enter(&two).await.unwrap_err().into_response();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    drop(second);
+    assert!(limiter.enter(&two).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_is_kept_and_says_when_there_is_more() {
+    let limiter = limiter(1, 1);
+    let mut slow = caller("slow");
+    slow.rate = Some("2/m".parse().unwrap());
+    limiter.pass(&slow).unwrap();
+    limiter.pass(&slow).unwrap();
+    let refused = limiter.pass(&slow).unwrap_err().into_response();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "30");
+    tokio::time::advance(Duration::from_secs(30)).await;
+    limiter.pass(&slow).unwrap();
+    limiter.pass(&caller("other")).unwrap();
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(u8),
+    /// Ends a run.
+    End(usize),
+    /// Somebody who waits goes away.
+    Leave(usize),
+}
+
+proptest! {
+    /// However requests come, go and are given up, no place is lost and none is given twice.
+    #[test]
+    fn places_are_neither_lost_nor_doubled(
+        places in 1usize..4,
+        queue in 0usize..4,
+        steps in proptest::collection::vec(
+            prop_oneof![
+                (0u8..3).prop_map(Step::Ask),
+                any::<usize>().prop_map(Step::End),
+                any::<usize>().prop_map(Step::Leave),
+            ],
+            1..100,
+        ),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let limiter = limiter(places, queue);
+            let (mut held, mut waiting) = (Vec::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Step::Ask(name) => waiting.push(ask(&limiter, &format!("c{name}"))),
+                    Step::End(at) if !held.is_empty() => drop(held.swap_remove(at % held.len())),
+                    Step::Leave(at) if !waiting.is_empty() => drop(waiting.swap_remove(at % waiting.len())),
+                    Step::End(_) | Step::Leave(_) => {}
+                }
+                let mut still = Vec::new();
+                for mut asking in waiting {
+                    match (&mut asking).now_or_never() {
+                        Some(Ok(turn)) => held.push(turn),
+                        Some(Err(status)) => assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE),
+                        None => still.push(asking),
+                    }
+                }
+                waiting = still;
+                assert!(held.len() <= places);
+                assert!(waiting.is_empty() || held.len() == places, "a place stays empty");
+            }
+            drop(waiting);
+            held.clear();
+            for _ in 0..places {
+                held.push(ask(&limiter, "last").now_or_never().expect("no place was lost").unwrap());
+            }
+        });
+    }
+}

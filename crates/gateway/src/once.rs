@@ -1,0 +1,62 @@
+//! Requests that come again. A client that lost the answer sends the same request with the same
+//! `Idempotency-Key` and gets the answer of the run that was made the first time, running or not. The name
+//! stands in the run's own row, written in the step that makes the run; so two requests cannot both win,
+//! and a restart forgets nothing.
+
+use axum::http::HeaderMap;
+use engine::{Mode, Repeatable};
+use module::envelope::ErrorBody;
+use module::{Code, Module};
+use sha2::{Digest, Sha256};
+
+use crate::limits;
+use crate::reply::Refusal;
+use crate::request::ExecuteBody;
+
+pub(crate) const REPLAYED_HEADER: &str = "idempotency-replayed";
+
+/// What a request says about coming again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    key: Option<String>,
+    resumable: bool,
+}
+
+impl Repeat {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let resumable = headers.get("x-cogn-resumable").is_some_and(|value| value == "1");
+        let Some(value) = headers.get("idempotency-key") else {
+            return Ok(Self { key: None, resumable });
+        };
+        let key = value.to_str().unwrap_or_default().trim();
+        if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
+            let message = format!(
+                "Idempotency-Key must be 1 to {} printable characters",
+                limits::IDEMPOTENCY_KEY_BYTES_MAX
+            );
+            return Err(Refusal::new(ErrorBody::new(Code::E1001, message)));
+        }
+        let key = Some(String::from(key));
+        Ok(Self { key, resumable })
+    }
+
+    /// Whether the answer is wanted even if its caller leaves.
+    pub(crate) fn keeps(&self) -> bool {
+        self.resumable || self.key.is_some()
+    }
+
+    pub(crate) fn repeatable(&self, module: &Module, body: &ExecuteBody, mode: Mode) -> Option<Repeatable> {
+        let key = self.key.clone()?;
+        let mut hash = Sha256::new();
+        for part in [
+            String::from(module.name()),
+            format!("{mode:?} {:?}", body.options),
+            body.input.to_string(),
+        ] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        let fingerprint = hex::encode(hash.finalize());
+        Some(Repeatable { key, fingerprint })
+    }
+}

@@ -1,0 +1,118 @@
+//! A person's word on a run that waits for it: approve, reject, or put something better in its place.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use engine::port::{Decision, Verdict};
+use module::Code;
+use module::envelope::ErrorBody;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tenancy::Scope;
+
+use super::runs;
+use crate::auth::By;
+use crate::extract::PathName;
+use crate::limits;
+use crate::operation::{Operation, any_of_type, one_of};
+use crate::reply::Refusal;
+use crate::request::read_json;
+use crate::state::Gateway;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let body = json!({
+        "type": "object",
+        "required": ["decision"],
+        "properties": {
+            "decision": one_of(&["approve", "reject", "edit"]),
+            "comment": {"type": "string", "maxLength": limits::COMMENT_BYTES_MAX},
+            "data": any_of_type("object", "With `edit`: what the answer says from now on. It must fit the module."),
+        },
+        "additionalProperties": false,
+    });
+    vec![
+        Operation::post("/v1/runs/{session_id}/review", "review_run", review)
+            .says("A person's word on a run that needs review. The first word stands.")
+            .path("session_id", "The id that the run's first event names.")
+            .takes(body)
+            .gives(runs::row_schema())
+            .fails(&[
+                Code::E1000,
+                Code::E1001,
+                Code::E1005,
+                Code::E4006,
+                Code::E4009,
+                Code::E4012,
+            ])
+            .fails_as(StatusCode::CONFLICT, Code::E1001)
+            .fails_as(StatusCode::REQUEST_TIMEOUT, Code::E1001),
+    ]
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Word {
+    decision: Wish,
+    comment: Option<String>,
+    data: Option<Map<String, Value>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Wish {
+    Approve,
+    Reject,
+    Edit,
+}
+
+async fn review(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(session_id): PathName,
+    body: Body,
+) -> Result<Response, Refusal> {
+    caller.require(Scope::Review)?;
+    let wrong = |message: String| Refusal::new(ErrorBody::new(Code::E1001, message));
+    let value = read_json(body, gateway.settings().body_read).await?;
+    let word: Word = serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
+    if word
+        .comment
+        .as_ref()
+        .is_some_and(|text| text.len() > limits::COMMENT_BYTES_MAX)
+    {
+        return Err(wrong(format!(
+            "the comment exceeds {} bytes",
+            limits::COMMENT_BYTES_MAX
+        )));
+    }
+    let row = runs::find(&gateway, &caller, &session_id).await?;
+    let decision = match (word.decision, &word.data) {
+        (Wish::Approve, None) => Decision::Approved,
+        (Wish::Reject, None) => Decision::Rejected,
+        (Wish::Edit, Some(data)) => {
+            let module = super::modules::find(&gateway, &row.module)?;
+            let last = gateway.engine.last(&caller.tenant, &row).await?;
+            engine::review::admit_edit(&module, last.as_ref(), data)?;
+            Decision::Edited
+        }
+        (Wish::Edit, None) => return Err(wrong(String::from("an edit needs `data`"))),
+        (Wish::Approve | Wish::Reject, Some(_)) => {
+            return Err(wrong(String::from("`data` belongs to the decision `edit`")));
+        }
+    };
+    let verdict = Verdict {
+        decision,
+        by: caller.client.clone(),
+        comment: word.comment,
+        data: word.data.map(|data| Value::Object(data).to_string()),
+        at_ms: gateway.engine.clock().now_ms(),
+    };
+    let archive = gateway.archive()?;
+    archive
+        .review(&caller.tenant, row.id, &verdict)
+        .await
+        .map_err(engine::Error::from)?;
+    let row = runs::find(&gateway, &caller, &session_id).await?;
+    runs::describe(&gateway, &caller, row).await
+}
