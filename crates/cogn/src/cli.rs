@@ -62,6 +62,10 @@ pub(crate) enum Command {
     Compose(command::compose::Compose),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
+    /// Make, list and revoke the keys that open a server.
+    Keys(command::keys::Keys),
+    /// Say what the runs of a server have used.
+    Usage(command::usage::Usage),
     /// Run conformance vectors and say which level they prove.
     Conformance(command::conformance::Conformance),
     /// Turn a document or a stream of one dialect into another, and list what is lost.

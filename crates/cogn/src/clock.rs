@@ -13,6 +13,12 @@ pub(crate) fn stamp() -> String {
     stamp_of(seconds)
 }
 
+/// The day of a moment, in UTC: `2026-01-31`.
+pub(crate) fn date(at_ms: u64) -> String {
+    let (year, month, day) = date_of(at_ms / 86_400_000);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 fn stamp_of(seconds: u64) -> String {
     let (year, month, day) = date_of(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! Times as people write them: `500ms`, `30s`, `2m`, `1h30m`.
+//! Times as people write them: `500ms`, `30s`, `2m`, `1h30m`, `30d`.
 
 use std::str::FromStr;
 
@@ -18,7 +18,7 @@ impl FromStr for Duration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no time; write 500ms, 30s, 2m or 1h30m");
+        let wrong = || format!("`{text}` is no time; write 500ms, 30s, 2m, 1h30m or 30d");
         let mut rest = text.trim();
         let mut millis = 0_u64;
         while !rest.is_empty() {
@@ -31,6 +31,7 @@ impl FromStr for Duration {
                 "s" => 1_000,
                 "m" | "min" => 60_000,
                 "h" => 3_600_000,
+                "d" => 86_400_000,
                 _ => return Err(wrong()),
             };
             let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -60,6 +61,7 @@ mod tests {
             ("2min", 120_000),
             ("1h30m", 5_400_000),
             ("1m 30s", 90_000),
+            ("30d", 2_592_000_000),
         ] {
             assert_eq!(text.parse::<Duration>().map(Duration::as_millis), Ok(millis));
         }

@@ -1,6 +1,7 @@
 //! The one binary. This file starts it; `cli` says what can be asked, `command` holds one file per
 //! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
 
+mod access;
 mod atomic;
 mod backends;
 mod cli;

@@ -4,6 +4,7 @@
 pub mod anthropic;
 pub mod gemini;
 pub mod http;
+pub mod key_set;
 pub mod limits;
 pub mod ollama;
 pub mod openai;
@@ -13,6 +14,7 @@ pub mod scripted;
 pub use anthropic::anthropic;
 pub use gemini::gemini;
 pub use http::{Client, ClientOptions, Http, HttpOptions, Proxy, Timeouts};
+pub use key_set::KeySetUrl;
 pub use ollama::ollama;
 pub use openai::openai;
 pub use paced::{Pace, Paced};

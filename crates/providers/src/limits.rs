@@ -1,5 +1,7 @@
 //! Every bound of this crate in one place.
 
+use std::time::Duration;
+
 /// Most bytes of one answer, stream or not.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most bytes of an error's body that are read.
@@ -8,3 +10,7 @@ pub const ERROR_BYTES_MAX: usize = 64 * 1024;
 pub const MODELS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most models that are named where one must be chosen.
 pub const MODELS_SHOWN_MAX: usize = 8;
+/// Most bytes of a set of signing keys.
+pub const KEY_SET_BYTES_MAX: usize = 1024 * 1024;
+/// Longest time that fetching one may take.
+pub const KEY_SET_TIME_MAX: Duration = Duration::from_secs(10);

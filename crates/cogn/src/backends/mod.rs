@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use engine::fleet::{Fleet, Member};
 use engine::port::Upstream;
 use engine::route::{Host, Policy};
-use providers::Scripted;
 use providers::scripted::Script;
+use providers::{Client, Scripted};
 
 pub(crate) use shelf::{Listed, Shelf, Unavailable};
 
@@ -40,6 +40,12 @@ impl FromStr for BackendName {
             )),
         }
     }
+}
+
+/// A client that goes the configured way, for what is no back-end.
+pub(crate) fn http_client(settings: &Settings) -> Result<Client> {
+    let way = shelf::way(settings).map_err(|reason| anyhow::anyhow!(reason))?;
+    Ok(Client::new(&way)?)
 }
 
 /// The fleet of a command: the named back-ends, each taking over from the one before it; or all that are

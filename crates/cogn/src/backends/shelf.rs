@@ -254,7 +254,7 @@ fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeo
 }
 
 /// The proxy and the certificates.
-fn way(settings: &Settings) -> Result<ClientOptions, String> {
+pub(super) fn way(settings: &Settings) -> Result<ClientOptions, String> {
     let mut ca_pem = Vec::new();
     for path in &settings.network.ca_files {
         let shown = path.display();

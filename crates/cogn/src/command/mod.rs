@@ -9,12 +9,14 @@ pub(crate) mod convert;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod internal_docs;
+pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod usage;
 pub(crate) mod validate;
 
 use anyhow::Result;
@@ -36,6 +38,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Run(run) => run.run(&search, output),
         Command::Compose(compose) => compose.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
+        Command::Keys(keys) => keys.run(output),
+        Command::Usage(usage) => usage.run(output),
         Command::Conformance(conformance) => conformance.run(output),
         Command::Convert(convert) => convert.run(output),
         Command::Config(config) => config.run(output),

@@ -1,23 +1,25 @@
 //! `cogn serve`: the modules over HTTP.
 
-use std::env;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use engine::port::Clock;
 use engine::{Engine, Ports, Settings};
 use gateway::Gateway;
 use serde_json::json;
-use store::sqlite::SqliteJournal;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
+use crate::access;
 use crate::backends::{self, BackendName};
+use crate::config::{self, Sources};
 use crate::exit::Exit;
 use crate::modules::Search;
-use crate::output::{Output, hinted};
+use crate::output::Output;
 use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
@@ -32,6 +34,9 @@ pub(crate) struct Serve {
     /// one takes over when one fails.
     #[arg(long, value_name = "BACKEND")]
     backend: Vec<BackendName>,
+    /// Answer only to those who show a key or a token.
+    #[arg(long)]
+    require_auth: bool,
     /// Use this file in place of the project's cogn.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -39,15 +44,9 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
-        if !self.listen.ip().is_loopback() {
-            return Err(hinted(
-                format!(
-                    "{} can be reached from outside, and there is no authentication",
-                    self.listen
-                ),
-                "listen on 127.0.0.1 and put a proxy that authenticates in front",
-            ));
-        }
+        let settings = config::Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
+        let required = self.require_auth || settings.auth.required;
+        access::refuse_open_door(self.listen, required)?;
         let level = if output.quiet { Level::WARN } else { Level::INFO };
         tracing_subscriber::fmt()
             .with_max_level(level)
@@ -55,16 +54,14 @@ impl Serve {
             .init();
         let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
         let modules = wiring::load_all(search, output)?;
-        let path = match self.journal {
-            Some(path) => path,
-            None => default_journal()?,
-        };
+        let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
-            let journal = open_journal(&path).await?;
+            let journal = access::open_journal(&path, settings.journal.bytes_max).await?;
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let ports = Ports {
                 fleet,
                 journal: journal.clone(),
-                clock: Arc::new(SystemClock::default()),
+                clock: clock.clone(),
             };
             let engine = Arc::new(Engine::new(ports, Settings::default(), modules));
             let listener = TcpListener::bind(self.listen)
@@ -73,30 +70,20 @@ impl Serve {
             engine.recover().await.context("cannot pick up unfinished runs")?;
             announce(output, listener.local_addr()?)?;
             let gateway = Gateway::new(engine, gateway::Settings::default());
-            gateway::serve(listener, None, gateway, stop_signal()).await?;
+            let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
+            let swept = CancellationToken::new();
+            let janitor = access::janitor(&journal, &clock, &settings).work(swept.clone());
+            let serve = async {
+                let served = gateway::serve(listener, None, gateway, stop_signal()).await;
+                swept.cancel();
+                served
+            };
+            let (served, ()) = tokio::join!(serve, janitor);
+            served?;
             journal.close().await;
             Ok(Exit::Good)
         })
     }
-}
-
-async fn open_journal(path: &Path) -> Result<Arc<SqliteJournal>> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
-    let journal = SqliteJournal::open(path).await;
-    let journal = journal.with_context(|| format!("cannot open the journal {}", path.display()))?;
-    Ok(Arc::new(journal))
-}
-
-fn default_journal() -> Result<PathBuf> {
-    let home = env::home_dir().ok_or_else(|| {
-        hinted(
-            "there is no home folder to keep the journal in",
-            "--journal FILE names another place",
-        )
-    })?;
-    Ok(home.join(".local/state/cogn/journal.db"))
 }
 
 /// The address on stdout is for scripts that asked for port 0.

@@ -16,7 +16,7 @@ pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::resolve;
-pub(crate) use settings::{Backend, BackendKind, Settings, Timeouts};
+pub(crate) use settings::{Backend, BackendKind, Jwt, Settings, Timeouts};
 pub(crate) use source::Sources;
 
 #[cfg(test)]

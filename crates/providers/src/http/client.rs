@@ -8,7 +8,7 @@ use reqwest::{Certificate, NoProxy};
 use secrecy::{ExposeSecret, SecretString};
 
 #[derive(Clone, Debug)]
-pub struct Client(pub(super) reqwest::Client);
+pub struct Client(pub(crate) reqwest::Client);
 
 /// The way to a back-end.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! The configuration as types, one file per section. Every key here is read by something; the schema
 //! beside it says the same to editors, and refuses what is not here.
 
+mod access;
 mod backend;
 pub(crate) mod gate;
 mod media;
@@ -18,6 +19,7 @@ use super::merged::Merged;
 use super::schema::problems;
 use crate::output::hinted;
 
+pub(crate) use access::{Auth, Journal, Jwt, Limits};
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::Gate;
 pub(crate) use media::Media;
@@ -43,6 +45,9 @@ pub(crate) struct Settings {
     )]
     pub(crate) gate: Gate,
     pub(crate) media: Media,
+    pub(crate) auth: Auth,
+    pub(crate) limits: Limits,
+    pub(crate) journal: Journal,
 }
 
 /// A name for a secret that is kept elsewhere.

@@ -1,0 +1,137 @@
+//! Who may call a server and what it keeps: from the configuration to the gateway. Wiring only; what a key
+//! or a token is worth is decided elsewhere.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use async_trait::async_trait;
+use engine::port::Clock;
+use engine::retention::Janitor;
+use gateway::{Auth, Gateway, Tokens};
+use providers::KeySetUrl;
+use store::sqlite::{Options, SqliteJournal};
+use tenancy::{TokenRules, TokenSource};
+
+use crate::backends;
+use crate::config::{Jwt, Settings};
+use crate::output::hinted;
+
+const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Fails where anybody could call who can reach the address.
+pub(crate) fn refuse_open_door(listen: SocketAddr, required: bool) -> Result<()> {
+    if listen.ip().is_loopback() || required {
+        return Ok(());
+    }
+    Err(hinted(
+        format!("{listen} can be reached from outside, and nobody has to say who they are"),
+        "make a key with `cogn keys create` and serve with --require-auth, or listen on 127.0.0.1",
+    ))
+}
+
+/// The gateway with its doors and its memory.
+pub(crate) fn guard(
+    gateway: Gateway,
+    journal: &Arc<SqliteJournal>,
+    clock: &Arc<dyn Clock>,
+    settings: &Settings,
+    required: bool,
+) -> Result<Gateway> {
+    let mut auth = Auth::open(clock.clone()).with_keys(Arc::new(journal.keys()));
+    if let Some(jwt) = &settings.auth.jwt {
+        auth = auth.with_tokens(tokens(jwt, settings)?);
+    }
+    if required {
+        auth = auth.require();
+    }
+    Ok(gateway
+        .with_auth(auth)
+        .with_archive(journal.clone())
+        .with_capacity(settings.limits.capacity()))
+}
+
+/// Who throws away old runs.
+pub(crate) fn janitor(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, settings: &Settings) -> Janitor {
+    Janitor::new(journal.clone(), clock.clone(), settings.journal.keep())
+}
+
+fn tokens(jwt: &Jwt, settings: &Settings) -> Result<Tokens> {
+    let source: Arc<dyn TokenSource> = if jwt.jwks.contains("://") {
+        let client = backends::http_client(settings)?;
+        Arc::new(KeySetUrl::new(client, &jwt.jwks).map_err(|reason| anyhow!("auth.jwt.jwks: {reason}"))?)
+    } else {
+        Arc::new(KeySetFile(PathBuf::from(&jwt.jwks)))
+    };
+    let algorithms = jwt.algorithms.iter().map(|name| name.parse());
+    let algorithms: Result<Vec<_>, String> = algorithms.collect();
+    let rules = TokenRules {
+        issuer: jwt.issuer.clone(),
+        audience: jwt.audience.clone(),
+        tenant_claim: jwt.tenant_claim.clone(),
+        scope_claim: jwt.scope_claim.clone(),
+        leeway_ms: jwt.leeway_ms,
+    };
+    let algorithms = algorithms.map_err(|reason| anyhow!("auth.jwt.algorithms: {reason}"))?;
+    Ok(Tokens::new(source, rules, algorithms))
+}
+
+/// A set of signing keys in a file. It is read again now and then, so a new one can be put in its place.
+#[derive(Debug)]
+struct KeySetFile(PathBuf);
+
+#[async_trait]
+impl TokenSource for KeySetFile {
+    async fn fetch(&self) -> Result<String, String> {
+        let shown = self.0.display();
+        let size = tokio::fs::metadata(&self.0).await.map(|facts| facts.len());
+        match size {
+            Ok(size) if size > KEY_SET_BYTES_MAX => Err(format!("{shown} is too large to be a key set")),
+            Ok(_) => tokio::fs::read_to_string(&self.0)
+                .await
+                .map_err(|error| format!("cannot read {shown}: {error}")),
+            Err(error) => Err(format!("cannot read {shown}: {error}")),
+        }
+    }
+}
+
+/// The file that a server keeps runs, keys and usage in.
+pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(path) = named {
+        return Ok(path);
+    }
+    let home = env::home_dir().ok_or_else(|| {
+        hinted(
+            "there is no home folder to keep the journal in",
+            "--journal FILE names another place",
+        )
+    })?;
+    Ok(home.join(".local/state/cogn/journal.db"))
+}
+
+/// Opens the file, and makes it with its folder where there is none. Others must not read it: it holds
+/// what people asked, and the hashes of keys.
+pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<Arc<SqliteJournal>> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let shown = path.display();
+    keep_private(path).with_context(|| format!("cannot open the journal {shown}"))?;
+    let journal = SqliteJournal::open_with(path, Options { bytes_max }).await;
+    let journal = journal.with_context(|| format!("cannot open the journal {shown}"))?;
+    Ok(Arc::new(journal))
+}
+
+/// A new file is made for its owner alone; SQLite gives the files beside it the same rights.
+fn keep_private(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path).map(drop)
+}

@@ -1,0 +1,112 @@
+//! `cogn usage`: what the runs of a server have used, straight from its journal.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageLine};
+use serde_json::{Value, json};
+use tenancy::Tenant;
+
+use crate::access;
+use crate::clock::date;
+use crate::duration::Duration;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::wiring::{self, SystemClock};
+
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// The server's journal.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Only this tenant's runs.
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+    /// Only runs that ended within this time: 24h, 30d.
+    #[arg(long, value_name = "TIME")]
+    since: Option<Duration>,
+    /// What gets a line of its own.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Day, By::Key, By::Module, By::Model])]
+    by: Vec<By>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Day,
+    Key,
+    Module,
+    Model,
+}
+
+impl Usage {
+    pub(crate) fn run(self, output: &Output) -> Result<Exit> {
+        let path = access::journal_path(self.journal)?;
+        let now_ms = SystemClock::default().now_ms();
+        let filter = UsageFilter {
+            since_ms: self.since.map(|time| now_ms.saturating_sub(time.as_millis())),
+            until_ms: None,
+            by_client: self.by.contains(&By::Key),
+            by_module: self.by.contains(&By::Module),
+            by_model: self.by.contains(&By::Model),
+            by_day: self.by.contains(&By::Day),
+        };
+        let tenant = self.tenant.as_deref().map(Tenant::new);
+        let lines = wiring::small_runtime()?.block_on(async {
+            let journal = access::open_journal(&path, None).await?;
+            let lines = journal.usage(tenant.as_ref(), &filter).await;
+            journal.close().await;
+            anyhow::Ok(lines?)
+        })?;
+        if output.json {
+            let lines: Vec<Value> = lines.iter().map(value).collect();
+            output.json(&lines)?;
+            return Ok(Exit::Good);
+        }
+        if lines.is_empty() {
+            output.note("Nothing has been used.");
+        }
+        for line in &lines {
+            output.line(row(line))?;
+        }
+        Ok(Exit::Good)
+    }
+}
+
+fn value(line: &UsageLine) -> Value {
+    json!({
+        "day": line.day.map(|day| date(day.saturating_mul(DAY_MS))),
+        "key": line.client,
+        "module": line.module,
+        "model": line.model,
+        "runs": line.runs,
+        "attempts": line.attempts,
+        "input_tokens": line.input_tokens,
+        "output_tokens": line.output_tokens,
+        "estimated_tokens": line.estimated_tokens,
+        "unknown": line.unknown,
+    })
+}
+
+fn row(line: &UsageLine) -> String {
+    let groups = [
+        line.day.map(|day| date(day.saturating_mul(DAY_MS))),
+        line.client.clone(),
+        line.module.clone(),
+        line.model.clone(),
+    ];
+    let groups: Vec<String> = groups.into_iter().flatten().collect();
+    let tokens = |count: Option<u64>| count.map_or_else(|| String::from("?"), |count| count.to_string());
+    let unknown = match line.unknown {
+        0 => String::new(),
+        count => format!(", {count} attempts unknown"),
+    };
+    format!(
+        "{}: {} runs, {} attempts, {} tokens in, {} tokens out{unknown}",
+        groups.join("  "),
+        line.runs,
+        line.attempts,
+        tokens(line.input_tokens),
+        tokens(line.output_tokens)
+    )
+}

@@ -1,0 +1,55 @@
+//! A set of signing keys, fetched over HTTPS. What the keys are for is not known here.
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use tenancy::TokenSource;
+
+use crate::http::Client;
+use crate::limits;
+
+#[derive(Debug)]
+pub struct KeySetUrl {
+    client: Client,
+    url: reqwest::Url,
+}
+
+impl KeySetUrl {
+    /// Whoever can change the answer can sign anything: so it must come over TLS, or from this machine.
+    pub fn new(client: Client, url: &str) -> Result<Self, String> {
+        let url: reqwest::Url = url
+            .parse()
+            .map_err(|error| format!("`{url}` is no URL: {error}"))?;
+        let host = url.host_str().unwrap_or_default();
+        let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+        match url.scheme() {
+            "https" => {}
+            "http" if here => {}
+            _ => return Err(format!("keys must come over https, not from {url}")),
+        }
+        Ok(Self { client, url })
+    }
+}
+
+#[async_trait]
+impl TokenSource for KeySetUrl {
+    async fn fetch(&self) -> Result<String, String> {
+        let request = self
+            .client
+            .0
+            .get(self.url.clone())
+            .timeout(limits::KEY_SET_TIME_MAX);
+        let answer = request.send().await.map_err(|error| error.to_string())?;
+        if !answer.status().is_success() {
+            return Err(format!("the answer has status {}", answer.status()));
+        }
+        let mut bytes = Vec::new();
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            bytes.extend_from_slice(&piece.map_err(|error| error.to_string())?);
+            if bytes.len() > limits::KEY_SET_BYTES_MAX {
+                return Err(format!("it is larger than {} bytes", limits::KEY_SET_BYTES_MAX));
+            }
+        }
+        String::from_utf8(bytes).map_err(|error| error.to_string())
+    }
+}
