@@ -25,6 +25,7 @@ pub mod openai_responses;
 pub mod openai_speech;
 pub mod openai_transcriptions;
 mod particulars;
+mod result_name;
 mod stream;
 mod timestamp;
 mod turns;

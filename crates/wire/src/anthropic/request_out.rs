@@ -9,6 +9,7 @@ use serde_json::{Number, Value, json};
 use crate::anthropic::OWN;
 use crate::anthropic::block_out::{Purpose, encode as encode_block};
 use crate::openai_chat::cache_control;
+use crate::result_name;
 use crate::turns::turns;
 use crate::{constant, extras};
 
@@ -25,6 +26,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         "messages",
         Some(Value::Array(messages(&turns, ledger)?)),
     );
+    result_name::book(&turns, OWN, ledger);
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();
         let tools: Vec<Value> = tools

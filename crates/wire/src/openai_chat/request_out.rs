@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::openai_chat::content::restore;
 use crate::openai_chat::{OWN, message_out};
+use crate::result_name;
 use crate::turns::turns;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
@@ -15,9 +16,11 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         map.insert(String::from("model"), json!(model));
     }
     let mut messages = Vec::with_capacity(chat.messages.len());
-    for (at, message) in turns(&chat.messages).iter().enumerate() {
+    let turns = turns(&chat.messages);
+    for (at, message) in turns.iter().enumerate() {
         message_out::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
     }
+    result_name::book(&turns, OWN, ledger);
     map.insert(String::from("messages"), Value::Array(messages));
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();

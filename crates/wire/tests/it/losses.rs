@@ -98,7 +98,10 @@ fn check(name: &str, canonical: &Value, target: &Value, ledger: &Ledger, gone: &
         .iter()
         .map(|entry| place(&entry.pointer))
         .collect();
-    for (pointer, value) in wanted.iter().filter(|(pointer, _)| !is_vocabulary(pointer)) {
+    // One answer is what every dialect gives unasked.
+    let unasked = |pointer: &str, value: &str| pointer.ends_with("/generation/n") && value == "1";
+    let counts = |pointer: &str, value: &str| !is_vocabulary(pointer) && !unasked(pointer, value);
+    for (pointer, value) in wanted.iter().filter(|(pointer, value)| counts(pointer, value)) {
         let quoted = Value::from(value.as_str()).to_string();
         let there = found.iter().any(|(_, other)| other == value)
             || text.contains(quoted.trim_matches('"'))
