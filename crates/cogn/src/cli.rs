@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Convert(command::convert::Convert),
     /// Show the configuration in force, where it came from, and what is wrong with it.
     Config(command::config::Config),
+    /// List, fetch and remove the weights of embedded models.
+    Models(command::models::Models),
     /// Say what an error, warning or diagnostic code means and how to mend it.
     Explain(command::explain::Explain),
     /// Print a shell's completion script.

@@ -12,6 +12,7 @@ mod drawing;
 mod duration;
 mod exit;
 mod markdown;
+mod models;
 mod modules;
 mod near;
 mod output;

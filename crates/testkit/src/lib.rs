@@ -12,3 +12,4 @@ pub mod http;
 #[cfg(feature = "servers")]
 pub mod llama;
 pub mod puppet;
+pub mod weights;

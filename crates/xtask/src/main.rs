@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod dist;
 mod generate;
+mod native;
 mod shell;
 mod test;
 #[cfg(test)]
@@ -32,7 +33,7 @@ enum Command {
     Gen,
     /// Measure speed as ratios against baselines in the same run.
     Bench(bench::Bench),
-    /// Build cogn and show it at work on the examples, offline.
+    /// Build cogn with the embedded model, fetch small weights, and run an example: no key needed.
     Demo,
     /// Build the release archive with completions and manual pages.
     Dist,

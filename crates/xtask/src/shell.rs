@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::native;
+
 /// The repository's root, two folders above this crate.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -54,21 +56,23 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds cogn and returns where it stands.
+/// Builds cogn, embedded model included, and returns where it stands.
 pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
-    build("cogn", profile)
+    native::ensure()?;
+    build("cogn", &["--features", native::FEATURE], profile)
 }
 
 /// Builds a binary and returns where it stands.
-pub(crate) fn build(package: &str, profile: &str) -> Result<PathBuf> {
-    run(&mut cargo([
+pub(crate) fn build(package: &str, features: &[&str], profile: &str) -> Result<PathBuf> {
+    run(cargo([
         "build",
         "--locked",
         "-p",
         package,
         "--profile",
         profile,
-    ]))?;
+    ])
+    .args(features))?;
     let metadata = capture(&mut cargo([
         "metadata",
         "--format-version",

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::check;
+use crate::native;
 use crate::shell::{self, cargo};
 
 /// On two cores, from a clean clone.
@@ -27,7 +28,15 @@ impl Test {
     pub(crate) fn run(&self) -> Result<()> {
         let started = Instant::now();
         check::run()?;
-        let mut tests = cargo(["test", "--workspace", "--exclude", "xtask", "--locked"]);
+        let mut tests = cargo([
+            "test",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--features",
+            native::FEATURE,
+            "--locked",
+        ]);
         if self.long {
             tests
                 .env("PROPTEST_CASES", "100000")

@@ -6,14 +6,16 @@ use engine::port::Upstream;
 
 use super::shelf::Unavailable;
 use crate::config::Backend;
+use crate::models::{self, Missing};
+
+/// What the embedded model is called where nobody configured it.
+pub(super) const NAME: &str = "local";
 
 /// The model behind a back-end of kind `local`, or why there is none.
-pub(super) fn open(_backend: &Backend) -> Result<Arc<dyn Upstream>, Unavailable> {
-    Err(Unavailable {
-        reason: String::from("this cogn was built without the embedded model (E4001)"),
-        hint: Some(String::from(
-            "install one that has it: cargo install --path crates/cogn --features local; or set a vendor's key, \
-             such as OPENAI_API_KEY",
-        )),
+pub(super) fn open(backend: &Backend) -> Result<Arc<dyn Upstream>, Unavailable> {
+    let model = backend.model.as_deref().or(backend.default_model.as_deref());
+    models::embedded(&backend.name, model).map_err(|Missing { reason, hint }| Unavailable {
+        reason,
+        hint: Some(hint),
     })
 }

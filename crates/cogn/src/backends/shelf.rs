@@ -13,6 +13,7 @@ use engine::route::Candidate;
 use ir::operation::{Operation, Transport};
 use providers::{Client, ClientOptions, Http, HttpOptions, Pace, Paced};
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::{local, scripted};
 use crate::config::{self, Backend, BackendKind, Settings};
@@ -133,6 +134,11 @@ impl Shelf {
     pub(crate) fn named(&self, wanted: &str) -> Result<Listed> {
         let backends = &self.settings.backends;
         let found = backends.iter().find(|backend| backend.name == *wanted);
+        if found.is_none() && wanted == local::NAME {
+            // The embedded model is at hand whatever else is configured.
+            let backend = serde_json::from_value(json!({"name": local::NAME, "kind": "local"}))?;
+            return Ok(self.listed(&backend));
+        }
         let backend = found.ok_or_else(|| {
             let known: Vec<_> = backends.iter().map(|backend| backend.name.as_str()).collect();
             let hint = match nearest(wanted, known.iter().copied(), 1).first() {

@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Conformance(conformance) => conformance.run(output),
         Command::Convert(convert) => convert.run(output),
         Command::Config(config) => config.run(output),
+        Command::Models(models) => models.run(output),
         Command::Explain(explain) => explain.run(output),
         Command::Completions(completions) => completions.run(output),
         Command::Man(man) => man.run(output),

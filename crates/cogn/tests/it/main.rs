@@ -16,6 +16,8 @@ mod convert_media;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+mod embedded;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod explain;
@@ -25,6 +27,8 @@ mod info;
 mod list;
 #[cfg(test)]
 mod migrate;
+#[cfg(test)]
+mod models;
 #[cfg(test)]
 mod new;
 #[cfg(test)]

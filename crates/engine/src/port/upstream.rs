@@ -31,4 +31,10 @@ pub trait Upstream: Send + Sync + fmt::Debug {
 
     /// Starts an attempt. Returns at once: connecting is part of the stream.
     fn open(&self, request: Arc<Request>) -> Events;
+
+    /// Tokens of a text as the back-end's own model counts them; `None` where that is not known without
+    /// asking.
+    fn count_tokens(&self, _text: &str) -> Option<usize> {
+        None
+    }
 }

@@ -34,7 +34,10 @@ pub fn output_schema(module: &Module) -> Value {
                 "required": ["code", "message"]
             }
         },
-        "required": ["ok", "meta"]
+        "required": ["ok", "meta"],
+        "if": {"properties": {"ok": {"const": true}}},
+        "then": {"required": ["data"], "properties": {"error": false}},
+        "else": {"required": ["error"], "properties": {"data": false}}
     });
     let emits = &module.manifest.context.emits;
     if let Some(Value::Object(properties)) = schema.get_mut("properties").filter(|_| !emits.is_empty()) {

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &["ir", "wire", "tenancy", "engine"],
         &["sqlx", "axum"],
     ),
+    ("local", &["ir", "engine"], &["sqlx", "axum", "reqwest"]),
     ("store", &["ir", "tenancy", "engine"], &["axum", "reqwest"]),
     (
         "gateway",
@@ -36,6 +37,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
             "tenancy",
             "engine",
             "providers",
+            "local",
             "store",
             "gateway",
         ],

@@ -1,0 +1,176 @@
+//! `cogn models`: the weights of embedded models on this machine.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::models::{CATALOGUE, Entry, Installed, Shelf, Source, Wanted, default_entry, pull};
+use crate::output::{Output, hinted};
+
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the models that are known and those that are here.
+    List,
+    /// Fetch weights and check their digest; a broken download is taken up where it ended.
+    Pull(Pull),
+    /// Remove weights from this machine.
+    Rm {
+        /// The model's name.
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Pull {
+    /// A known name, a GGUF file on this machine, or an https:// address of one. The smallest known model
+    /// if left out.
+    model: Option<String>,
+    /// Call it this.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The digest that the file must have.
+    #[arg(long, value_name = "HEX")]
+    sha256: Option<String>,
+}
+
+impl Models {
+    pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
+        let shelf = Shelf::from_environment()?;
+        match &self.action {
+            Action::List => list(&shelf, output),
+            Action::Pull(pull) => pull.run(&shelf, output),
+            Action::Rm { name } => {
+                let removed = shelf.remove(name)?;
+                match output.json {
+                    true => output.json(&json!({"removed": removed.name, "path": removed.path}))?,
+                    false => output.line(format!("removed {}", removed.path.display()))?,
+                }
+                Ok(Exit::Good)
+            }
+        }
+    }
+}
+
+impl Pull {
+    fn run(&self, shelf: &Shelf, output: &Output) -> Result<Exit> {
+        let wanted = match (&self.model, default_entry()) {
+            (Some(model), _) => Wanted::read(model),
+            (None, Some(entry)) => Wanted::Name(String::from(entry.name)),
+            (None, None) => return Err(hinted("no model is known", "name a file or an address")),
+        };
+        let pulled = pull(
+            shelf,
+            &wanted,
+            self.name.as_deref(),
+            self.sha256.as_deref(),
+            output,
+        )?;
+        let installed = &pulled.installed;
+        if output.json {
+            let mut shown = installed_json(installed);
+            if let Value::Object(shown) = &mut shown {
+                shown.insert(String::from("already"), Value::Bool(pulled.already));
+            }
+            output.json(&shown)?;
+        } else {
+            let word = if pulled.already { "already here" } else { "pulled" };
+            output.line(format!(
+                "{word}: {} ({}) at {}",
+                installed.name.bold(),
+                size(installed.bytes),
+                installed.path.display()
+            ))?;
+        }
+        Ok(Exit::Good)
+    }
+}
+
+fn list(shelf: &Shelf, output: &Output) -> Result<Exit> {
+    let here = shelf.all()?;
+    let others = here
+        .iter()
+        .filter(|installed| CATALOGUE.iter().all(|entry| entry.name != installed.name));
+    if output.json {
+        let known = CATALOGUE.iter().map(|entry| entry_json(entry, shelf));
+        let rows: Vec<Value> = known.chain(others.map(installed_json)).collect();
+        output.json(&rows)?;
+        return Ok(Exit::Good);
+    }
+    for entry in CATALOGUE {
+        let installed = shelf.find(entry.name);
+        let state = match &installed {
+            Some(installed) => format!("installed at {}", installed.path.display()),
+            None => String::from("not installed"),
+        };
+        output.line(format!(
+            "{}  {}  {}\n  {}\n  sha256 {}",
+            entry.name.bold(),
+            size(entry.bytes),
+            state,
+            entry.title.dimmed(),
+            entry.sha256.dimmed()
+        ))?;
+        for source in entry.sources {
+            output.line(format!("  {}", format!("from {}", source.describe()).dimmed()))?;
+        }
+    }
+    for installed in others {
+        let (digest, source) = match &installed.note {
+            Some(note) => (note.sha256.as_str(), note.source.as_str()),
+            None => ("unknown", "put there by hand"),
+        };
+        output.line(format!(
+            "{}  {}  installed at {}\n  sha256 {}\n  from {}",
+            installed.name.bold(),
+            size(installed.bytes),
+            installed.path.display(),
+            digest.dimmed(),
+            source.dimmed()
+        ))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn entry_json(entry: &Entry, shelf: &Shelf) -> Value {
+    let installed = shelf.find(entry.name);
+    json!({
+        "name": entry.name,
+        "title": entry.title,
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+        "licence": entry.licence,
+        "sources": entry.sources.iter().map(|source| Source::describe(*source)).collect::<Vec<_>>(),
+        "installed": installed.is_some(),
+        "path": installed.map(|installed| installed.path),
+    })
+}
+
+fn installed_json(installed: &Installed) -> Value {
+    let note = installed.note.as_ref();
+    json!({
+        "name": installed.name,
+        "title": null,
+        "bytes": installed.bytes,
+        "sha256": note.map(|note| &note.sha256),
+        "licence": null,
+        "sources": note.map(|note| &note.source).into_iter().collect::<Vec<_>>(),
+        "installed": true,
+        "path": installed.path,
+    })
+}
+
+fn size(bytes: u64) -> String {
+    let mebibytes = bytes.div_ceil(1024 * 1024);
+    match mebibytes {
+        0..2048 => format!("{mebibytes} MiB"),
+        _ => format!("{}.{} GiB", mebibytes / 1024, mebibytes % 1024 * 10 / 1024),
+    }
+}

@@ -1,0 +1,64 @@
+//! The last step to an embedded model: from a name to weights on the shelf to a back-end. What is missing is
+//! said as a reason with the way out in it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::port::Upstream;
+use local::{Local, Options};
+
+use super::shelf::Shelf;
+
+/// Why there is no embedded model, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Missing {
+    pub(crate) reason: String,
+    pub(crate) hint: String,
+}
+
+/// The embedded model as a back-end. `model` is a name on the shelf or a GGUF file; without one, the usual
+/// model is taken.
+pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstream>, Missing> {
+    if !local::BUILT_IN {
+        return Err(Missing {
+            reason: String::from("this cogn was built without the embedded model (E4001)"),
+            hint: String::from(
+                "install one that has it: cargo install --path crates/cogn --features local; or set a vendor's key, \
+                 such as OPENAI_API_KEY",
+            ),
+        });
+    }
+    let (model, path) = weights(model)?;
+    Ok(Arc::new(Local::new(&Options::new(name, model, path))))
+}
+
+fn weights(model: Option<&str>) -> Result<(String, PathBuf), Missing> {
+    let pull = |model: &str| Missing {
+        reason: format!("the weights of `{model}` are not here (E4001)"),
+        hint: format!("`cogn models pull {model}` fetches them"),
+    };
+    let other = |reason: String| Missing {
+        reason,
+        hint: String::from("`cogn models list` shows what is here"),
+    };
+    if let Some(path) = model.filter(|model| model.ends_with(".gguf")).map(PathBuf::from) {
+        local::check_weights(&path).map_err(|error| other(error.to_string()))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        return Ok((stem.to_ascii_lowercase(), path));
+    }
+    let shelf = Shelf::from_environment().map_err(|error| other(format!("{error:#}")))?;
+    let found = match model {
+        Some(model) => shelf.find(model),
+        None => shelf.usual().map_err(|error| other(format!("{error:#}")))?,
+    };
+    match (found, model) {
+        (Some(installed), _) => Ok((installed.name, installed.path)),
+        (None, Some(model)) => Err(pull(model)),
+        (None, None) => Err(Missing {
+            reason: String::from("no weights for the embedded model are here (E4001)"),
+            hint: String::from(
+                "`cogn models pull` fetches a small model; or set a vendor's key, such as OPENAI_API_KEY",
+            ),
+        }),
+    }
+}

@@ -1,0 +1,16 @@
+//! Weights of embedded models on this machine: which are known, which are there, and how they come here.
+//! Works in every build; running them is the business of the crate `local`.
+
+mod catalogue;
+mod download;
+mod embedded;
+mod limits;
+mod package;
+mod progress;
+mod pull;
+mod shelf;
+
+pub(crate) use catalogue::{CATALOGUE, Entry, Source, default_entry};
+pub(crate) use embedded::{Missing, embedded};
+pub(crate) use pull::{Wanted, pull};
+pub(crate) use shelf::{Installed, Shelf};

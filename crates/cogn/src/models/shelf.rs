@@ -1,0 +1,199 @@
+//! The folder of weights: one GGUF file per model and a note beside it that says where it came from. A file
+//! under its final name is whole and has the digest that the note says.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::catalogue::default_entry;
+use super::limits;
+use crate::output::hinted;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Shelf {
+    pub(crate) folder: PathBuf,
+}
+
+/// Weights that are here.
+#[derive(Clone, Debug)]
+pub(crate) struct Installed {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) note: Option<Note>,
+}
+
+/// What is written beside the weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) sha256: String,
+    pub(crate) source: String,
+}
+
+/// Keeps others from pulling the same model. The operating system lets go of it when the process ends.
+#[derive(Debug)]
+pub(crate) struct Pulling {
+    _lock: File,
+    pub(crate) partial: PathBuf,
+    path: PathBuf,
+    note: PathBuf,
+}
+
+impl Shelf {
+    /// `COGN_MODELS_DIR`, or `cogn/models` in the folder for data of this user.
+    pub(crate) fn from_environment() -> Result<Self> {
+        let set = |name: &str| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let folder = set("COGN_MODELS_DIR")
+            .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("cogn/models")))
+            .or_else(|| env::home_dir().map(|home| home.join(".local/share/cogn/models")));
+        let Some(folder) = folder else {
+            return Err(hinted(
+                "there is no folder for models: this user has no home folder",
+                "set COGN_MODELS_DIR",
+            ));
+        };
+        Ok(Self { folder })
+    }
+
+    /// Everything that is here, by name.
+    pub(crate) fn all(&self) -> Result<Vec<Installed>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", self.folder.display()));
+            }
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "gguf")
+                && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+            {
+                all.extend(self.look(name));
+            }
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Installed> {
+        is_name(name).then(|| self.look(name)).flatten()
+    }
+
+    /// What is used where nobody names a model: the catalogue's first, else the first that is here.
+    pub(crate) fn usual(&self) -> Result<Option<Installed>> {
+        let default = default_entry().and_then(|entry| self.find(entry.name));
+        match default {
+            Some(installed) => Ok(Some(installed)),
+            None => Ok(self.all()?.into_iter().next()),
+        }
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> Result<Installed> {
+        let Some(installed) = self.find(name) else {
+            return Err(hinted(
+                format!("no model named `{name}` is installed"),
+                "`cogn models list` shows which are",
+            ));
+        };
+        let _pulling = self.begin(name)?;
+        let removed = fs::remove_file(&installed.path);
+        removed.with_context(|| format!("cannot remove {}", installed.path.display()))?;
+        for left in [self.beside(name, "json"), self.beside(name, "partial")] {
+            match fs::remove_file(&left) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(installed)
+    }
+
+    /// Reserves a name for whoever brings its weights.
+    pub(crate) fn begin(&self, name: &str) -> Result<Pulling> {
+        if !is_name(name) {
+            bail!("`{name}` cannot be the name of a model: letters, digits, `.`, `_` and `-` only");
+        }
+        let made = fs::create_dir_all(&self.folder);
+        made.with_context(|| format!("cannot make {}", self.folder.display()))?;
+        let path = self.beside(name, "lock");
+        let lock = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        if let Err(error) = lock.try_lock() {
+            return Err(match error {
+                fs::TryLockError::WouldBlock => hinted(
+                    format!("`{name}` is being pulled by another process"),
+                    "wait until it is done",
+                ),
+                fs::TryLockError::Error(error) => {
+                    anyhow::Error::new(error).context(format!("cannot lock {}", path.display()))
+                }
+            });
+        }
+        Ok(Pulling {
+            _lock: lock,
+            partial: self.beside(name, "partial"),
+            path: self.beside(name, "gguf"),
+            note: self.beside(name, "json"),
+        })
+    }
+
+    fn look(&self, name: &str) -> Option<Installed> {
+        let path = self.beside(name, "gguf");
+        let bytes = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
+        let note = fs::read(self.beside(name, "json")).ok();
+        Some(Installed {
+            name: String::from(name),
+            path,
+            bytes,
+            note: note.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        })
+    }
+
+    fn beside(&self, name: &str, extension: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{extension}"))
+    }
+}
+
+impl Pulling {
+    /// The partial file becomes the model, in one step.
+    pub(crate) fn finish(&self, note: &Note) -> Result<PathBuf> {
+        local::check_weights(&self.partial)?;
+        File::open(&self.partial)?.sync_all()?;
+        let text = serde_json::to_vec_pretty(note)?;
+        fs::write(&self.note, text).with_context(|| format!("cannot write {}", self.note.display()))?;
+        let moved = fs::rename(&self.partial, &self.path);
+        moved.with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(self.path.clone())
+    }
+}
+
+/// Names are file names too: nothing in them may lead out of the folder.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !name.is_empty()
+        && name.len() <= limits::NAME_BYTES_MAX
+        && !name.starts_with('.')
+        && name.chars().all(plain)
+}
+
+pub(crate) fn sha256(path: &Path) -> Result<String> {
+    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(hex::encode(digest.finalize()));
+        }
+        digest.update(buffer.get(..read).unwrap_or_default());
+    }
+}

@@ -1,0 +1,253 @@
+//! `cogn models`: weights come whole, with the right digest, or not at all. The weights here are eight bytes
+//! of GGUF and a tail; real ones are tried in `embedded`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+
+fn cogn(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    command
+        .env_clear()
+        .env("HOME", folder)
+        .env("COGN_MODELS_DIR", folder.join("models"))
+        .current_dir(folder)
+        .args(arguments);
+    command.output().expect("cogn starts")
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn weights() -> Vec<u8> {
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend((0_u32..200_000).flat_map(u32::to_le_bytes));
+    bytes
+}
+
+const DIGEST_OF_WEIGHTS: &str = "2a0d1ed30bbcd4a58aa4bb3fbd1ce8ab7b1e5c36b3c0f1a0a2c1b8b9f3f0d7e4";
+
+/// Serves `bytes`. The first answers break off after `cut` bytes each; ranges are honoured or not.
+struct Server {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+fn serve(bytes: Vec<u8>, cut: Option<usize>, ranges: bool) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = heads.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a caller");
+            let head = head(&stream);
+            let asked = head.lines().find_map(|line| {
+                let line = line.to_lowercase();
+                let from = line
+                    .strip_prefix("range: bytes=")?
+                    .trim_end_matches('-')
+                    .parse::<usize>();
+                from.ok()
+            });
+            seen.lock().expect("unpoisoned").push(head);
+            answer(&mut stream, &bytes, asked.filter(|_| ranges), cut);
+        }
+    });
+    Server { address, heads }
+}
+
+fn head(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream.try_clone().expect("a second hand"));
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).expect("a line") == 0 {
+            break;
+        }
+    }
+    head
+}
+
+fn answer(stream: &mut TcpStream, bytes: &[u8], from: Option<usize>, cut: Option<usize>) {
+    let rest = &bytes[from.unwrap_or(0).min(bytes.len())..];
+    let status = match from {
+        Some(from) => format!(
+            "206 Partial Content\r\nContent-Range: bytes {from}-{}/{}",
+            bytes.len() - 1,
+            bytes.len()
+        ),
+        None => String::from("200 OK"),
+    };
+    let length = rest.len();
+    let sent = &rest[..cut.unwrap_or(length).min(length)];
+    // The caller may be gone by then.
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    .ok();
+    stream.write_all(sent).ok();
+}
+
+#[test]
+fn a_broken_download_is_taken_up_where_it_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(weights(), Some(300_000), true);
+    let url = format!("http://{}/Tiny.gguf?x=1", server.address);
+    let pulled = json(&cogn(folder.path(), &["models", "pull", &url, "--json"]));
+    assert_eq!(pulled["name"], "tiny");
+    assert_eq!(pulled["already"], false);
+    let path = pulled["path"].as_str().expect("a path");
+    assert_eq!(fs::read(path).expect("the weights"), weights());
+    let heads = server.heads.lock().expect("unpoisoned");
+    assert_eq!(heads.len(), 3, "{heads:?}");
+    assert!(
+        heads[1].to_lowercase().contains("range: bytes=300000-"),
+        "{heads:?}"
+    );
+    assert!(
+        heads[2].to_lowercase().contains("range: bytes=600000-"),
+        "{heads:?}"
+    );
+    // Nothing but the weights and their note is left.
+    let mut left: Vec<_> = fs::read_dir(folder.path().join("models"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    left.sort();
+    assert_eq!(left, ["tiny.gguf", "tiny.json", "tiny.lock"]);
+}
+
+#[test]
+fn a_server_without_ranges_starts_again_from_the_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(folder.path().join("models")).expect("a folder");
+    fs::write(folder.path().join("models/tiny.partial"), b"something else").expect("written");
+    let server = serve(weights(), None, false);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let pulled = json(&cogn(folder.path(), &["models", "pull", &url, "--json"]));
+    assert_eq!(
+        fs::read(pulled["path"].as_str().expect("a path")).expect("the weights"),
+        weights()
+    );
+}
+
+#[test]
+fn a_wrong_digest_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(weights(), None, true);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let output = cogn(
+        folder.path(),
+        &["models", "pull", &url, "--sha256", DIGEST_OF_WEIGHTS],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("should be 2a0d1ed3"),
+        "{}",
+        stderr(&output)
+    );
+    let models = folder.path().join("models");
+    assert!(!models.join("tiny.gguf").try_exists().expect("readable"));
+    assert!(!models.join("tiny.partial").try_exists().expect("readable"));
+}
+
+#[test]
+fn what_is_no_gguf_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(b"<html>sign in first</html>".to_vec(), None, true);
+    let url = format!("http://{}/tiny.gguf", server.address);
+    let output = cogn(folder.path(), &["models", "pull", &url]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no GGUF file"), "{}", stderr(&output));
+    assert!(
+        !folder
+            .path()
+            .join("models/tiny.gguf")
+            .try_exists()
+            .expect("readable")
+    );
+}
+
+#[test]
+fn plain_http_to_elsewhere_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = cogn(folder.path(), &["models", "pull", "http://example.com/x.gguf"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("only https://"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_is_pulled_listed_and_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("Mine.gguf"), weights()).expect("written");
+    let pulled = json(&cogn(folder.path(), &["models", "pull", "Mine.gguf", "--json"]));
+    assert_eq!(pulled["name"], "mine");
+    let listed = json(&cogn(folder.path(), &["models", "list", "--json"]));
+    let rows = listed.as_array().expect("a list");
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).expect("listed");
+    assert_eq!(row("mine")["installed"], true);
+    assert_eq!(row("mine")["sha256"], pulled["sha256"]);
+    assert_eq!(row("smollm2-135m-instruct")["installed"], false);
+    assert_eq!(row("smollm2-135m-instruct")["bytes"], 98_362_432);
+    let people = cogn(folder.path(), &["models", "list"]);
+    let people = String::from_utf8_lossy(&people.stdout).into_owned();
+    assert!(
+        people.contains("not installed") && people.contains("installed at"),
+        "{people}"
+    );
+    assert!(cogn(folder.path(), &["models", "rm", "mine"]).status.success());
+    let again = cogn(folder.path(), &["models", "rm", "mine"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        stderr(&again).contains("`cogn models list`"),
+        "{}",
+        stderr(&again)
+    );
+}
+
+#[test]
+fn names_lead_nowhere_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("x.gguf"), weights()).expect("written");
+    for name in ["../x", "a/b", "", ".hidden", "ä"] {
+        let output = cogn(folder.path(), &["models", "pull", "x.gguf", "--name", name]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+    }
+    let typo = cogn(folder.path(), &["models", "pull", "smollm2-135m-instruc"]);
+    assert!(
+        stderr(&typo).contains("did you mean `smollm2-135m-instruct`?"),
+        "{}",
+        stderr(&typo)
+    );
+}
+
+#[test]
+fn two_pulls_of_one_model_do_not_meet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(folder.path().join("models")).expect("a folder");
+    fs::write(folder.path().join("x.gguf"), weights()).expect("written");
+    let lock = fs::File::create(folder.path().join("models/x.lock")).expect("a file");
+    lock.lock().expect("locked");
+    let output = cogn(folder.path(), &["models", "pull", "x.gguf"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("another process"), "{}", stderr(&output));
+    lock.unlock().expect("unlocked");
+    assert!(
+        cogn(folder.path(), &["models", "pull", "x.gguf"])
+            .status
+            .success()
+    );
+}

@@ -1,0 +1,170 @@
+//! From a JSON schema to the set of tokens that may come next. Where a schema says what the grammar engine
+//! cannot enforce, as much as possible is enforced and the rest is named: nothing is dropped silently.
+
+use std::fmt;
+use std::sync::Arc;
+
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokTrie, TokenId, TokenizerEnv};
+use llguidance::{Matcher, ParserFactory};
+use serde_json::{Map, Value, json};
+
+use crate::{limits, schema};
+
+/// Grammars for one vocabulary.
+pub(crate) struct Grammars {
+    /// `None` for a vocabulary that the grammar engine cannot use.
+    factory: Option<ParserFactory>,
+}
+
+/// A schema that is being followed.
+pub(crate) struct Held {
+    pub(crate) matcher: Matcher,
+    /// What of the schema is not enforced, in words.
+    pub(crate) notice: Option<String>,
+}
+
+impl Grammars {
+    pub(crate) fn new(llama: &Arc<LlamaModel>) -> Self {
+        let environment: TokEnv = Arc::new(Vocabulary::new(llama));
+        let capabilities = InferenceCapabilities {
+            ff_tokens: true,
+            ..InferenceCapabilities::default()
+        };
+        let slices = llguidance::earley::SlicedBiasComputer::general_slices();
+        let mut factory = ParserFactory::new(&environment, capabilities, &slices).ok();
+        if let Some(factory) = &mut factory {
+            // It would write to stderr.
+            factory.quiet();
+        }
+        Self { factory }
+    }
+
+    /// The grammar of a schema. `Err` says why none of it can be enforced.
+    pub(crate) fn hold(&self, schema: &Value) -> Result<Held, String> {
+        let factory = self
+            .factory
+            .as_ref()
+            .ok_or("the model's vocabulary does not fit the grammar engine")?;
+        let length = schema.to_string().len();
+        if length > limits::SCHEMA_BYTES_MAX {
+            return Err(format!("the schema has {length} bytes"));
+        }
+        let narrowed = schema::narrow(schema).ok_or("the schema is nested too deeply")?;
+        // Where narrowing asks for too much, the schema itself may still do.
+        let mut refusal = String::new();
+        for candidate in [&narrowed, schema] {
+            match matcher(factory, candidate, false) {
+                Ok(matcher) => {
+                    return Ok(Held {
+                        matcher,
+                        notice: None,
+                    });
+                }
+                Err(reason) => refusal = reason,
+            }
+        }
+        for candidate in [&narrowed, schema] {
+            if let Ok(matcher) = matcher(factory, candidate, true) {
+                let notice = Some(format!(
+                    "enforced except for what the grammar cannot say: {refusal}"
+                ));
+                return Ok(Held { matcher, notice });
+            }
+        }
+        Err(refusal)
+    }
+}
+
+impl fmt::Debug for Grammars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grammars")
+            .field("usable", &self.factory.is_some())
+            .finish()
+    }
+}
+
+/// `lenient` leaves out what cannot be enforced instead of refusing all of it.
+fn matcher(factory: &ParserFactory, schema: &Value, lenient: bool) -> Result<Matcher, String> {
+    let mut schema = match schema {
+        Value::Object(map) => map.clone(),
+        Value::Bool(true) => Map::new(),
+        _ => return Err(String::from("the schema is no object")),
+    };
+    // One way of writing a document means fewer choices to weigh and fewer tokens to compute.
+    let style = json!({
+        "whitespace_flexible": false,
+        "item_separator": ", ",
+        "key_separator": ": ",
+        "lenient": lenient,
+    });
+    schema.insert(String::from("x-guidance"), style);
+    let grammar = TopLevelGrammar::from_json_schema(Value::Object(schema));
+    let parser = factory
+        .create_parser(grammar)
+        .map_err(|error| first_line(&error))?;
+    let mut matcher = Matcher::new(Ok(parser));
+    match matcher.compute_mask() {
+        Ok(mask) if !mask.is_zero() => Ok(matcher),
+        Ok(_) => Err(String::from("nothing can fit the schema")),
+        Err(error) => Err(first_line(&error)),
+    }
+}
+
+/// Reasons are for a line of their own, and some come with a trace behind them.
+fn first_line(error: &dyn fmt::Display) -> String {
+    const CHARS_MAX: usize = 200;
+    let text = error.to_string();
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(CHARS_MAX)
+        .collect()
+}
+
+/// The model's vocabulary in the grammar engine's words.
+struct Vocabulary {
+    trie: TokTrie,
+    llama: Arc<LlamaModel>,
+    /// Whether a text is tokenised the same way wherever it stands. Only then may forced text be put in as
+    /// tokens; SentencePiece puts a space in front of whatever it is given.
+    canonical: bool,
+}
+
+impl Vocabulary {
+    fn new(llama: &Arc<LlamaModel>) -> Self {
+        let environment = LlamaSampler::llguidance_tok_env(llama);
+        let kind = llama.meta_val_str("tokenizer.ggml.model");
+        Self {
+            trie: environment.tok_trie().clone(),
+            llama: llama.clone(),
+            canonical: kind.is_ok_and(|kind| kind == "gpt2"),
+        }
+    }
+}
+
+impl TokenizerEnv for Vocabulary {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        let tokens = match std::str::from_utf8(bytes) {
+            Ok(_) if self.canonical => self.llama.vocab().tokenize(bytes, false, false),
+            // Half a character has no canonical form.
+            _ => return self.trie.greedy_tokenize(bytes),
+        };
+        tokens
+            .into_iter()
+            .map(|LlamaToken(id)| id.cast_unsigned())
+            .collect()
+    }
+
+    fn tokenize_is_canonical(&self) -> bool {
+        self.canonical
+    }
+}

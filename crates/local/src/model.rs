@@ -1,0 +1,136 @@
+//! Loaded weights: vocabulary, chat template, and the factory of grammars. Everything that is worked out once
+//! per model is worked out here.
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ir::{Error, ErrorKind, Phase};
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
+use llama_cpp_2::token::LlamaToken;
+
+use crate::grammar::Grammars;
+use crate::weights::check_weights;
+use crate::{Options, limits};
+
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) name: String,
+    pub(crate) llama: Arc<LlamaModel>,
+    /// From the file, or one that most models understand.
+    pub(crate) template: LlamaChatTemplate,
+    /// Whether the file has no template of its own.
+    pub(crate) template_is_ours: bool,
+    pub(crate) grammars: Grammars,
+}
+
+impl Model {
+    pub(crate) fn load(options: &Options) -> Result<Self, Error> {
+        let llama = Arc::new(open(&options.path, false)?);
+        let own = llama
+            .chat_template(None)
+            .ok()
+            .filter(|template| template.as_c_str().to_bytes().len() <= limits::TEMPLATE_BYTES_MAX);
+        let template_is_ours = own.is_none();
+        let template = match own {
+            Some(template) => template,
+            None => plain_template()?,
+        };
+        Ok(Self {
+            name: options.model.clone(),
+            grammars: Grammars::new(&llama),
+            llama,
+            template,
+            template_is_ours,
+        })
+    }
+
+    /// The memory of one conversation with the model.
+    pub(crate) fn context(&self, options: &Options) -> Result<LlamaContext<'_>, Error> {
+        let trained = self.llama.n_ctx_train().max(1);
+        let tokens = options
+            .context_tokens
+            .clamp(1, limits::CONTEXT_TOKENS_MAX)
+            .min(trained);
+        let threads = i32::try_from(options.threads.max(1)).unwrap_or(1);
+        let batch = u32::try_from(limits::BATCH_TOKENS).unwrap_or(1);
+        let parameters = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(tokens))
+            .with_n_batch(batch)
+            .with_n_ubatch(batch)
+            .with_n_threads(threads)
+            .with_n_threads_batch(threads)
+            .with_no_perf(true);
+        self.llama
+            .new_context(runtime()?, parameters)
+            .map_err(|error| trouble(format!("no memory for a context of {tokens} tokens: {error}")))
+    }
+
+    pub(crate) fn tokenize(&self, text: &str, is_start: bool, is_template: bool) -> Vec<LlamaToken> {
+        self.llama
+            .vocab()
+            .tokenize(text.as_bytes(), is_start, is_template)
+    }
+
+    pub(crate) fn bytes(&self, token: LlamaToken) -> Vec<u8> {
+        self.llama.vocab().token_to_piece(token, false, None)
+    }
+}
+
+/// The vocabulary alone, for counting.
+#[derive(Debug)]
+pub(crate) struct Tokenizer(LlamaModel);
+
+impl Tokenizer {
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+        open(path, true).map(Self)
+    }
+
+    pub(crate) fn count(&self, text: &str) -> usize {
+        self.0.vocab().tokenize(text.as_bytes(), false, false).len()
+    }
+}
+
+/// The template that models without one most often know.
+pub(crate) fn plain_template() -> Result<LlamaChatTemplate, Error> {
+    LlamaChatTemplate::new("chatml").map_err(|error| trouble(error.to_string()))
+}
+
+fn open(path: &Path, vocabulary_only: bool) -> Result<LlamaModel, Error> {
+    check_weights(path).map_err(|error| {
+        let message = format!("{error}; `cogn models pull` fetches weights");
+        Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
+    })?;
+    let parameters = LlamaModelParams::default().with_vocab_only(vocabulary_only);
+    LlamaModel::load_from_file(runtime()?, path, &parameters).map_err(|_| {
+        let message = format!(
+            "the weights {} cannot be loaded: the file is damaged, or of a kind that this runtime does not know",
+            path.display()
+        );
+        Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
+    })
+}
+
+/// The runtime is one per process and is started once.
+fn runtime() -> Result<&'static LlamaBackend, Error> {
+    static RUNTIME: OnceLock<Option<LlamaBackend>> = OnceLock::new();
+    let start = || {
+        let mut backend = LlamaBackend::init().ok()?;
+        // It would write to stderr, which belongs to the person at the terminal.
+        backend.void_logs();
+        Some(backend)
+    };
+    RUNTIME.get_or_init(start).as_ref().ok_or_else(|| {
+        trouble(String::from(
+            "the native runtime is in use by somebody else in this process",
+        ))
+    })
+}
+
+fn trouble(message: String) -> Error {
+    Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
+}

@@ -1,0 +1,116 @@
+//! From the messages of a request to tokens, by the chat template of the file. What people and documents say
+//! is tokenised apart from the template, as plain text: a `<|im_end|>` in a document ends nothing.
+
+use ir::chat::PartBody;
+use ir::{ChatRequest, Error, ErrorKind, Phase, Role};
+use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate};
+use llama_cpp_2::token::LlamaToken;
+
+use crate::limits;
+use crate::model::{Model, plain_template};
+
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) tokens: Vec<LlamaToken>,
+    /// Why another template than the file's own was used.
+    pub(crate) notice: Option<&'static str>,
+}
+
+pub(crate) fn render(model: &Model, chat: &ChatRequest) -> Result<Prompt, Error> {
+    let texts = texts(chat)?;
+    let (frame, notice) = match frame(model, &model.template, &texts) {
+        Some(frame) if model.template_is_ours => {
+            (frame, Some("the file has no chat template; ChatML is used"))
+        }
+        Some(frame) => (frame, None),
+        None => {
+            let frame = frame(model, &plain_template()?, &texts)
+                .ok_or_else(|| Error::invalid_request("the messages do not fit the model's chat template"))?;
+            (
+                frame,
+                Some("the file's chat template is not known to the runtime; ChatML is used"),
+            )
+        }
+    };
+    Ok(Prompt {
+        tokens: tokens(model, &frame, &texts),
+        notice,
+    })
+}
+
+/// Role and text of each message.
+fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
+    let mut texts: Vec<(&'static str, String)> = Vec::new();
+    let mut bytes = 0;
+    for message in &chat.messages {
+        let role = match message.role {
+            Role::System | Role::Developer => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => return Err(unsupported("results of tools")),
+        };
+        let mut text = String::new();
+        for part in &message.parts {
+            match &part.body {
+                PartBody::Text(part) => text.push_str(part),
+                PartBody::Media(_) => return Err(unsupported("media")),
+                PartBody::ToolCall(_) | PartBody::ToolResult(_) => return Err(unsupported("tools")),
+                // Thoughts are not repeated to a model, and a dialect's own parts mean nothing to it.
+                PartBody::Reasoning(_) | PartBody::Refusal(_) | PartBody::Unknown { .. } => {}
+            }
+        }
+        bytes += text.len();
+        if bytes > limits::PROMPT_BYTES_MAX {
+            let message = format!("the messages exceed {} bytes", limits::PROMPT_BYTES_MAX);
+            return Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message));
+        }
+        match texts.last_mut() {
+            // Templates know one system message.
+            Some((last, known)) if *last == "system" && role == "system" => {
+                known.push_str("\n\n");
+                known.push_str(&text);
+            }
+            _ => texts.push((role, text)),
+        }
+    }
+    if texts.is_empty() {
+        return Err(Error::invalid_request("the request holds no message"));
+    }
+    Ok(texts)
+}
+
+/// The template around places where the texts belong.
+fn frame(model: &Model, template: &LlamaChatTemplate, texts: &[(&'static str, String)]) -> Option<String> {
+    let messages = texts
+        .iter()
+        .enumerate()
+        .map(|(index, (role, _))| LlamaChatMessage::new(String::from(*role), place(index)).ok());
+    let messages: Vec<_> = messages.collect::<Option<_>>()?;
+    let frame = model.llama.apply_chat_template(template, &messages, true).ok()?;
+    // A template that drops or doubles a message is not the one for these messages.
+    let whole = (0..texts.len()).all(|index| frame.matches(&place(index)).count() == 1);
+    whole.then_some(frame)
+}
+
+fn tokens(model: &Model, frame: &str, texts: &[(&'static str, String)]) -> Vec<LlamaToken> {
+    let mut tokens = Vec::new();
+    let mut rest = frame;
+    for (index, (_, text)) in texts.iter().enumerate() {
+        if let Some((before, after)) = rest.split_once(&place(index)) {
+            tokens.extend(model.tokenize(before, tokens.is_empty(), true));
+            tokens.extend(model.tokenize(text, false, false));
+            rest = after;
+        }
+    }
+    tokens.extend(model.tokenize(rest, tokens.is_empty(), true));
+    tokens
+}
+
+fn place(index: usize) -> String {
+    format!("[[message {index} of this conversation]]")
+}
+
+fn unsupported(what: &str) -> Error {
+    let message = format!("an embedded model cannot take {what}");
+    Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message)
+}

@@ -1,0 +1,99 @@
+//! The embedded model as a back-end. Opening a call costs nothing: weights are loaded when the first call
+//! comes, on a thread of their own, and calls wait there in a bounded queue. A dropped stream is noticed by
+//! that thread between two tokens.
+
+use std::sync::Arc;
+
+use engine::port::{Backend, Events, Upstream};
+use futures::{StreamExt, stream};
+use ir::{Error, ErrorKind, Event, Feature, Phase, Request};
+
+use crate::Options;
+
+/// One GGUF file, ready to be asked.
+#[derive(Debug)]
+pub struct Local {
+    backend: Backend,
+    #[cfg(feature = "llama")]
+    worker: Arc<crate::worker::Worker>,
+}
+
+impl Local {
+    /// Loads nothing yet. Two back-ends with the same file and the same settings share one loaded model.
+    pub fn new(options: &Options) -> Self {
+        Self {
+            backend: Backend {
+                name: options.name.clone(),
+                kind: String::from("local"),
+                model: Some(options.model.clone()),
+            },
+            #[cfg(feature = "llama")]
+            worker: crate::worker::Worker::shared(options),
+        }
+    }
+
+    /// What an embedded model can do, for routing.
+    pub fn features() -> Vec<Feature> {
+        vec![
+            Feature::Stream,
+            Feature::JsonSchema,
+            Feature::SystemRole,
+            Feature::Seed,
+        ]
+    }
+
+    #[cfg(feature = "llama")]
+    fn start(&self, request: Arc<Request>) -> Result<Events, Error> {
+        let mut answer = Answer {
+            events: self.worker.submit(request)?,
+            _worker: self.worker.clone(),
+        };
+        Ok(stream::poll_fn(move |context| answer.events.poll_recv(context)).boxed())
+    }
+
+    #[cfg(not(feature = "llama"))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the runtime")]
+    fn start(&self, _: Arc<Request>) -> Result<Events, Error> {
+        let message = "this cogn was built without the embedded model; build it with `--features local`";
+        Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message))
+    }
+}
+
+/// A call under way. It keeps the worker alive, and is deaf before it lets go of it: the worker's end waits for
+/// the call under way, which ends because nobody listens.
+#[cfg(feature = "llama")]
+struct Answer {
+    events: tokio::sync::mpsc::Receiver<Event>,
+    _worker: Arc<crate::worker::Worker>,
+}
+
+impl Upstream for Local {
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        let unsupported =
+            |message: String| failed(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
+        let Some(chat) = request.as_chat() else {
+            let operation = request.operation().as_str();
+            return unsupported(format!("an embedded model cannot do {operation}"));
+        };
+        let own = self.backend.model.as_deref().unwrap_or_default();
+        match chat.model.as_deref() {
+            Some(asked) if !asked.is_empty() && asked != own => {
+                unsupported(format!("this embedded model is {own}, not {asked}"))
+            }
+            _ => self.start(request).unwrap_or_else(failed),
+        }
+    }
+
+    #[cfg(feature = "llama")]
+    fn count_tokens(&self, text: &str) -> Option<usize> {
+        self.worker.count_tokens(text)
+    }
+}
+
+fn failed(error: Error) -> Events {
+    stream::iter([Event::Error { error }]).boxed()
+}

@@ -1,0 +1,38 @@
+//! A first look at a weights file, before native code sees it: is it there, and is it GGUF at all? Needs no
+//! native runtime, so that a wrong file is refused when it is fetched and not when it is used.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    #[error("cannot read the weights {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no GGUF file", path.display())]
+    NotGguf { path: PathBuf },
+    #[error("{} is GGUF of version {version}; versions 2 and 3 can be read", path.display())]
+    Version { path: PathBuf, version: u32 },
+}
+
+/// Magic and version. A file that passes may still be broken further on; the runtime says so then.
+pub fn check_weights(path: &Path) -> Result<(), WeightsError> {
+    let mut head = [0; 8];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    let path = path.to_path_buf();
+    match read {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(WeightsError::NotGguf { path });
+        }
+        Err(source) => return Err(WeightsError::Unreadable { path, source }),
+    }
+    let [a, b, c, d, version @ ..] = head;
+    if [a, b, c, d] != *b"GGUF" {
+        return Err(WeightsError::NotGguf { path });
+    }
+    match u32::from_le_bytes(version) {
+        2 | 3 => Ok(()),
+        version => Err(WeightsError::Version { path, version }),
+    }
+}

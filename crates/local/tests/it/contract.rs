@@ -1,0 +1,181 @@
+//! Answers under a schema: whatever the model would like to say, what comes out fits.
+
+use ir::FinishReason;
+use module::envelope::{CheckOptions, check_reply};
+use module::lower::{LowerOptions, lower};
+use serde_json::{Map, Value, json};
+
+use crate::ask::{ask, chat, held_to, small};
+
+fn valid(schema: &Value, text: &str) -> Value {
+    let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(
+        jsonschema::draft7::is_valid(schema, &document),
+        "{document} does not fit {schema}"
+    );
+    document
+}
+
+#[test]
+fn a_tiny_model_returns_what_fits_the_schema() {
+    let schemas = [
+        json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0, "maximum": 120}}, "required": ["name", "age"], "additionalProperties": false}),
+        json!({"type": "object", "properties": {"tags": {"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 2, "maxItems": 3}}, "required": ["tags"]}),
+        json!({"anyOf": [{"const": "yes"}, {"type": "object", "properties": {"why": {"type": "string", "maxLength": 10}}, "required": ["why"]}]}),
+        json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "^E[1-9][0-9]{3}$"}, "open": {"type": ["boolean", "null"]}}, "required": ["code", "open"]}),
+        json!({"type": "object", "$defs": {"n": {"type": "number", "minimum": 0, "maximum": 1}}, "properties": {"x": {"$ref": "#/$defs/n"}, "y": {"$ref": "#/$defs/n"}}, "required": ["x", "y"]}),
+    ];
+    for schema in schemas {
+        let mut request = held_to(
+            chat("Tell me about Anna, who is 31 and likes red."),
+            schema.clone(),
+        );
+        request.generation.max_tokens = Some(120);
+        let answer = ask(&small(), request);
+        assert!(answer.error.is_none() && answer.warnings.is_empty(), "{answer:?}");
+        valid(&schema, &answer.text);
+    }
+}
+
+#[test]
+fn an_endless_text_is_brought_to_its_end_and_that_is_said() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"story": {"type": "string"}, "more": {"type": "array", "items": {"type": "string"}}, "end": {"type": "boolean"}},
+        "required": ["story", "more", "end"]
+    });
+    let mut request = held_to(chat("Write the longest story that you can."), schema.clone());
+    request.generation.max_tokens = Some(60);
+    let answer = ask(&small(), request);
+    valid(&schema, &answer.text);
+    assert_eq!(answer.finish, Some(FinishReason::Length), "{answer:?}");
+    assert!(
+        answer
+            .warnings
+            .iter()
+            .any(|warning| warning.message.contains("ran out")),
+        "{answer:?}"
+    );
+    let written = answer.usage.and_then(|usage| usage.output_tokens);
+    assert!(written.is_some_and(|tokens| tokens <= 60), "{written:?}");
+}
+
+#[test]
+fn what_the_grammar_cannot_say_is_named_and_the_rest_is_held() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"tags": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1, "maxItems": 2, "uniqueItems": true}},
+        "required": ["tags"]
+    });
+    let answer = ask(&small(), held_to(chat("Give tags."), schema));
+    assert!(answer.error.is_none(), "{answer:?}");
+    let [warning] = answer.warnings.as_slice() else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(warning.code, "adapted");
+    assert!(warning.message.contains("uniqueItems"), "{warning:?}");
+    let without = json!({"type": "object", "properties": {"tags": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1}}, "required": ["tags"]});
+    valid(&without, &answer.text);
+}
+
+#[test]
+fn a_schema_that_nothing_fits_is_dropped_with_a_word() {
+    let schema = json!({"type": "object", "properties": {"a": false}, "required": ["a"]});
+    let answer = ask(&small(), held_to(chat("Hello."), schema));
+    assert!(answer.error.is_none(), "{answer:?}");
+    assert!(
+        answer
+            .warnings
+            .iter()
+            .any(|warning| warning.message.contains("not enforced")),
+        "{answer:?}"
+    );
+}
+
+/// Every example whose input is text: what the model says passes the module's own contract.
+#[test]
+fn every_example_module_gets_an_answer_that_keeps_its_contract() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/modules");
+    let mut tried = Vec::new();
+    for entry in std::fs::read_dir(examples).expect("examples") {
+        let folder = entry.expect("an entry").path();
+        let module = module::load(&files(&folder)).module.expect("a whole module");
+        let input = input_of(&folder);
+        // Modules with media need more than an embedded model of text.
+        let schema = std::fs::read_to_string(folder.join("schema.json")).unwrap_or_default();
+        let Some(input) = input.filter(|_| !schema.contains("media_type")) else {
+            continue;
+        };
+        let Value::Object(input) = input else { continue };
+        let request = lower(
+            &module,
+            &input,
+            &LowerOptions {
+                request_id: String::from("r"),
+                model: None,
+            },
+        );
+        let Some(mut chat) = request.as_chat().cloned() else {
+            continue;
+        };
+        chat.generation.max_tokens = Some(240);
+        let answer = ask(&small(), chat);
+        if answer
+            .error
+            .as_ref()
+            .is_some_and(|error| error.kind == ir::ErrorKind::ContextWindow)
+        {
+            continue;
+        }
+        assert!(answer.error.is_none(), "{}: {answer:?}", module.name());
+        let outcome = check_reply(&module, answer.text.as_bytes(), &CheckOptions::default());
+        let structural = ["E1000", "E3001"];
+        let code = outcome.envelope.error().map(|error| error.code.clone());
+        assert!(
+            code.as_deref().is_none_or(|code| !structural.contains(&code)),
+            "{}: {code:?} {}",
+            module.name(),
+            answer.text
+        );
+        tried.push((String::from(module.name()), outcome.envelope.is_ok()));
+    }
+    assert!(tried.len() >= 5, "{tried:?}");
+    assert!(tried.iter().any(|(_, good)| *good), "{tried:?}");
+}
+
+fn files(folder: &std::path::Path) -> module::FileMap {
+    let mut files = module::FileMap::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path
+                    .strip_prefix(folder)
+                    .expect("inside")
+                    .to_string_lossy()
+                    .into_owned();
+                let bytes = std::fs::read(&path).expect("a file");
+                files.insert(name, module::files::Entry::Read(bytes));
+            }
+        }
+    }
+    files
+}
+
+/// The first golden input.
+fn input_of(folder: &std::path::Path) -> Option<Value> {
+    let mut inputs: Vec<_> = std::fs::read_dir(folder.join("tests"))
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(".input.json"))
+        .collect();
+    inputs.sort();
+    let text = std::fs::read(inputs.first()?).ok()?;
+    serde_json::from_slice::<Map<String, Value>>(&text)
+        .ok()
+        .map(Value::Object)
+}

@@ -1,0 +1,103 @@
+use ir::{ErrorKind, Part};
+use local::{Local, Options};
+
+use crate::ask::{ask, chat, options, small};
+
+#[test]
+fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bad.gguf");
+    let whole = std::fs::read(testkit::weights::small_model()).expect("weights");
+    let mut scrambled = whole[..200_000].to_vec();
+    for byte in scrambled.iter_mut().skip(8).step_by(7) {
+        *byte ^= 0xA5;
+    }
+    let cases: [(&str, &[u8]); 5] = [
+        ("text", b"<html>404</html>"),
+        ("empty", b""),
+        ("head", b"GGUF\x03\0\0\0"),
+        ("cut", &whole[..1_000_000]),
+        ("scrambled", &scrambled),
+    ];
+    for (name, bytes) in cases {
+        std::fs::write(&path, bytes).expect("written");
+        let local = Local::new(&Options::new("embedded", "bad", &path));
+        for _ in 0..2 {
+            let error = ask(&local, chat("hello")).error.expect(name);
+            assert_eq!(error.kind, ErrorKind::NotEnabled, "{name}");
+            assert_eq!(error.cognitive_code(), "E4001");
+            assert!(error.message.contains("bad.gguf"), "{error}");
+        }
+    }
+    let gone = Local::new(&Options::new("embedded", "gone", folder.path().join("gone.gguf")));
+    let error = ask(&gone, chat("hello")).error.expect("an error");
+    assert!(error.message.contains("cogn models pull"), "{error}");
+}
+
+#[test]
+fn messages_that_do_not_fit_the_context_are_refused_before_anything_is_computed() {
+    let mut options = options();
+    options.context_tokens = 256;
+    let local = Local::new(&options);
+    let error = ask(&local, chat(&"word ".repeat(2000))).error.expect("an error");
+    assert_eq!(error.kind, ErrorKind::ContextWindow);
+    assert_eq!(error.cognitive_code(), "E1005");
+    assert!(error.message.contains("tokens"), "{error}");
+    // It is ready for the next one.
+    assert!(ask(&local, chat("hello")).error.is_none());
+}
+
+#[test]
+fn an_answer_ends_where_the_context_ends() {
+    let mut options = options();
+    options.context_tokens = 256;
+    let mut request = chat("Tell me a story without an end.");
+    request.generation.max_tokens = None;
+    request.response_format = Some(ir::ResponseFormat::JsonObject);
+    let answer = ask(&Local::new(&options), request);
+    assert!(answer.error.is_none(), "{answer:?}");
+    let usage = answer.usage.expect("usage");
+    assert!(
+        usage.total_tokens().is_some_and(|total| total <= 256),
+        "{usage:?}"
+    );
+}
+
+#[test]
+fn two_models_answer_side_by_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let second = folder.path().join("second.gguf");
+    std::fs::copy(testkit::weights::small_model(), &second).expect("copied");
+    let mut options = options();
+    options.path = second;
+    options.model = String::from("second");
+    let (one, two) = (small(), Local::new(&options));
+    let answers = std::thread::scope(|scope| {
+        let one = scope.spawn(|| ask(&one, chat("Name a fruit.")));
+        let two = scope.spawn(|| ask(&two, chat("Name a fruit.")));
+        [one.join().expect("no panic"), two.join().expect("no panic")]
+    });
+    assert!(answers.iter().all(|answer| answer.error.is_none()), "{answers:?}");
+    assert_eq!(answers[0].text, answers[1].text, "the same weights say the same");
+}
+
+#[test]
+fn what_it_cannot_do_is_an_error_with_its_name() {
+    let mut request = chat("hello");
+    request.tools = vec![
+        serde_json::from_value(serde_json::json!({"name": "f", "parameters": {"type": "object"}}))
+            .expect("a tool"),
+    ];
+    let error = ask(&small(), request).error.expect("an error");
+    assert_eq!(
+        (error.kind, error.cognitive_code()),
+        (ErrorKind::Unsupported, "E4011")
+    );
+    let mut request = chat("hello");
+    let media = serde_json::json!({"type": "image", "url": "https://example.com/a.png"});
+    if let Ok(part) = serde_json::from_value::<Part>(media) {
+        request.messages[1].parts.push(part);
+        let error = ask(&small(), request).error.expect("an error");
+        assert_eq!(error.kind, ErrorKind::Unsupported);
+    }
+}

@@ -1,0 +1,98 @@
+//! What the embedded model needs to be built: cmake, a C++ compiler, clang and its library. Installed when it
+//! is missing and this machine lets us, after saying so; otherwise said what to install.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::shell::run;
+
+/// The feature that turns the embedded model on, for commands on the whole workspace.
+pub(crate) const FEATURE: &str = "cogn/local";
+
+const PACKAGES: &[&str] = &["cmake", "make", "g++", "clang", "libclang-dev"];
+
+/// Returns when everything is there.
+#[expect(
+    clippy::print_stderr,
+    reason = "a build tool talks to the person who called it"
+)]
+pub(crate) fn ensure() -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(", ");
+    if !starts("apt-get") || !is_root() {
+        bail!(
+            "the embedded model needs {list} to be built; install {} (or what your system calls them) and call this again",
+            PACKAGES.join(" ")
+        );
+    }
+    eprintln!("The embedded model is built from C++ and needs {list}: installing them.");
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    run(Command::new("apt-get")
+        .args(["install", "-y", "-qq", "--no-install-recommends"])
+        .args(PACKAGES)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+fn missing() -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    for program in ["cmake", "make", "clang"] {
+        if !starts(program) {
+            missing.push(program);
+        }
+    }
+    if !starts("c++") {
+        missing.push("a C++ compiler");
+    }
+    if !has_libclang() {
+        missing.push("libclang");
+    }
+    missing
+}
+
+fn starts(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The places where the generator of bindings looks.
+fn has_libclang() -> bool {
+    if std::env::var_os("LIBCLANG_PATH").is_some() || cfg!(target_os = "macos") {
+        return true;
+    }
+    let mut folders: Vec<_> = ["/usr/lib", "/usr/lib64", "/usr/local/lib"]
+        .into_iter()
+        .map(|folder| Path::new(folder).to_path_buf())
+        .collect();
+    let inside: Vec<_> = folders.iter().flat_map(|folder| entries(folder)).collect();
+    for folder in inside.into_iter().filter(|path| path.is_dir()) {
+        folders.push(folder.join("lib"));
+        folders.push(folder);
+    }
+    let is_libclang = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libclang.so") || (name.starts_with("libclang-") && name.contains(".so"))
+    };
+    folders
+        .iter()
+        .any(|folder| entries(folder).iter().any(is_libclang))
+}
+
+fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+    let read = std::fs::read_dir(folder).into_iter().flatten();
+    read.flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_root() -> bool {
+    let asked = Command::new("id").arg("-u").output();
+    asked.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
