@@ -64,15 +64,7 @@ pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
 
 /// Builds a binary and returns where it stands.
 pub(crate) fn build(package: &str, features: &[&str], profile: &str) -> Result<PathBuf> {
-    run(cargo([
-        "build",
-        "--locked",
-        "-p",
-        package,
-        "--profile",
-        profile,
-    ])
-    .args(features))?;
+    run(cargo(["build", "--locked", "-p", package, "--profile", profile]).args(features))?;
     let metadata = capture(&mut cargo([
         "metadata",
         "--format-version",

@@ -21,7 +21,7 @@ const CHAT: &str = "/v1/chat/completions";
 const EXECUTE: &str = "/v1/modules/measured/execute";
 
 pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
-    let yardstick = build("yardstick", "release")?;
+    let yardstick = build("yardstick", &[], "release")?;
     let upstream = Server::start(&yardstick, "0", &["upstream"], None)?;
     let bench = Bench {
         cogn,
