@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Run(Box<command::run::Run>),
     /// Draw what a module is made of: the modules it requires and calls, their versions and fallbacks.
     Compose(command::compose::Compose),
+    /// Say which back-ends a request would go to, in which order, and why the others not; asks nobody.
+    Route(command::route::Route),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
     /// Make, list and revoke the keys that open a server.

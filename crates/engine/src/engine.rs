@@ -22,8 +22,8 @@ use crate::modules::Modules;
 use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
 use crate::run::machine::{Accept, Machine, Plan};
 use crate::run::{
-    Command, Execute, From, Inherited, Live, Mode, Source, Subscription, Task, Trace, Traces, Warning,
-    inherit, interruption, render,
+    Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Task, Trace, Traces,
+    Warning, inherit, interruption, render,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -48,6 +48,7 @@ pub struct Engine {
     /// Where the fleet's time begins.
     epoch: Instant,
     tasks: TaskTracker,
+    shadows: Shadows,
     stop: CancellationToken,
 }
 
@@ -62,6 +63,7 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             tasks: TaskTracker::new(),
+            shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
     }
@@ -247,6 +249,8 @@ impl Engine {
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+        // Copies that nobody waits for hold up nobody's end.
+        self.shadows.stop().await;
     }
 
     /// Leaves running runs to the next server and returns when their tasks are gone.
@@ -306,7 +310,7 @@ impl Engine {
             offset,
             stop: self.stop.clone(),
             traces: self.traces.clone(),
-            tasks: self.tasks.clone(),
+            shadows: self.shadows.clone(),
         };
         let running = self.live.clone();
         self.tasks.spawn(async move {

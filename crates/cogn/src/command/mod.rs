@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod new;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod usage;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::New(new) => new.run(output),
         Command::Check(check) => check.run(&search, output),
         Command::Migrate(migrate) => migrate.run(&search, output),
+        Command::Route(route) => route.run(&search, output),
         Command::Run(run) => run.run(&search, output),
         Command::Compose(compose) => compose.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),

@@ -34,6 +34,8 @@ mod new;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod route;
+#[cfg(test)]
 mod run;
 #[cfg(test)]
 mod run_flags;

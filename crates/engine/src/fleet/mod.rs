@@ -101,11 +101,17 @@ impl Fleet {
     }
 
     /// Who would be asked for this request, in which order, and why the others not. Takes nobody's turn.
-    pub fn explain(&self, request: &Request, seed: u64, now_ms: u64) -> Result<Explanation, Error> {
+    pub fn explain(
+        &self,
+        request: &Request,
+        seed: u64,
+        turn: u64,
+        now_ms: u64,
+    ) -> Result<Explanation, Error> {
         let needs = request.needs();
         let mut facts = Facts::of(request, &needs, &self.host)?;
         facts.seed = seed;
-        facts.turn = self.turn.load(Ordering::Relaxed);
+        facts.turn = turn;
         let signals = self.signals(now_ms);
         Ok(Explanation::of(&self.candidates, &signals, &facts, &self.host))
     }

@@ -6,10 +6,11 @@ use super::candidate::{Candidate, Signals};
 use super::filter::{Rejection, reject};
 use super::order::{best, place};
 use super::plan::{Facts, Host};
+use super::policy::Policy;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    pub policy: &'static str,
+    pub policy: Policy,
     pub seed: u64,
     pub turn: u64,
     /// In the order in which they are to be tried.
@@ -21,7 +22,12 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selected {
     pub name: String,
+    pub kind: String,
+    /// Which of its keys.
+    pub key: u32,
+    pub model: Option<String>,
     pub priority: i32,
+    pub weight: u32,
     /// Smaller is better; what it measures depends on the policy.
     pub score: f64,
     pub lacks: Vec<String>,
@@ -50,7 +56,11 @@ impl Explanation {
                 let needed = facts.needs.required_features.iter();
                 Selected {
                     name: candidate.name.clone(),
+                    kind: candidate.kind.clone(),
+                    key: candidate.key,
+                    model: candidate.model.clone(),
                     priority: candidate.priority,
+                    weight: candidate.weight,
                     score: place.score,
                     lacks: needed
                         .filter(|feature| !candidate.features.contains(feature))
@@ -62,7 +72,7 @@ impl Explanation {
                 }
             });
         Self {
-            policy: facts.policy.name(),
+            policy: facts.policy.clone(),
             seed: facts.seed,
             turn: facts.turn,
             selected: selected.collect(),

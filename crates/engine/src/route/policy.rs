@@ -2,7 +2,7 @@
 
 use ir::envelope::PolicySpec;
 use ir::operation::Operation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A policy with its arguments. The three that start more than one call exist only where the host allows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,16 @@ pub enum HashKey {
     Task,
     /// The beginning of the prompt, so that prompt caches stay warm.
     Prefix,
+}
+
+impl HashKey {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session_id",
+            Self::Task => "task_id",
+            Self::Prefix => "prefix",
+        }
+    }
 }
 
 /// A policy that cannot be had, and why.
@@ -92,6 +102,21 @@ impl Policy {
             Self::Cost => "cost",
             Self::Hedged { .. } => "hedged",
             Self::Mirror { .. } => "mirror",
+        }
+    }
+
+    /// As it is written where policies are chosen.
+    pub fn spec(&self) -> PolicySpec {
+        let name = String::from(self.name());
+        let arguments = match self {
+            Self::ConsistentHash(key) => json!({"key": key.as_str()}),
+            Self::Hedged { k, delay_ms } => json!({"k": k, "delay_ms": delay_ms}),
+            Self::Mirror { to } => json!({"mirror_to": to}),
+            _ => return PolicySpec::Name(name),
+        };
+        match arguments {
+            Value::Object(arguments) => PolicySpec::With { name, arguments },
+            _ => PolicySpec::Name(name),
         }
     }
 

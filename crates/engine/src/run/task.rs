@@ -7,24 +7,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use ir::event::Delta;
-use ir::{Event, Request, RunId};
+use ir::{Request, RunId};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
 use module::stream::Chunk;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use super::live::Live;
 use super::machine::{Input, Machine, Output};
 use super::record::AttemptRecord;
 use super::render::render;
+use super::shadow::Shadows;
 use super::traces::Traces;
 use crate::error::journal_full;
-use crate::fleet::{Fleet, Lease};
+use crate::fleet::Fleet;
 use crate::limits;
 use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent};
 
@@ -43,8 +42,7 @@ pub(crate) struct Task {
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
-    /// Where copies run that outlive the run.
-    pub(crate) tasks: TaskTracker,
+    pub(crate) shadows: Shadows,
 }
 
 /// What a machine's outputs amount to until they are flushed.
@@ -124,7 +122,11 @@ impl Task {
                 } => work
                     .streams
                     .extend(self.open(member, request).map(|events| (attempt, events))),
-                Output::Mirror { lease, request } => self.mirror(lease, request),
+                Output::Mirror { lease, request } => {
+                    if let Some(events) = self.open(lease.member(), request) {
+                        self.shadows.begin(self.run, lease, self.fleet.clone(), events);
+                    }
+                }
                 Output::Close { attempt } => work.streams.retain(|(number, _)| *number != attempt),
                 Output::Emit(chunk) => work.events.push(render(&chunk)),
                 Output::Finish { last, code } => {
@@ -138,22 +140,6 @@ impl Task {
     /// The dispatch chose a member that can be called; anything else would be a silent attempt.
     fn open(&self, member: usize, request: Arc<Request>) -> Option<Events> {
         Some(self.fleet.upstream(member)?.open(request))
-    }
-
-    /// A copy of the request for comparison: it delays nobody, and nobody sees its answer.
-    fn mirror(&self, lease: Lease, request: Arc<Request>) {
-        let Some(events) = self.open(lease.member(), request) else {
-            return;
-        };
-        let patience = Duration::from_millis(self.fleet.settings().timeouts.total_ms);
-        let shadow = shadow(self.run, lease, self.fleet.clone(), events);
-        let stop = self.stop.clone();
-        self.tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                _ = tokio::time::timeout(patience, shadow) => {}
-            }
-        });
     }
 
     /// Journal first, readers second.
@@ -246,48 +232,6 @@ async fn next_input(streams: &mut Vec<(u32, Events)>) -> Input {
         Poll::Pending
     })
     .await
-}
-
-/// Hears a copy's answer to its end and keeps nothing but what it cost.
-async fn shadow(run: RunId, mut lease: Lease, fleet: Arc<Fleet>, mut events: Events) {
-    let began = Instant::now();
-    let mut bytes = 0;
-    let mut usage = None;
-    let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let began_ms = lease.began_ms();
-    let mut failure = None;
-    while let Some(event) = events.next().await {
-        match event {
-            Event::BlockDelta { delta, .. } => {
-                lease.first_token(began_ms + elapsed_ms());
-                bytes += match delta {
-                    Delta::Text { text } => text.len(),
-                    _ => 0,
-                };
-                if bytes > limits::REPLY_BYTES_MAX {
-                    break;
-                }
-            }
-            Event::Usage { usage: reported } => usage = Some(reported),
-            Event::Error { error } => {
-                failure = Some(error);
-                break;
-            }
-            _ => {}
-        }
-    }
-    let backend = fleet.candidates()[lease.member()].name.clone();
-    let latency_ms = elapsed_ms();
-    match failure {
-        Some(error) => {
-            info!(%run, backend, latency_ms, kind = ?error.kind, "a mirrored request failed");
-            lease.fail(&error, began_ms + latency_ms);
-        }
-        None => {
-            info!(%run, backend, latency_ms, bytes, ?usage, "a mirrored request was answered");
-            lease.succeed();
-        }
-    }
 }
 
 async fn sleep_until(wake: Option<Instant>) {

@@ -15,11 +15,11 @@ use testkit::clock::ManualClock;
 use testkit::puppet::Puppet;
 use tokio::time::timeout;
 
-const OPENING: &str =
+pub(crate) const OPENING: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":""#;
-const SOON: Duration = Duration::from_secs(10);
+pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-fn module() -> Arc<Module> {
+pub(crate) fn module() -> Arc<Module> {
     let files: FileMap = [
         ("module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nresponse: {mode: both, buffer_size: 0}\n"),
         ("prompt.md", "$INPUT"),

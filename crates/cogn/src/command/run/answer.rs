@@ -90,6 +90,9 @@ pub(crate) async fn answer(
             fields.end(output)?;
             // Whatever is still open towards a back-end is let go before the process ends.
             engine.drain().await;
+            if let Some(trace) = trace {
+                trace.tried(engine.trace(&tenant, run).as_deref());
+            }
             return Ok(Last::Event(last));
         }
     }

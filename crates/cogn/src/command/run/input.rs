@@ -115,7 +115,7 @@ fn media_item(item: &str) -> Result<Value> {
     Ok(json!({"type": "file", "path": whole}))
 }
 
-fn read_file(path: &Path) -> Result<Value> {
+pub(crate) fn read_file(path: &Path) -> Result<Value> {
     let shown = path.display();
     let mut bytes = Vec::new();
     let read = if path.as_os_str() == "-" {

@@ -16,6 +16,7 @@ use store::memory::MemoryJournal;
 
 use self::answer::{Last, answer};
 use self::input::InputFlags;
+pub(crate) use self::input::read_file;
 use self::trace::Trace;
 use crate::atomic;
 use crate::backends::{self, BackendName};

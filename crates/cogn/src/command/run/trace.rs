@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub(crate) struct Trace {
     module: String,
     began: Instant,
+    /// The way through the fleet: policy, seed, and every attempt.
+    route: Value,
     events: Vec<Value>,
 }
 
@@ -17,6 +19,7 @@ impl Trace {
         Self {
             module: String::from(module),
             began: Instant::now(),
+            route: Value::Null,
             events: Vec::new(),
         }
     }
@@ -30,10 +33,15 @@ impl Trace {
         }));
     }
 
+    pub(crate) fn tried(&mut self, trace: Option<&engine::run::Trace>) {
+        self.route = json!(trace);
+    }
+
     pub(crate) fn finish(self, envelope: &Value) -> Value {
         json!({
             "module": self.module,
             "elapsed_ms": self.elapsed_ms(),
+            "route": self.route,
             "events": self.events,
             "envelope": envelope,
         })

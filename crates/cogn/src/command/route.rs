@@ -1,0 +1,207 @@
+//! `cogn route`: where a request would go, and why. It plans as a run would and asks nobody, so what it
+//! prints can be read before a key is spent, and again with the seed of a run that went elsewhere than
+//! expected.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use engine::fleet::{Choice, Dispatch, Fleet};
+use engine::route::{Explanation, Selected};
+use ir::{Error, Request};
+use module::lower::{LowerOptions, admit_input, lower};
+use owo_colors::OwoColorize;
+use serde_json::{Map, Value, json};
+
+use super::run::{Asked, read_file};
+use crate::backends::{self, Listed, Shelf};
+use crate::config::{Settings, Sources};
+use crate::exit::Exit;
+use crate::modules::Search;
+use crate::output::{Output, hinted};
+use crate::wiring;
+
+#[derive(Debug, Args)]
+pub(crate) struct Route {
+    /// A request in canonical form, as JSON; with --module, the module's input. `-` reads standard input.
+    request: Option<PathBuf>,
+    /// Show also who is not asked, with the reason, and the numbers behind the order.
+    #[arg(long)]
+    explain: bool,
+    /// Plan the request that this module makes of the input.
+    #[arg(long, value_name = "MODULE")]
+    module: Option<String>,
+    /// The dice of the plan; a run's own are in its trace.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// The turn of the plan, for policies that take turns.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    turn: u64,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Route {
+    pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
+        let request = self.request(search)?;
+        let fleet = Arc::new(self.fleet()?);
+        let refusal = |error: Error| {
+            let code = error.cognitive_code();
+            hinted(
+                format!("{error} ({code})"),
+                "`cogn explain` tells what the code means",
+            )
+        };
+        let explanation = fleet
+            .explain(&request, self.seed, self.turn, 0)
+            .map_err(refusal)?;
+        let nobody = match explanation.selected.is_empty() {
+            false => None,
+            true => nobody(&fleet, &request),
+        };
+        if output.json {
+            output.json(&as_json(&request, &explanation, nobody.as_ref()))?;
+        } else if self.explain {
+            print(output, &explanation, nobody.as_ref())?;
+        } else {
+            for selected in &explanation.selected {
+                output.line(label(selected))?;
+            }
+            if let Some(error) = &nobody {
+                output.note(format!("{error} ({})", error.cognitive_code()));
+            }
+        }
+        let good = !explanation.selected.is_empty();
+        Ok(if good { Exit::Good } else { Exit::No })
+    }
+
+    /// Every back-end that is known, also those that cannot be called: that is what is to be shown.
+    fn fleet(&self) -> Result<Fleet> {
+        if !self.asked.backend.is_empty() {
+            return backends::fleet(&self.asked.backend, self.asked.config.as_deref());
+        }
+        let sources = Sources::from_environment(self.asked.config.as_deref())?;
+        let shelf = Shelf::new(Settings::of(&sources.merge()?)?)?;
+        let members = shelf.all().into_iter().flat_map(Listed::into_members);
+        let host = shelf.settings().routing.host()?;
+        Ok(Fleet::new(members.collect(), host, shelf.fleet_settings()))
+    }
+
+    fn request(&self, search: &Search) -> Result<Request> {
+        let Some(name) = &self.module else {
+            let path = self.request.as_deref().ok_or_else(|| {
+                hinted(
+                    "no request is named",
+                    "name a file, or a module with --module NAME and its input",
+                )
+            })?;
+            let value = read_file(path)?;
+            let request: Request = serde_json::from_value(value)
+                .with_context(|| format!("{} is not a canonical request", path.display()))?;
+            request
+                .check()
+                .with_context(|| format!("{} cannot be asked", path.display()))?;
+            return Ok(request);
+        };
+        let module = wiring::load_module(&search.find(name)?.path)?;
+        let input = match &self.request {
+            Some(path) => read_file(path)?,
+            None => json!({}),
+        };
+        if let Err(error) = admit_input(&module, &input) {
+            anyhow::bail!("{} ({})", error.message, error.code);
+        }
+        let options = LowerOptions {
+            request_id: String::from("route"),
+            model: self.asked.model.clone(),
+        };
+        let empty = Map::new();
+        Ok(lower(&module, input.as_object().unwrap_or(&empty), &options))
+    }
+}
+
+/// Why nobody is asked, in the words of a run that would fail so.
+fn nobody(fleet: &Arc<Fleet>, request: &Request) -> Option<Error> {
+    let mut dispatch = Dispatch::new(fleet.clone(), Arc::new(request.clone()), 0, 0);
+    match dispatch.next(0) {
+        Choice::Nobody(error) => Some(*error),
+        Choice::Open { .. } | Choice::Wait { .. } => None,
+    }
+}
+
+fn label(selected: &Selected) -> String {
+    match selected.key {
+        0 => selected.name.clone(),
+        key => format!("{} (key {})", selected.name, key + 1),
+    }
+}
+
+fn as_json(request: &Request, explanation: &Explanation, nobody: Option<&Error>) -> Value {
+    let rejected = explanation
+        .rejected
+        .iter()
+        .map(|(name, reason)| json!({"name": name, "reason": reason.to_string()}));
+    let mut value = json!({
+        "policy": explanation.policy.spec(),
+        "seed": explanation.seed,
+        "turn": explanation.turn,
+        "operation": request.operation(),
+        "needs": request.needs(),
+        "order": explanation.selected,
+        "rejected": rejected.collect::<Vec<_>>(),
+    });
+    if let (Some(error), Value::Object(map)) = (nobody, &mut value) {
+        map.insert(String::from("code"), Value::from(error.cognitive_code()));
+        map.insert(String::from("message"), Value::from(error.message.clone()));
+    }
+    value
+}
+
+fn print(output: &Output, explanation: &Explanation, nobody: Option<&Error>) -> Result<()> {
+    let policy = serde_json::to_value(explanation.policy.spec())?;
+    let policy = match policy {
+        Value::String(name) => name,
+        other => other.to_string(),
+    };
+    output.line(format!(
+        "policy {policy}, seed {}, turn {}",
+        explanation.seed, explanation.turn
+    ))?;
+    if let Some(error) = nobody {
+        output.line(format!(
+            "{} {error} ({})",
+            "nobody:".red(),
+            error.cognitive_code()
+        ))?;
+    }
+    for (place, selected) in (1..).zip(&explanation.selected) {
+        output.line(format!(
+            "{place:>3}. {}  {}",
+            label(selected).bold(),
+            numbers(selected)
+        ))?;
+    }
+    for (name, reason) in &explanation.rejected {
+        output.line(format!("  {} {}  {reason}", "no".dimmed(), name.bold()))?;
+    }
+    Ok(())
+}
+
+/// What put it at its place, smaller scores first.
+fn numbers(selected: &Selected) -> String {
+    let mut words = vec![
+        selected.kind.clone(),
+        format!("priority {}", selected.priority),
+        format!("weight {}", selected.weight),
+        format!("score {:.4}", selected.score),
+    ];
+    words.extend(selected.model.as_ref().map(|model| format!("only {model}")));
+    if selected.preferred {
+        words.push(String::from("preferred"));
+    }
+    if !selected.lacks.is_empty() {
+        words.push(format!("without {}", selected.lacks.join(", ")));
+    }
+    words.join(", ")
+}

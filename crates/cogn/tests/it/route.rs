@@ -1,0 +1,163 @@
+//! `cogn route` from outside: what it says is what a run would do.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::stage::{REPLY, Stage};
+
+/// Four back-ends, of which three can be asked.
+const CONFIG: &str = r#"
+[[credentials]]
+name = "absent"
+env = "COGN_TEST_NO_SUCH_VARIABLE"
+[[backends]]
+name = "first"
+kind = "scripted"
+script = "first.yaml"
+priority = 10
+[[backends]]
+name = "second"
+kind = "scripted"
+script = "second.yaml"
+[[backends]]
+name = "drained"
+kind = "scripted"
+script = "second.yaml"
+weight = 0
+[[backends]]
+name = "keyless"
+kind = "openai"
+credential = "absent"
+[[backends]]
+name = "blind"
+kind = "openai"
+model = "text-only"
+base_url = "http://127.0.0.1:9/v1"
+features = ["supports_stream"]
+priority = -1
+"#;
+
+fn stage(policy: &str) -> Stage {
+    let stage = Stage::new();
+    fs::write(stage.path("cogn.toml"), format!("{CONFIG}{policy}")).unwrap();
+    stage.script("first", &json!([{"status": 503}]));
+    stage.script("second", &json!([{"reply": REPLY}]));
+    stage
+}
+
+fn route(stage: &Stage, arguments: &[&str]) -> Output {
+    stage.cogn().arg("route").args(arguments).output().unwrap()
+}
+
+fn request(stage: &Stage, request: &Value) -> String {
+    let path = stage.path("request.json");
+    fs::write(&path, request.to_string()).unwrap();
+    path.display().to_string()
+}
+
+fn chat(parts: &Value) -> Value {
+    json!({
+        "version": 1,
+        "request_id": "r1",
+        "operation": "chat_completions",
+        "payload": {"messages": [{"role": "user", "content": parts}]}
+    })
+}
+
+fn names(explained: &Value) -> Vec<&str> {
+    let order = explained["order"].as_array().unwrap();
+    order.iter().map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn it_says_who_is_asked_who_not_and_why() {
+    let stage = stage("[routing]\npolicy = \"priority\"\n");
+    let file = request(&stage, &chat(&json!("hello")));
+    let output = route(&stage, &["--explain", &file, "--json", "--seed", "7"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(explained["policy"], "priority");
+    assert_eq!(explained["seed"], 7);
+    assert_eq!(names(&explained), ["first", "second", "blind"]);
+    let rejected = explained["rejected"].as_array().unwrap();
+    let reason = |name: &str| {
+        let one = rejected.iter().find(|one| one["name"] == name).unwrap();
+        String::from(one["reason"].as_str().unwrap())
+    };
+    assert_eq!(reason("drained"), "takes no new work (weight 0)");
+    assert!(
+        reason("keyless").contains("COGN_TEST_NO_SUCH_VARIABLE"),
+        "{rejected:?}"
+    );
+
+    let plain = route(&stage, &[&file]);
+    assert_eq!(String::from_utf8_lossy(&plain.stdout), "first\nsecond\nblind\n");
+}
+
+#[test]
+fn a_request_that_nobody_can_take_is_named_with_its_code() {
+    let stage = stage("");
+    let picture = json!([{"type": "image", "image": {"kind": "http_url", "url": "https://example.com/a.png", "mime": "image/png"}}]);
+    let mut asked = chat(&picture);
+    asked["routing"] = json!({"backend": "blind"});
+    let file = request(&stage, &asked);
+    let output = route(&stage, &["--explain", &file, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(explained["code"], "E4011", "{explained}");
+}
+
+#[test]
+fn an_unknown_policy_is_an_error_and_not_a_default() {
+    let stage = stage("");
+    let mut asked = chat(&json!("hello"));
+    asked["policy"] = json!("fastest");
+    let file = request(&stage, &asked);
+    let output = route(&stage, &["--explain", &file]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("unknown routing policy `fastest`"), "{said}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_plan_and_another_may_not() {
+    let stage = stage("[routing]\npolicy = \"weighted_random\"\n");
+    let mut asked = chat(&json!("hello"));
+    asked["routing"] = json!({"backend_denylist": ["first"], "preferred_backends": []});
+    let file = request(&stage, &asked);
+    let order = |seed: &str| route(&stage, &[&file, "--seed", seed]).stdout;
+    assert_eq!(order("3"), order("3"));
+}
+
+#[test]
+fn a_run_goes_the_way_that_was_told_and_keeps_a_record_of_it() {
+    let stage = stage("[routing]\npolicy = \"priority\"\n");
+    let input = stage.path("input.json");
+    fs::write(&input, json!({"text": "two words"}).to_string()).unwrap();
+    let input = input.display().to_string();
+    let told = route(&stage, &["--module", "counter", &input]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    let trace = stage.path("trace.json").display().to_string();
+    let run = stage
+        .cogn()
+        .args(["run", "counter", &input, "--json", "--trace", &trace])
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let trace: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+    let attempts = trace["route"]["attempts"].as_array().unwrap();
+    let asked: Vec<&str> = attempts
+        .iter()
+        .map(|one| one["backend"].as_str().unwrap())
+        .collect();
+    assert_eq!(asked, ["first", "second"]);
+    assert!(told.starts_with("first\nsecond\n"), "{told}");
+    assert_eq!(attempts[0]["outcome"], "failed");
+    assert_eq!(attempts[0]["error"]["status"], 503);
+    assert_eq!(attempts[0]["usage"], Value::Null);
+    assert_eq!(attempts[1]["outcome"], "won");
+    assert_eq!(attempts[1]["role"], "failover");
+    assert!(trace["route"]["seed"].is_u64());
+}

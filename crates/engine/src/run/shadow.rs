@@ -1,0 +1,85 @@
+//! Copies of requests for comparison: they delay nobody, nobody sees their answers, and they end with the
+//! server at the latest. How many there may be at once is the fleet's to say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use ir::event::Delta;
+use ir::{Event, RunId};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use crate::fleet::{Fleet, Lease};
+use crate::limits;
+use crate::port::Events;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shadows {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Shadows {
+    pub(crate) fn begin(&self, run: RunId, lease: Lease, fleet: Arc<Fleet>, events: Events) {
+        let patience = Duration::from_millis(fleet.settings().timeouts.total_ms);
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = tokio::time::timeout(patience, shadow(run, lease, fleet, events)) => {}
+            }
+        });
+    }
+
+    /// Drops whatever is under way.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Hears a copy's answer to its end and keeps nothing but what it cost.
+async fn shadow(run: RunId, mut lease: Lease, fleet: Arc<Fleet>, mut events: Events) {
+    let began = Instant::now();
+    let mut bytes = 0;
+    let mut usage = None;
+    let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let began_ms = lease.began_ms();
+    let mut failure = None;
+    while let Some(event) = events.next().await {
+        match event {
+            Event::BlockDelta { delta, .. } => {
+                lease.first_token(began_ms + elapsed_ms());
+                bytes += match delta {
+                    Delta::Text { text } => text.len(),
+                    _ => 0,
+                };
+                if bytes > limits::REPLY_BYTES_MAX {
+                    break;
+                }
+            }
+            Event::Usage { usage: reported } => usage = Some(reported),
+            Event::Error { error } => {
+                failure = Some(error);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let backend = fleet.candidates()[lease.member()].name.clone();
+    let latency_ms = elapsed_ms();
+    match failure {
+        Some(error) => {
+            info!(%run, backend, latency_ms, kind = ?error.kind, "a mirrored request failed");
+            lease.fail(&error, began_ms + latency_ms);
+        }
+        None => {
+            info!(%run, backend, latency_ms, bytes, ?usage, "a mirrored request was answered");
+            lease.succeed();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Fleets with real tasks: who is dropped when, what is recorded, and what a copy may not do.
+
+use std::sync::Arc;
+
+use engine::fleet::{Fleet, Member, Settings as FleetSettings};
+use engine::port::Upstream;
+use engine::route::{Host, Policy};
+use engine::run::{Options, Outcome, envelope};
+use engine::{Engine, Execute, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use ir::RunId;
+use serde_json::json;
+use store::memory::MemoryJournal;
+use testkit::clock::ManualClock;
+use testkit::puppet::Puppet;
+use tokio::time::timeout;
+
+use crate::runs::{OPENING, SOON, module};
+
+fn engine(puppets: &[Arc<Puppet>], policy: Policy) -> Engine {
+    let members = (0..).zip(puppets).map(|(place, puppet)| {
+        let upstream: Arc<dyn Upstream> = puppet.clone();
+        let mut member = Member::capable_of_all(upstream);
+        member.candidate.priority = -place;
+        member
+    });
+    let host = Host {
+        policy: Some(policy),
+        ..Host::default()
+    };
+    let fleet = Fleet::new(members.collect(), host, FleetSettings::default());
+    let ports = Ports {
+        fleet: Arc::new(fleet),
+        journal: Arc::new(MemoryJournal::default()),
+        clock: Arc::new(ManualClock::default()),
+    };
+    Engine::new(ports, Settings::default(), Modules::default())
+}
+
+async fn start(engine: &Engine, mode: Mode) -> (RunId, Subscription) {
+    let execute = Execute {
+        module: module(),
+        input: json!({}),
+        mode,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
+    let tenant = Tenant::local();
+    let run = engine.start(&tenant, execute).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    (run, subscription)
+}
+
+#[tokio::test]
+async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
+    let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
+    let policy = Policy::Hedged { k: 2, delay_ms: 1 };
+    let engine = engine(&[slow.clone(), quick.clone()], policy);
+    let (run, caller) = start(&engine, Mode::Sync).await;
+    let first = slow.attempt().await;
+    let second = timeout(SOON, quick.attempt()).await.unwrap();
+    second.text(OPENING).await;
+    timeout(SOON, first.dropped()).await.unwrap();
+    second.text("said once\"}}").await;
+    second.finish().await;
+    let last = timeout(SOON, caller.last()).await.unwrap().unwrap();
+    assert_eq!(envelope(&last)["data"]["rationale"], "said once");
+    let trace = engine.trace(&Tenant::local(), run).unwrap();
+    let outcomes: Vec<Outcome> = trace.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [Outcome::HedgeLost, Outcome::Won]);
+    assert_eq!(
+        engine.trace(&Tenant::new("other"), run),
+        None,
+        "traces have owners"
+    );
+    let idle = engine
+        .fleet()
+        .signals(0)
+        .iter()
+        .all(|signals| signals.inflight == 0);
+    assert!(idle, "every place is given back");
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
+    let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
+    let policy = Policy::Hedged { k: 2, delay_ms: 1 };
+    let engine = engine(&[slow.clone(), quick.clone()], policy);
+    let (run, caller) = start(&engine, Mode::Sync).await;
+    let first = slow.attempt().await;
+    let second = timeout(SOON, quick.attempt()).await.unwrap();
+    drop(caller);
+    timeout(SOON, first.dropped()).await.unwrap();
+    timeout(SOON, second.dropped()).await.unwrap();
+    engine.drain().await;
+    let trace = engine.trace(&Tenant::local(), run).unwrap();
+    let cancelled = |outcome: Outcome| outcome == Outcome::Cancelled;
+    assert!(trace.attempts.iter().all(|attempt| cancelled(attempt.outcome)));
+}
+
+#[tokio::test]
+async fn a_copy_delays_nobody_and_is_dropped_with_the_server() {
+    let (asked, copied) = (Puppet::new("asked"), Puppet::new("copied"));
+    let to = String::from("copied");
+    let engine = engine(&[asked.clone(), copied.clone()], Policy::Mirror { to });
+    let (_, caller) = start(&engine, Mode::Sync).await;
+    let answer = asked.attempt().await;
+    let copy = timeout(SOON, copied.attempt()).await.unwrap();
+    copy.text("nobody will read this").await;
+    answer.text(OPENING).await;
+    answer.text("real\"}}").await;
+    answer.finish().await;
+    let last = timeout(SOON, caller.last()).await.unwrap().unwrap();
+    assert_eq!(envelope(&last)["data"]["rationale"], "real");
+    timeout(SOON, engine.drain()).await.unwrap();
+    timeout(SOON, copy.dropped()).await.unwrap();
+}
