@@ -49,6 +49,27 @@ pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Modules> {
     Ok(modules.into_iter().collect())
 }
 
+/// The modules as they are now. One that has become broken stays as it was and is named; so is one that
+/// never was good, and is left out.
+pub(crate) fn load_again(search: &Search, old: &Modules) -> Result<(Modules, Vec<String>)> {
+    let mut modules = Vec::new();
+    let mut broken = Vec::new();
+    for found in search.all()? {
+        if found.shadowed_by.is_some() {
+            continue;
+        }
+        match (load_module(&found.path), old.get(&found.name)) {
+            (Ok(module), _) => modules.push((String::from(module.name()), Arc::new(module))),
+            (Err(error), Some(module)) => {
+                broken.push(format!("{error:#}; its last good state stays"));
+                modules.push((found.name, module.clone()));
+            }
+            (Err(error), None) => broken.push(format!("{error:#}; it is left out")),
+        }
+    }
+    Ok((modules.into_iter().collect(), broken))
+}
+
 /// A runtime for a command that waits for one thing.
 pub(crate) fn small_runtime() -> Result<Runtime> {
     let built = Builder::new_current_thread().enable_all().build();

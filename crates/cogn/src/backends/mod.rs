@@ -28,6 +28,16 @@ pub(crate) enum BackendName {
     Scripted(PathBuf),
 }
 
+impl BackendName {
+    /// The file that it plays, if it plays one.
+    pub(crate) fn script(&self) -> Option<&Path> {
+        match self {
+            Self::Scripted(path) => Some(path),
+            Self::Configured(_) => None,
+        }
+    }
+}
+
 impl FromStr for BackendName {
     type Err = String;
 

@@ -15,8 +15,8 @@ mod vendor;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
-pub(crate) use secret::resolve;
-pub(crate) use settings::{Backend, BackendKind, Jwt, Settings, Timeouts};
+pub(crate) use secret::{redact, resolve};
+pub(crate) use settings::{Backend, BackendKind, Jwt, LogFormat, Settings, Timeouts};
 pub(crate) use source::Sources;
 
 #[cfg(test)]

@@ -1,25 +1,71 @@
 //! Credentials: named in the configuration, kept elsewhere. A configuration file never holds a secret,
 //! only the name of a variable or the path of a file; the value lives in a type that cannot be printed.
 
+use std::borrow::Cow;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 use std::{env, fs};
 
-use secrecy::SecretString;
+use memchr::memmem;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::settings::Credential;
 
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
+/// Shorter ones are not blotted out of texts: they would take half the language with them.
+const REDACTED_BYTES_MIN: usize = 6;
+
+/// Every secret that was resolved, so that texts which are not ours to write can be cleaned of them.
+static KNOWN: RwLock<Vec<SecretString>> = RwLock::new(Vec::new());
 
 /// The secret itself, or why it cannot be had. The reason never contains the value.
 pub(crate) fn resolve(credential: &Credential) -> Result<SecretString, String> {
-    match (&credential.env, &credential.file) {
+    let secret = match (&credential.env, &credential.file) {
         (Some(name), None) => from_environment(name),
         (None, Some(path)) => from_file(path),
         _ => Err(format!(
             "credential `{}` needs either `env` or `file`",
             credential.name
         )),
+    }?;
+    remember(&secret);
+    Ok(secret)
+}
+
+fn remember(secret: &SecretString) {
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let is_known = known
+        .iter()
+        .any(|known| known.expose_secret() == secret.expose_secret());
+    if !is_known && secret.expose_secret().len() >= REDACTED_BYTES_MIN {
+        known.push(secret.clone());
     }
+}
+
+/// A text without any secret that cogn knows.
+pub(crate) fn redact(text: &[u8]) -> Cow<'_, [u8]> {
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    let mut text = Cow::Borrowed(text);
+    for secret in known.iter() {
+        let secret = secret.expose_secret().as_bytes();
+        if memmem::find(&text, secret).is_some() {
+            text = Cow::Owned(without(&text, secret));
+        }
+    }
+    text
+}
+
+fn without(text: &[u8], secret: &[u8]) -> Vec<u8> {
+    let mut clean = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memmem::find(rest, secret) {
+        let (before, after) = rest.split_at(at);
+        clean.extend_from_slice(before);
+        clean.extend_from_slice(b"[secret]");
+        rest = after.split_at(secret.len()).1;
+    }
+    clean.extend_from_slice(rest);
+    clean
 }
 
 fn from_environment(name: &str) -> Result<SecretString, String> {
@@ -43,5 +89,25 @@ fn from_file(path: &Path) -> Result<SecretString, String> {
     match text.trim() {
         "" => Err(format!("{shown} is empty")),
         text => Ok(SecretString::from(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::{redact, remember};
+
+    #[test]
+    fn secrets_are_blotted_out_wherever_they_stand() {
+        remember(&SecretString::from("sk-canary-0123"));
+        remember(&SecretString::from("abc"));
+        for (text, clean) in [
+            ("nothing here, abc", "nothing here, abc"),
+            ("sk-canary-0123", "[secret]"),
+            ("a sk-canary-0123sk-canary-0123 b", "a [secret][secret] b"),
+        ] {
+            assert_eq!(redact(text.as_bytes()), clean.as_bytes());
+        }
     }
 }

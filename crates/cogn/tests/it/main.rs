@@ -42,6 +42,14 @@ mod run_flags;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_edge;
+#[cfg(test)]
+mod serve_hostile;
+#[cfg(test)]
+mod serve_reload;
+#[cfg(test)]
+mod serve_socket;
+#[cfg(test)]
 mod shapes;
 #[cfg(test)]
 mod stage;

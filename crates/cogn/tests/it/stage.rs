@@ -38,7 +38,8 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    fn module(&self, name: &str, side_effects: &str, mode: &str) {
+    /// `mode` is whatever stands in `response` behind `mode:`.
+    pub(crate) fn module(&self, name: &str, side_effects: &str, mode: &str) {
         let folder = self.path("modules").join(name);
         fs::create_dir_all(&folder).unwrap();
         let manifest = format!(
@@ -78,6 +79,11 @@ impl Stage {
         command
     }
 
+    /// The project's configuration, which servers started here read and watch.
+    pub(crate) fn configure(&self, text: &str) {
+        fs::write(self.path("cogn.toml"), text).unwrap();
+    }
+
     pub(crate) fn serve(&self, backends: &[&str]) -> Server {
         Server::start(self, &self.path("journal.db"), backends)
     }
@@ -106,6 +112,15 @@ impl Server {
             url: String::from(url),
             child,
         }
+    }
+
+    /// `127.0.0.1:PORT`, for clients that speak for themselves.
+    pub(crate) fn address(&self) -> &str {
+        self.url.split_once("://").unwrap().1
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// `kill -9`, and the wait for it to be over.

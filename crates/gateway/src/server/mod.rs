@@ -133,15 +133,31 @@ impl Server {
         let builder = self.builder.clone();
         let router = self.router.clone();
         let stopping = self.gateway.stopping.clone();
-        let stall = self.settings.write_stall;
+        let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         async move {
             match tls {
-                None => talk(builder, router, Patience::new(stream, stall), peer, stopping).await,
+                None => {
+                    talk(
+                        builder,
+                        router,
+                        Patience::new(stream, stall, opening),
+                        peer,
+                        stopping,
+                    )
+                    .await
+                }
                 Some(acceptor) => {
                     let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
                     match handshake.await {
                         Ok(Ok(stream)) => {
-                            talk(builder, router, Patience::new(stream, stall), peer, stopping).await;
+                            talk(
+                                builder,
+                                router,
+                                Patience::new(stream, stall, opening),
+                                peer,
+                                stopping,
+                            )
+                            .await;
                         }
                         Ok(Err(error)) => debug!(%error, "no handshake"),
                         Err(_) => debug!("a handshake took too long"),

@@ -1,5 +1,6 @@
-//! A connection that gives up on a reader who takes nothing for too long. The run behind the stream
-//! goes on as for anyone who left; the reader can come back for the rest.
+//! A connection that gives up on a reader who takes nothing for too long, and on a client that never
+//! says which protocol it speaks. The run behind a stream goes on as for anyone who left; the reader can
+//! come back for the rest.
 
 use std::io;
 use std::pin::Pin;
@@ -9,20 +10,36 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+/// As many bytes as the opening of HTTP/2 has. Whoever has sent them is under the limits of the protocol
+/// itself; no request that can be answered is shorter.
+const OPENING_BYTES: usize = 24;
+
 #[derive(Debug)]
 pub(super) struct Patience<S> {
     stream: S,
     stall: Duration,
+    opening: Option<Opening>,
     /// Runs while a write waits. Made at the first wait, so that fast readers cost nothing.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
+/// What is known of a client that has not yet said enough.
+#[derive(Debug)]
+struct Opening {
+    timer: Pin<Box<Sleep>>,
+    missing: usize,
+}
+
 impl<S> Patience<S> {
-    pub(super) fn new(stream: S, stall: Duration) -> Self {
+    pub(super) fn new(stream: S, stall: Duration, opening: Duration) -> Self {
         Self {
             stream,
             stall,
+            opening: Some(Opening {
+                timer: Box::pin(tokio::time::sleep(opening)),
+                missing: OPENING_BYTES,
+            }),
             timer: None,
             waiting: false,
         }
@@ -46,7 +63,7 @@ impl<S> Patience<S> {
     fn judge<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match outcome {
             Poll::Pending => self.wait(context),
-            ready => {
+            ready @ Poll::Ready(_) => {
                 self.waiting = false;
                 ready
             }
@@ -60,7 +77,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let Some(opening) = &mut self.opening else {
+            return outcome;
+        };
+        opening.missing = opening.missing.saturating_sub(buffer.filled().len() - before);
+        if opening.missing == 0 {
+            self.opening = None;
+            return outcome;
+        }
+        if outcome.is_pending() {
+            ready!(opening.timer.as_mut().poll(context));
+            let message = "the client said nothing for too long";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
+        }
+        outcome
     }
 }
 
@@ -106,10 +138,23 @@ mod tests {
 
     use super::Patience;
 
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[tokio::test]
+    async fn a_client_who_says_too_little_is_given_up() {
+        for said in ["", "P", "PRI * HTTP/2.0"] {
+            let (here, mut there) = duplex(64);
+            let mut here = Patience::new(here, LONG, Duration::from_millis(20));
+            there.write_all(said.as_bytes()).await.unwrap();
+            let error = here.read_to_end(&mut Vec::new()).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{said}");
+        }
+    }
+
     #[tokio::test]
     async fn a_reader_who_takes_nothing_is_given_up() {
         let (here, there) = duplex(16);
-        let mut here = Patience::new(here, Duration::from_millis(20));
+        let mut here = Patience::new(here, Duration::from_millis(20), LONG);
         let error = here.write_all(&[7; 400]).await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         drop(there);
@@ -118,11 +163,12 @@ mod tests {
     #[tokio::test]
     async fn a_reader_who_takes_everything_is_not() {
         let (here, mut there) = duplex(16);
-        let mut here = Patience::new(here, Duration::from_secs(600));
-        let writing = tokio::spawn(async move { here.write_all(&[7; 400]).await });
+        let mut here = Patience::new(here, LONG, LONG);
         let mut bytes = Vec::new();
-        there.read_to_end(&mut bytes).await.unwrap();
-        writing.await.unwrap().unwrap();
+        let writing = async move { here.write_all(&[7; 400]).await };
+        let (written, read) = tokio::join!(writing, there.read_to_end(&mut bytes));
+        written.unwrap();
+        assert_eq!(read.unwrap(), 400);
         assert_eq!(bytes, [7; 400]);
     }
 }

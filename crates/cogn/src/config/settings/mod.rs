@@ -7,6 +7,7 @@ pub(crate) mod gate;
 mod media;
 mod network;
 mod routing;
+mod server;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ pub(crate) use gate::Gate;
 pub(crate) use media::Media;
 pub(crate) use network::Network;
 pub(crate) use routing::Routing;
+pub(crate) use server::{LogFormat, Server};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) auth: Auth,
     pub(crate) limits: Limits,
     pub(crate) journal: Journal,
+    pub(crate) server: Server,
 }
 
 /// A name for a secret that is kept elsewhere.
@@ -117,6 +120,10 @@ impl Settings {
         }
         for (index, path) in self.network.ca_files.iter_mut().enumerate() {
             anchor(format!("/network/ca_files/{index}"), path);
+        }
+        if let Some(tls) = &mut self.server.tls {
+            anchor(String::from("/server/tls/certificate"), &mut tls.certificate);
+            anchor(String::from("/server/tls/key"), &mut tls.key);
         }
         for (index, path) in self.media.roots.iter_mut().enumerate() {
             anchor(format!("/media/roots/{index}"), path);

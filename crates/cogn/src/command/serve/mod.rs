@@ -1,22 +1,26 @@
 //! `cogn serve`: the modules over HTTP.
 
+mod log;
+mod reload;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::port::Clock;
-use engine::{Engine, Ports, Settings};
-use gateway::Gateway;
+use engine::{Engine, Ports};
+use gateway::{Gateway, Tls};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::Level;
 
+use self::reload::Reload;
 use crate::access;
 use crate::backends::{self, BackendName};
-use crate::config::{self, Sources};
+use crate::config::{Settings, Sources};
 use crate::exit::Exit;
 use crate::modules::Search;
 use crate::output::Output;
@@ -24,9 +28,10 @@ use crate::wiring::{self, SystemClock};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes any free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
-    listen: SocketAddr,
+    /// Where to listen; port 0 takes any free one. Without it the configuration decides: 127.0.0.1:8787
+    /// where it says nothing.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
     /// The file that keeps runs and their events.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
@@ -44,14 +49,15 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
-        let settings = config::Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
+        let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
+        let server = &settings.server;
+        let listen = self.listen.unwrap_or(server.listen);
         let required = self.require_auth || settings.auth.required;
-        access::refuse_open_door(self.listen, required)?;
-        let level = if output.quiet { Level::WARN } else { Level::INFO };
-        tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_writer(std::io::stderr)
-            .init();
+        access::refuse_open_door(listen, required)?;
+        log::start(server.log, output.quiet);
+        let tls = server.tls.as_ref();
+        let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
+        let tls = tls.transpose().context("cannot serve TLS")?;
         let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
         let modules = wiring::load_all(search, output)?;
         let path = access::journal_path(self.journal)?;
@@ -63,18 +69,30 @@ impl Serve {
                 journal: journal.clone(),
                 clock: clock.clone(),
             };
-            let engine = Arc::new(Engine::new(ports, Settings::default(), modules));
-            let listener = TcpListener::bind(self.listen)
+            let engine = Arc::new(Engine::new(ports, engine::Settings::default(), modules));
+            let listener = TcpListener::bind(listen)
                 .await
-                .with_context(|| format!("cannot listen on {}", self.listen))?;
+                .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot pick up unfinished runs")?;
-            announce(output, listener.local_addr()?)?;
-            let gateway = Gateway::new(engine, gateway::Settings::default());
+            announce(output, listener.local_addr()?, tls.is_some())?;
+            let gateway = Gateway::new(engine.clone(), server.gateway(listen));
             let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let janitor = access::janitor(&journal, &clock, &settings).work(swept.clone());
+            let reload = Reload {
+                search: search.clone(),
+                config: self.config,
+                backends: self.backend,
+                listen,
+                engine,
+                gateway: gateway.clone(),
+                tls: tls.clone(),
+            };
             let serve = async {
-                let served = gateway::serve(listener, None, gateway, stop_signal()).await;
+                let served = tokio::select! {
+                    served = gateway::serve(listener, tls, gateway, stop_signal()) => served,
+                    () = reload.watch(Duration::from_millis(server.reload_ms)) => Ok(()),
+                };
                 swept.cancel();
                 served
             };
@@ -87,8 +105,9 @@ impl Serve {
 }
 
 /// The address on stdout is for scripts that asked for port 0.
-fn announce(output: &Output, address: SocketAddr) -> Result<()> {
-    let url = format!("http://{address}");
+fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
+    let scheme = if tls { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
     if output.json {
         output.line(json!({"listening": url}).to_string())?;
     } else {

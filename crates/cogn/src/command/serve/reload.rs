@@ -1,0 +1,211 @@
+//! Changes while the server runs. Files are looked at every so often, or when a hangup signal comes;
+//! what changed is read whole and checked before it takes the place of the old. What is broken changes
+//! nothing and is named in the log; a request never sees a half of anything.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::Result;
+use engine::Engine;
+use gateway::{Gateway, Tls};
+use tracing::{info, warn};
+
+use crate::backends::{self, BackendName};
+use crate::config::{Settings, Sources};
+use crate::modules::Search;
+use crate::wiring;
+
+/// Most files of all modules together that are looked at; what is beyond waits for the signal.
+const FILES_MAX: usize = 100_000;
+/// Deepest folder that is looked into.
+const DEPTH_MAX: usize = 8;
+
+/// What can change, and who is told.
+#[derive(Clone)]
+pub(super) struct Reload {
+    pub(super) search: Search,
+    pub(super) config: Option<PathBuf>,
+    pub(super) backends: Vec<BackendName>,
+    pub(super) listen: SocketAddr,
+    pub(super) engine: Arc<Engine>,
+    pub(super) gateway: Gateway,
+    pub(super) tls: Option<Tls>,
+}
+
+/// How the files look from outside: names, sizes, times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Looks {
+    modules: u64,
+    config: u64,
+    tls: u64,
+}
+
+impl Reload {
+    /// Watches until it is dropped.
+    pub(super) async fn watch(self, every: Duration) {
+        let mut hangups = Hangups::new();
+        let mut seen = self.look();
+        loop {
+            let told = tokio::select! {
+                () = hangups.next() => true,
+                () = pause(every) => false,
+            };
+            let this = self.clone();
+            let work = tokio::task::spawn_blocking(move || {
+                let looks = this.look();
+                this.take(seen, looks, told);
+                looks
+            });
+            match work.await {
+                Ok(looks) => seen = looks,
+                Err(error) => warn!(%error, "reading again failed"),
+            }
+        }
+    }
+
+    fn take(&self, seen: Looks, now: Looks, told: bool) {
+        if told || seen.modules != now.modules {
+            self.note("modules", self.take_modules());
+        }
+        if told || seen.config != now.config {
+            self.note("configuration", self.take_config());
+        }
+        if let Some(tls) = &self.tls
+            && (told || seen.tls != now.tls)
+        {
+            self.note("certificate", tls.reload().map_err(anyhow::Error::from));
+        }
+    }
+
+    fn note(&self, what: &str, outcome: Result<()>) {
+        self.gateway.note_reload(outcome.is_ok());
+        match outcome {
+            Ok(()) => info!(what, "read again"),
+            Err(error) => warn!(what, error = format!("{error:#}"), "not taken; the old stays"),
+        }
+    }
+
+    fn take_modules(&self) -> Result<()> {
+        let old = self.engine.modules();
+        let (modules, broken) = wiring::load_again(&self.search, &old)?;
+        self.engine.replace_modules(modules);
+        if broken.is_empty() {
+            return Ok(());
+        }
+        anyhow::bail!("{}", broken.join("; "))
+    }
+
+    fn take_config(&self) -> Result<()> {
+        let merged = Sources::from_environment(self.config.as_deref())?.merge()?;
+        let settings = Settings::of(&merged)?;
+        let fleet = backends::fleet(&self.backends, self.config.as_deref())?;
+        if settings.server.tls.is_some() != self.tls.is_some() {
+            warn!("server.tls takes effect at the next start");
+        }
+        self.gateway
+            .replace_settings(settings.server.gateway(self.listen));
+        self.engine.replace_fleet(fleet);
+        Ok(())
+    }
+
+    fn look(&self) -> Looks {
+        let mut modules = DefaultHasher::new();
+        let mut left = FILES_MAX;
+        for root in self.search.roots() {
+            look_into(root, DEPTH_MAX, &mut left, &mut modules);
+        }
+        let sources = Sources::from_environment(self.config.as_deref());
+        let config = sources.map(|sources| sources.files).unwrap_or_default();
+        let scripts = self.backends.iter().filter_map(BackendName::script);
+        let tls = self.tls.as_ref().map(Tls::files);
+        Looks {
+            modules: modules.finish(),
+            config: look_at(config.iter().map(PathBuf::as_path).chain(scripts)),
+            tls: look_at(tls.iter().flatten().copied()),
+        }
+    }
+}
+
+fn look_at<'a>(files: impl Iterator<Item = &'a Path>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for path in files {
+        path.hash(&mut hasher);
+        // Through links: a mounted secret is swapped by turning a link.
+        print_of(fs::metadata(path), &mut hasher);
+    }
+    hasher.finish()
+}
+
+fn look_into(folder: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .take(*left)
+        .collect();
+    *left -= paths.len();
+    paths.sort();
+    for path in paths {
+        path.hash(hasher);
+        let metadata = fs::metadata(&path);
+        let is_folder = metadata.as_ref().is_ok_and(fs::Metadata::is_dir);
+        print_of(metadata, hasher);
+        if is_folder && depth > 0 {
+            look_into(&path, depth - 1, left, hasher);
+        }
+    }
+}
+
+fn print_of(metadata: io::Result<fs::Metadata>, hasher: &mut DefaultHasher) {
+    match metadata {
+        Ok(metadata) => {
+            metadata.len().hash(hasher);
+            metadata.modified().ok().hash(hasher);
+        }
+        Err(error) => error.kind().hash(hasher),
+    }
+}
+
+async fn pause(every: Duration) {
+    if every.is_zero() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(every).await;
+}
+
+/// The signal by which servers are told to read their configuration again.
+struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangups {
+    #[cfg(unix)]
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self {
+            signal: signal(SignalKind::hangup()).ok(),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> Self {
+        Self {}
+    }
+
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

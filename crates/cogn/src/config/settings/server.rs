@@ -1,0 +1,63 @@
+//! `[server]`: where `cogn serve` listens, whom it lets in, and for how long it waits for whom.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Server {
+    pub(crate) listen: SocketAddr,
+    /// Pages from these origins may call.
+    pub(crate) cors_origins: Vec<String>,
+    /// Names under which it may be called, besides those of this machine.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) log: LogFormat,
+    /// How often files are looked at for changes; 0 is never.
+    pub(crate) reload_ms: u64,
+    pub(crate) streams_per_client_max: usize,
+    pub(crate) connections_max: usize,
+    pub(crate) header_read_ms: u64,
+    pub(crate) body_read_ms: u64,
+    pub(crate) write_stall_ms: u64,
+    pub(crate) drain_ms: u64,
+    pub(crate) tls: Option<TlsFiles>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Server {
+    /// For a server that listens here. Whoever listens on loopback answers to loopback's names only:
+    /// else a page could make its own name lead there.
+    pub(crate) fn gateway(&self, listen: SocketAddr) -> gateway::Settings {
+        let mut hosts = self.hosts.clone();
+        if listen.ip().is_loopback() {
+            hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(String::from));
+            hosts.push(listen.ip().to_string());
+        }
+        gateway::Settings {
+            cors_origins: self.cors_origins.clone(),
+            hosts,
+            streams_per_client_max: self.streams_per_client_max,
+            connections_max: self.connections_max,
+            header_read: Duration::from_millis(self.header_read_ms),
+            body_read: Duration::from_millis(self.body_read_ms),
+            write_stall: Duration::from_millis(self.write_stall_ms),
+            drain: Duration::from_millis(self.drain_ms),
+        }
+    }
+}

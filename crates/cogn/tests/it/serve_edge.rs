@@ -1,0 +1,235 @@
+//! The edges of `cogn serve`: what it says about itself, whom it lets in, and the other paths to a run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use module::envelope::{Profile, check_structure};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, assemble, data, input};
+
+async fn body_of(response: reqwest::Response) -> Value {
+    serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+}
+
+/// `COGN_GENERATE=1` writes the file instead.
+#[tokio::test]
+async fn the_served_description_is_the_one_in_the_reference() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let served = server.get("/openapi.json").send().await.unwrap();
+    assert_eq!(served.headers()["content-type"], "application/json");
+    let served = served.text().await.unwrap();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
+    if std::env::var_os("COGN_GENERATE").is_some() {
+        fs::write(&path, &served).unwrap();
+    }
+    let checked_in = fs::read_to_string(&path).unwrap();
+    assert!(
+        served == checked_in,
+        "docs/reference/openapi.json is stale: run `cargo x gen`"
+    );
+    let document: Value = serde_json::from_str(&served).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+
+    let page = server.get("/docs").send().await.unwrap().text().await.unwrap();
+    for path in document["paths"].as_object().unwrap().keys() {
+        assert!(page.contains(path.as_str()), "{path} is not on the page");
+    }
+    for foreign in ["http://", "https://", "<script", "@import", "url("] {
+        assert!(!page.contains(foreign), "the page holds {foreign}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_says_how_it_stands() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(server.get(path).send().await.unwrap().status(), 200, "{path}");
+    }
+    let run = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(run.status(), 200);
+    let figures = server.get("/metrics").send().await.unwrap().text().await.unwrap();
+    let line = r#"cogn_http_requests_total{method="POST",route="/v1/modules/{name}/execute",status="200"} 1"#;
+    assert!(figures.contains(line), "{figures}");
+    assert!(figures.contains("cogn_modules 4"), "{figures}");
+    assert!(figures.contains("cogn_http_request_seconds_bucket"), "{figures}");
+}
+
+#[tokio::test]
+async fn capabilities_name_transports_that_answer() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let envelope = body_of(server.get("/v1/capabilities").send().await.unwrap()).await;
+    let said = &envelope["data"];
+    assert_eq!(said["runtime"], "cogn");
+    let transports = said["capabilities"]["supported_transports"].as_array().unwrap();
+    for transport in transports {
+        let accept = match transport.as_str().unwrap() {
+            "sse" => "text/event-stream",
+            "ndjson" => "application/x-ndjson",
+            "websocket" => continue,
+            other => panic!("nobody tests {other}"),
+        };
+        let request = server.execute("counter", &input()).header("accept", accept);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        assert_eq!(assemble(&text).envelope["data"], data(), "{accept}");
+    }
+    assert_eq!(said["conformance"]["vectors_level"], 4, "{said}");
+}
+
+#[tokio::test]
+async fn aliases_run_the_module_that_the_body_names() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let post = |path: &str, body: &Value| server.post(path).body(body.to_string());
+    let named = json!({"module": "counter", "input": input()});
+    let envelope = body_of(post("/run", &named).send().await.unwrap()).await;
+    assert_eq!(envelope["data"], data());
+    let free = json!({"module": "counter", "args": "two words"});
+    let envelope = body_of(post("/run", &free).send().await.unwrap()).await;
+    assert_eq!(envelope["data"], data());
+    let stream = post("/run/stream", &named).send().await.unwrap();
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    assert_eq!(assemble(&stream.text().await.unwrap()).envelope["data"], data());
+    for (body, status, code) in [
+        (json!({"module": "nobody"}), 404, "E4006"),
+        (json!({}), 400, "E1001"),
+        (
+            json!({"module": "counter", "input": {}, "args": ""}),
+            400,
+            "E1001",
+        ),
+        (json!({"module": "counter", "provider": "openai"}), 400, "E1001"),
+    ] {
+        let response = post("/run", &body).send().await.unwrap();
+        assert_eq!(response.status(), status, "{body}");
+        assert_eq!(body_of(response).await["error"]["code"], code, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_request_is_told_in_an_envelope() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let execute = || server.execute("counter", &input());
+    let path = "/v1/modules/counter/execute";
+    for (request, status, code) in [
+        (
+            execute().header("x-cognitive-response-mode", "both"),
+            400,
+            "E1004",
+        ),
+        (
+            server.post(&format!("{path}?response_mode=fast")).body("{}"),
+            400,
+            "E1004",
+        ),
+        (
+            server
+                .post(&format!("{path}?response_mode=sync&response_mode=sync"))
+                .body("{}"),
+            400,
+            "E1001",
+        ),
+        (
+            execute()
+                .header("x-cognitive-recovery-session", "x")
+                .header("x-cognitive-recovery-seq", "many"),
+            400,
+            "E1001",
+        ),
+        (server.get("/v1/modules/%ff"), 404, "E4009"),
+        (server.get("/v1/ws"), 400, "E1001"),
+        (server.post("/healthz"), 405, "E4008"),
+        (server.get("/run"), 405, "E4008"),
+    ] {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{code}");
+        if status == 405 {
+            assert!(response.headers().contains_key("allow"));
+        }
+        let envelope = body_of(response).await;
+        assert_eq!(envelope["error"]["code"], code, "{envelope}");
+        assert_eq!(check_structure(&envelope, Profile::Cognitive), [], "{envelope}");
+    }
+}
+
+#[tokio::test]
+async fn pages_from_elsewhere_are_kept_out_unless_they_are_listed() {
+    let stage = Stage::new();
+    stage.configure("[server]\ncors_origins = [\"https://app.example\"]\n");
+    let server = stage.serve(&[&stage.talker(0)]);
+    let run = |origin: &'static str| server.execute("counter", &input()).header("origin", origin);
+    let refused = run("https://evil.example").send().await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert_eq!(body_of(refused).await["error"]["code"], "E4007");
+    let allowed = run("https://app.example").send().await.unwrap();
+    assert_eq!(allowed.status(), 200);
+    assert_eq!(
+        allowed.headers()["access-control-allow-origin"],
+        "https://app.example"
+    );
+    let asking = reqwest::Client::new()
+        .request(
+            reqwest::Method::OPTIONS,
+            format!("{}/v1/modules/counter/execute", server.url),
+        )
+        .header("origin", "https://app.example")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "x-cognitive-recovery-session");
+    let answer = asking.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let headers = answer.headers()["access-control-allow-headers"].to_str().unwrap();
+    assert!(headers.contains("x-cognitive-recovery-session"), "{headers}");
+    // A name that someone else made lead here.
+    let rebound = server.get("/v1/modules").header("host", "evil.example");
+    assert_eq!(rebound.send().await.unwrap().status(), 403);
+}
+
+#[tokio::test]
+async fn a_client_has_so_many_streams_and_no_more() {
+    let stage = Stage::new();
+    stage.configure("[server]\nstreams_per_client_max = 2\n");
+    let server = stage.serve(&[&stage.talker(200)]);
+    let stream = || {
+        server
+            .execute("counter", &input())
+            .header("accept", "text/event-stream")
+    };
+    let first = stream().send().await.unwrap();
+    let second = stream().send().await.unwrap();
+    let third = stream().send().await.unwrap();
+    assert_eq!(third.status(), 429);
+    assert!(third.headers().contains_key("retry-after"));
+    assert_eq!(body_of(third).await["error"]["code"], "E4002");
+    drop(first);
+    // The server hears of it when it next looks at the connection.
+    let freed = async {
+        while stream().send().await.unwrap().status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), freed)
+        .await
+        .unwrap();
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_stream_that_takes_too_long_ends_with_its_code() {
+    let stage = Stage::new();
+    stage.module("hasty", "deny", "both, max_duration_ms: 300");
+    let server = stage.serve(&[&stage.talker(5_000)]);
+    let request = server
+        .execute("hasty", &input())
+        .header("accept", "application/x-ndjson");
+    let text = request.send().await.unwrap().text().await.unwrap();
+    assert_eq!(assemble(&text).envelope["error"]["code"], "E2011", "{text}");
+    let percents: Vec<u64> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok()?["progress"]["percent"].as_u64())
+        .collect();
+    assert!(percents.is_sorted(), "{percents:?}");
+}

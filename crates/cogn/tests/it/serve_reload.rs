@@ -1,0 +1,214 @@
+//! Changes under a running server: modules, configuration, certificates; and what its log may hold.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Server, Stage, assemble, data, input};
+
+/// Asks until the answer is as wished. A server that never gets there fails the test by its deadline.
+async fn until(mut ask: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !ask().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking)
+        .await
+        .unwrap();
+}
+
+async fn version(server: &Server, module: &str) -> Value {
+    let response = server.get(&format!("/v1/modules/{module}")).send().await.unwrap();
+    let envelope: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    envelope["data"]["version"].clone()
+}
+
+async fn refused(server: &Server) -> bool {
+    let text = server.get("/metrics").send().await.unwrap().text().await.unwrap();
+    text.contains(r#"cogn_reloads_total{outcome="refused"}"#)
+}
+
+#[tokio::test]
+async fn modules_change_under_a_running_server_and_broken_ones_do_not() {
+    let stage = Stage::new();
+    stage.configure("[server]\nreload_ms = 20\n");
+    let server = stage.serve(&[&stage.talker(5)]);
+    assert_eq!(version(&server, "counter").await, "1.0.0");
+    let stream = server
+        .execute("counter", &input())
+        .header("accept", "application/x-ndjson");
+    let running = stream.send().await.unwrap();
+
+    let manifest = stage.path("modules/counter/module.yaml");
+    let good = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, good.replace("1.0.0", "1.1.0")).unwrap();
+    until(async || version(&server, "counter").await == "1.1.0").await;
+    // What had begun goes on.
+    let text = running.text().await.unwrap();
+    assert_eq!(assemble(&text).envelope["data"], data());
+
+    fs::write(&manifest, "name: counter\nversion: [").unwrap();
+    until(async || refused(&server).await).await;
+    assert_eq!(version(&server, "counter").await, "1.1.0");
+    let run = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(run.status(), 200);
+
+    stage.module("newcomer", "deny", "both");
+    until(async || version(&server, "newcomer").await == "1.0.0").await;
+    fs::remove_dir_all(stage.path("modules/waiter")).unwrap();
+    until(async || version(&server, "waiter").await.is_null()).await;
+}
+
+#[tokio::test]
+async fn configuration_changes_under_a_running_server_if_it_is_good() {
+    let stage = Stage::new();
+    let other = stage.script(
+        "other",
+        &json!([{"reply": crate::stage::REPLY.replace("two words", "other words")}]),
+    );
+    let first = stage.talker(0);
+    let config = |script: &str| {
+        let path = script.strip_prefix("scripted:").unwrap();
+        format!(
+            "[[backends]]\nname = \"one\"\nkind = \"scripted\"\nscript = \"{path}\"\n[server]\nreload_ms = 0\n"
+        )
+    };
+    stage.configure(&config(&first));
+    let server = stage.serve(&[]);
+    let explain = async || {
+        let response = server.execute("counter", &input()).send().await.unwrap();
+        let envelope: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        envelope["meta"]["explain"].clone()
+    };
+    let hang_up = || {
+        let pid = server.pid().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-HUP", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    assert_eq!(explain().await, "two words");
+    stage.configure("[server]\nlistne = 1\n");
+    hang_up();
+    until(async || refused(&server).await).await;
+    assert_eq!(explain().await, "two words");
+    stage.configure(&config(&other));
+    hang_up();
+    until(async || explain().await == "other words").await;
+}
+
+fn certificate(stage: &Stage) -> reqwest::Certificate {
+    let made = rcgen::generate_simple_self_signed([String::from("localhost")]).unwrap();
+    fs::write(stage.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    fs::write(stage.path("cert.pem"), made.cert.pem()).unwrap();
+    reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap()
+}
+
+#[tokio::test]
+async fn certificates_change_under_a_running_server() {
+    let stage = Stage::new();
+    let old = certificate(&stage);
+    stage
+        .configure("[server]\nreload_ms = 20\n[server.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n");
+    let server = stage.serve(&[&stage.talker(0)]);
+    assert!(server.url.starts_with("https://"), "{}", server.url);
+    let port = server.address().rsplit_once(':').unwrap().1;
+    let url = format!("https://localhost:{port}/healthz");
+    let answers = async |trusted: &reqwest::Certificate| {
+        let client = reqwest::Client::builder()
+            .tls_certs_only([trusted.clone()])
+            .build()
+            .unwrap();
+        client.get(&url).send().await.is_ok_and(|response| {
+            assert_eq!(response.version(), reqwest::Version::HTTP_2);
+            response.status() == 200
+        })
+    };
+    assert!(answers(&old).await);
+    fs::write(stage.path("cert.pem"), "nothing of the kind").unwrap();
+    let new = certificate(&stage);
+    until(async || answers(&new).await).await;
+    assert!(!answers(&old).await);
+}
+
+/// A back-end that repeats its caller's key in an error, as some do.
+#[test]
+fn the_log_is_for_machines_and_holds_no_secret() {
+    const CANARY: &str = "sk-canary-5f1d0c";
+    let stage = Stage::new();
+    let echo = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = echo.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in echo.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 16 * 1024];
+            let size = stream.read(&mut head).unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..size]).into_owned();
+            let key = if head.contains(CANARY) { CANARY } else { "no key" };
+            let body = json!({"error": {"message": format!("bad key {key}")}}).to_string();
+            let answer = format!(
+                "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            std::io::Write::write_all(&mut stream, answer.as_bytes()).ok();
+        }
+    });
+    stage.configure(&format!(
+        "[[credentials]]\nname = \"key\"\nenv = \"CANARY_KEY\"\n\
+         [[backends]]\nname = \"echo\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://{address}/v1\"\ncredential = \"key\"\n\
+         [server]\nlog = \"json\"\n"
+    ));
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--journal"])
+        .arg(stage.path("journal.db"))
+        .env("CANARY_KEY", CANARY)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let url = line.trim().strip_prefix("listening on ").unwrap();
+    let sent = Command::new("curl")
+        .args(["-s", "-d", r#"{"text": "x"}"#])
+        .arg(format!("{url}/v1/modules/counter/execute"))
+        .output()
+        .unwrap();
+    let answer = String::from_utf8(sent.stdout).unwrap();
+    assert!(answer.contains(r#""ok":false"#), "{answer}");
+    assert!(!answer.contains(CANARY), "{answer}");
+    // Something to be said in the log, whatever else there is.
+    stage.configure("[server]\nlistne = 1\n");
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut log = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !log.contains("not taken") {
+        assert_ne!(lines.read_line(&mut log).unwrap(), 0, "{log}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!log.contains(CANARY), "{log}");
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(
+            event["level"].is_string() && event["timestamp"].is_string(),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! Runs over the WebSocket: the same events as everywhere, many runs at once.
+
+use std::collections::BTreeMap;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::stage::{Server, Stage, assemble, data, input};
+
+struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    async fn connect(server: &Server) -> Self {
+        let url = format!("ws://{}/v1/ws", server.address());
+        Self(connect_async(url).await.unwrap().0)
+    }
+
+    async fn say(&mut self, message: &Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Value {
+        loop {
+            match self.0.next().await.expect("more").unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    async fn ask(&mut self, message: &Value) -> Value {
+        self.say(message).await;
+        self.hear().await
+    }
+
+    /// The events of `id` until its last one, as lines; other runs' events are kept in `others`.
+    async fn stream(&mut self, id: &str, others: &mut BTreeMap<String, String>) -> String {
+        loop {
+            if let Some(text) = others.get(id).filter(|text| has_ended(text)) {
+                return text.clone();
+            }
+            let message = self.hear().await;
+            assert_eq!(message["type"], "event", "{message}");
+            let text = others
+                .entry(String::from(message["id"].as_str().unwrap()))
+                .or_default();
+            text.push_str(&format!("{}\n", message["event"]));
+        }
+    }
+}
+
+fn has_ended(text: &str) -> bool {
+    let last = text.lines().last().unwrap_or_default();
+    let last: Value = serde_json::from_str(last).unwrap_or_default();
+    last["final"] == true || last["ok"] == false
+}
+
+fn execute(id: &str, module: &str) -> Value {
+    json!({"type": "execute", "id": id, "module": module, "input": input()})
+}
+
+#[tokio::test]
+async fn many_runs_share_a_socket_and_none_is_mixed_up() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(1)]);
+    let mut client = Client::connect(&server).await;
+    let ids: Vec<String> = (0..20).map(|number| format!("run \"{number}\"")).collect();
+    for id in &ids {
+        client.say(&execute(id, "counter")).await;
+    }
+    let mut texts = BTreeMap::new();
+    for id in &ids {
+        let text = client.stream(id, &mut texts).await;
+        assert_eq!(assemble(&text).envelope["data"], data(), "{id}");
+    }
+    let pong = client.ask(&json!({"type": "ping", "id": "p"})).await;
+    assert_eq!(pong, json!({"type": "pong", "id": "p"}));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_on_another_socket() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(10)]);
+    let mut first = Client::connect(&server).await;
+    first.say(&execute("a", "counter")).await;
+    let mut text = String::new();
+    let mut last_seq = 0;
+    while last_seq < 3 {
+        let event = first.hear().await["event"].take();
+        last_seq = event["chunk"]["seq"].as_u64().unwrap_or(last_seq);
+        text.push_str(&format!("{event}\n"));
+    }
+    drop(first);
+    let meta: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let mut second = Client::connect(&server).await;
+    let resume = json!({"type": "resume", "id": "b", "session_id": meta["session_id"], "last_seq": last_seq});
+    second.say(&resume).await;
+    let rest = second.stream("b", &mut BTreeMap::new()).await;
+    assert_eq!(assemble(&format!("{text}{rest}")).envelope["data"], data());
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_by_its_id() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(500)]);
+    let mut client = Client::connect(&server).await;
+    client.say(&execute("slow", "counter")).await;
+    client.hear().await;
+    client.say(&json!({"type": "cancel", "id": "slow"})).await;
+    loop {
+        let event = client.hear().await["event"].take();
+        if event["ok"] == false {
+            assert_eq!(event["error"]["code"], "E2010");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_module_that_does_not_stream_gives_one_event() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let mut client = Client::connect(&server).await;
+    let answer = client.ask(&execute("w", "waiter")).await;
+    assert_eq!(answer["event"]["data"], data());
+    assert_eq!(answer["event"]["_warnings"][0]["code"], "W4010");
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_refused_and_the_socket_lives() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(300)]);
+    let mut client = Client::connect(&server).await;
+    for (message, code) in [
+        (json!([]), "E1000"),
+        (json!({"type": "dance", "id": "x"}), "E1004"),
+        (json!({"type": "execute"}), "E1002"),
+        (json!({"type": "execute", "id": "x"}), "E1002"),
+        (json!({"type": "execute", "id": "x", "module": "nobody"}), "E4006"),
+        (
+            json!({"type": "execute", "id": "x", "module": "counter"}),
+            "E1002",
+        ),
+        (
+            json!({"type": "execute", "id": "x", "module": "counter", "model": "m"}),
+            "E1001",
+        ),
+        (
+            json!({"type": "resume", "id": "x", "session_id": "sess_0"}),
+            "E4013",
+        ),
+        (json!({"type": "cancel", "id": "x"}), "E4009"),
+    ] {
+        let answer = client.ask(&message).await;
+        assert_eq!(answer["type"], "error", "{message} {answer}");
+        assert_eq!(answer["event"]["error"]["code"], code, "{message} {answer}");
+    }
+    // Deeper than any parser would follow.
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    client.0.send(Message::text(deep)).await.unwrap();
+    assert_eq!(client.hear().await["event"]["error"]["code"], "E1000");
+    // An id in use, and more runs than a socket carries.
+    let mut codes = Vec::new();
+    for number in 0..=64 {
+        client.say(&execute(&format!("r{number}"), "counter")).await;
+    }
+    client.say(&execute("r0", "counter")).await;
+    while codes.len() < 2 {
+        let answer = client.hear().await;
+        if answer["type"] == "error" {
+            codes.push(answer["event"]["error"]["code"].clone());
+        }
+    }
+    assert_eq!(codes, ["E4002", "E1001"]);
+}
+
+#[tokio::test]
+async fn a_page_from_elsewhere_opens_no_socket() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let request = server
+        .get("/v1/ws")
+        .header("origin", "https://evil.example")
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA==");
+    assert_eq!(request.send().await.unwrap().status(), 403);
+}
+
+#[tokio::test]
+async fn a_stopping_server_ends_its_sockets_in_order() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(10)]);
+    let mut client = Client::connect(&server).await;
+    client.say(&execute("a", "counter")).await;
+    client.hear().await;
+    let stopping = tokio::task::spawn_blocking(move || server.terminate());
+    let mut ended = false;
+    while let Some(Ok(message)) = client.0.next().await {
+        match message {
+            Message::Text(text) => {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                ended |= message["event"]["final"] == true;
+            }
+            Message::Close(frame) => {
+                assert_eq!(u16::from(frame.unwrap().code), 1012);
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(ended, "the run was not sent to its end");
+    assert_eq!(stopping.await.unwrap(), Some(0));
+}
