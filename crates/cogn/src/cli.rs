@@ -72,6 +72,10 @@ pub(crate) enum Command {
     Conformance(command::conformance::Conformance),
     /// Turn a document or a stream of one dialect into another, and list what is lost.
     Convert(command::convert::Convert),
+    /// List the back-ends and why some cannot be asked; `check` tries what they can do.
+    Backends(command::backends::Backends),
+    /// Look over everything that a run needs on this machine, and say what to do about what is missing.
+    Doctor(command::doctor::Doctor),
     /// Show the configuration in force, where it came from, and what is wrong with it.
     Config(command::config::Config),
     /// List, fetch and remove the weights of embedded models.

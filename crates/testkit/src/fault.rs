@@ -163,7 +163,7 @@ pub const FAULTS: &[Fault] = &[
         MidStream,
         Make::Answer(|d| half(d).pause(LONG)),
     ),
-    broken("stream cut", (Network, "E4001"), MidStream, Make::Answer(half)),
+    broken("stream cut", (Network, "E2010"), MidStream, Make::Answer(half)),
     broken(
         "malformed stream",
         (InvalidResponse, "E4001"),

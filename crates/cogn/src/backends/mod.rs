@@ -16,7 +16,7 @@ use engine::route::{Host, Policy};
 use providers::scripted::Script;
 use providers::{Client, Scripted};
 
-pub(crate) use shelf::{Listed, Shelf, Unavailable};
+pub(crate) use shelf::{Instance, Listed, Shelf, Unavailable};
 
 use crate::config::{Settings, Sources};
 use crate::output::hinted;

@@ -36,6 +36,7 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) candidate: Candidate,
+    pub(crate) base_url: Option<String>,
     /// Most calls in a minute, over all its keys.
     per_minute: Option<u32>,
     /// One for each of its keys.
@@ -103,6 +104,11 @@ impl Shelf {
         })
     }
 
+    /// Why the proxy or the certificates cannot be used.
+    pub(crate) fn way_problem(&self) -> Option<&str> {
+        self.way.as_ref().err().map(String::as_str)
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -119,10 +125,7 @@ impl Shelf {
             idle_ms: widest(|t| t.idle_ms).unwrap_or_default(),
             total_ms: widest(|t| t.total_ms).unwrap_or_default(),
         };
-        fleet::Settings {
-            timeouts,
-            ..fleet::Settings::default()
-        }
+        self.settings.routing.fleet(timeouts)
     }
 
     /// Every back-end, whether it can be called or not.
@@ -166,6 +169,7 @@ impl Shelf {
         candidate.inflight_max = backend.limits.inflight;
         Listed {
             candidate,
+            base_url: backend.base_url.clone(),
             per_minute: backend.limits.requests_per_minute,
             instances: self.instances(backend),
         }

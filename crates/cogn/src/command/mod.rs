@@ -1,11 +1,13 @@
 //! One file per command: its flags, what it does, how it prints.
 
+pub(crate) mod backends;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod compose;
 pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod convert;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod internal_docs;
@@ -45,6 +47,8 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Usage(usage) => usage.run(output),
         Command::Conformance(conformance) => conformance.run(output),
         Command::Convert(convert) => convert.run(output),
+        Command::Backends(backends) => backends.run(output),
+        Command::Doctor(doctor) => doctor.run(&search, output),
         Command::Config(config) => config.run(output),
         Command::Models(models) => models.run(output),
         Command::Explain(explain) => explain.run(output),

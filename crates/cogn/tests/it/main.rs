@@ -1,6 +1,8 @@
 //! The binary from outside: arguments in; stdout, stderr and exit code out.
 
 #[cfg(test)]
+mod backends;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod clients;
@@ -16,11 +18,15 @@ mod convert_media;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod embedded;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod explain;
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod info;
 #[cfg(test)]

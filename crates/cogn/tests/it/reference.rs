@@ -2,6 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
+use serde_json::Value;
 
 fn stdout(program: &PathBuf, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
@@ -65,4 +66,88 @@ fn cog_is_the_same_program() {
     );
     assert!(stdout(&cog, &["--help"]).contains("Usage: cog "));
     assert!(stdout(&cog, &["completions", "bash"]).contains("complete -F _cog "));
+}
+
+/// `COGN_GENERATE=1` writes the file instead.
+#[test]
+fn the_generated_reference_of_the_configuration_is_up_to_date() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let schema = fs::read_to_string(folder.join("config.schema.json")).unwrap();
+    let generated = configuration_page(&serde_json::from_str(&schema).unwrap());
+    let path = folder.join("config.md");
+    if std::env::var_os("COGN_GENERATE").is_some() {
+        fs::write(&path, &generated).unwrap();
+    }
+    let checked_in = fs::read_to_string(&path).unwrap();
+    assert!(
+        checked_in == generated,
+        "docs/reference/config.md is stale: run `cargo x gen`"
+    );
+}
+
+fn configuration_page(schema: &Value) -> String {
+    let mut page = String::from(
+        "# Configuration\n\nEvery key of `cogn.toml`, from [its JSON Schema](config.schema.json). Later sources win: built-in \
+         defaults,\n`/etc/cogn/cogn.toml`, `~/.config/cogn/cogn.toml`, the nearest `cogn.toml` from here upwards (or `--config FILE`), \
+         variables\nsuch as `COGN_TIMEOUTS__IDLE_MS=5000`, flags. `[[backends]]` and `[[credentials]]` of several sources merge by \
+         name, so that\n`COGN_BACKENDS__FAST__WEIGHT=0` changes one value of one back-end; every other list is replaced whole. An \
+         unknown key is an\nerror that names its line and the nearest known word. A path is seen from the folder of the file in which \
+         it stands.\n",
+    );
+    for (name, section) in schema["properties"].as_object().unwrap() {
+        let (title, table) = match section.get("items") {
+            Some(items) => (format!("[[{name}]]"), items),
+            None => (format!("[{name}]"), section),
+        };
+        let about = section["description"].as_str().unwrap_or_default();
+        page.push_str(&format!(
+            "\n## `{title}`\n\n{about}\n\n| key | value | |\n|---|---|---|\n"
+        ));
+        rows(&mut page, "", table);
+    }
+    page
+}
+
+fn rows(page: &mut String, before: &str, table: &Value) {
+    for (key, value) in table["properties"].as_object().into_iter().flatten() {
+        let name = format!("{before}{key}");
+        let about = value["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('|', "\\|");
+        page.push_str(&format!("| `{name}` | {} | {about} |\n", form(value)));
+        rows(page, &format!("{name}."), value);
+        let each = &value["additionalProperties"];
+        if each.is_object() {
+            rows(page, &format!("{name}.NAME."), each);
+        }
+    }
+}
+
+/// What may stand there, in few words.
+fn form(value: &Value) -> String {
+    let words = |list: &Value| {
+        let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        words
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if value.get("enum").is_some() {
+        return words(&value["enum"]);
+    }
+    if value.get("then").is_some() {
+        return format!("{}, or a table", words(&value["then"]["enum"]));
+    }
+    let range = match (value.get("minimum"), value.get("maximum")) {
+        (Some(low), Some(high)) => format!(", {low} to {high}"),
+        (Some(low), None) => format!(", at least {low}"),
+        _ => String::new(),
+    };
+    match value["type"].as_str() {
+        Some("array") => format!("list: {}", form(&value["items"])),
+        Some("object") => String::from("table"),
+        Some(kind) => format!("{kind}{range}"),
+        None => String::new(),
+    }
 }

@@ -114,6 +114,17 @@ impl Http {
         }
     }
 
+    /// The same instance, trusted to do other things.
+    #[must_use]
+    pub fn declared(&self, features: BTreeSet<Feature>) -> Self {
+        let inner = &self.inner;
+        let options = HttpOptions {
+            features,
+            ..inner.options.clone()
+        };
+        Self::new(inner.vendor, inner.client.clone(), options)
+    }
+
     /// The models that the server says it has.
     pub async fn models(&self) -> Result<Vec<String>, Error> {
         models::list(&self.inner).await

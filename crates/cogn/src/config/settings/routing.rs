@@ -1,5 +1,6 @@
 //! `[routing]`: who is asked, and in which order.
 
+use engine::fleet;
 use engine::route::{Host, Policy};
 use ir::envelope::PolicySpec;
 use serde::Deserialize;
@@ -11,6 +12,40 @@ pub(crate) struct Routing {
     pub(crate) policy: Option<PolicySpec>,
     pub(crate) allow: Option<Vec<String>>,
     pub(crate) deny: Option<Vec<String>>,
+    retry: Retry,
+    breaker: Breaker,
+    hedge: Hedge,
+}
+
+/// Going back to a back-end that has failed. What is left out holds as the engine has it; so below.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Retry {
+    attempts_max: Option<u32>,
+    same_max: Option<u32>,
+    backoff_ms: Option<u64>,
+    backoff_max_ms: Option<u64>,
+    share: Option<f64>,
+    reserve: Option<f64>,
+}
+
+/// When a back-end is left alone.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Breaker {
+    failures: Option<u32>,
+    failure_share: Option<f64>,
+    open_ms: Option<u64>,
+    open_max_ms: Option<u64>,
+}
+
+/// What second calls may cost.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Hedge {
+    share: Option<f64>,
+    reserve: Option<f64>,
+    quantile: Option<f64>,
 }
 
 impl Routing {
@@ -21,5 +56,33 @@ impl Routing {
             allowlist: self.allow.clone(),
             denylist: self.deny.clone(),
         })
+    }
+
+    /// How the fleet deals with back-ends that fail or dawdle.
+    pub(crate) fn fleet(&self, timeouts: fleet::Timeouts) -> fleet::Settings {
+        let usual = fleet::Settings::default();
+        let (retry, breaker, hedge) = (self.retry, self.breaker, self.hedge);
+        fleet::Settings {
+            timeouts,
+            retry: fleet::Retry {
+                attempts_max: retry.attempts_max.unwrap_or(usual.retry.attempts_max),
+                same_max: retry.same_max.unwrap_or(usual.retry.same_max),
+                backoff_ms: retry.backoff_ms.unwrap_or(usual.retry.backoff_ms),
+                backoff_max_ms: retry.backoff_max_ms.unwrap_or(usual.retry.backoff_max_ms),
+                share: retry.share.unwrap_or(usual.retry.share),
+                reserve: retry.reserve.unwrap_or(usual.retry.reserve),
+            },
+            breaker: fleet::Breaker {
+                failures: breaker.failures.unwrap_or(usual.breaker.failures),
+                failure_share: breaker.failure_share.unwrap_or(usual.breaker.failure_share),
+                open_ms: breaker.open_ms.unwrap_or(usual.breaker.open_ms),
+                open_max_ms: breaker.open_max_ms.unwrap_or(usual.breaker.open_max_ms),
+            },
+            hedge: fleet::Hedge {
+                share: hedge.share.unwrap_or(usual.hedge.share),
+                reserve: hedge.reserve.unwrap_or(usual.hedge.reserve),
+                quantile: hedge.quantile.unwrap_or(usual.hedge.quantile),
+            },
+        }
     }
 }

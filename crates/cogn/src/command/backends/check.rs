@@ -1,0 +1,270 @@
+//! Each back-end tried: is it there, does it take the key, does it do what is declared of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use engine::port::Upstream;
+use futures::StreamExt;
+use ir::{Error, ErrorKind, Feature};
+use owo_colors::OwoColorize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use super::probe;
+use crate::backends::{Instance, Listed};
+use crate::output::Output;
+
+/// How many back-ends are tried at once.
+const AT_ONCE_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Report {
+    name: String,
+    kind: String,
+    /// Why it cannot be asked at all.
+    unavailable: Option<String>,
+    /// One for each key.
+    reached: Vec<Reached>,
+    first_token_ms: Option<u64>,
+    features: Vec<Observed>,
+}
+
+#[derive(Debug)]
+struct Reached {
+    latency_ms: u64,
+    models: Option<Vec<String>>,
+    error: Option<Error>,
+}
+
+/// What is declared beside what was seen; `None` is not known.
+#[derive(Debug)]
+struct Observed {
+    feature: Feature,
+    declared: bool,
+    observed: Option<bool>,
+    why: Option<String>,
+}
+
+impl Observed {
+    /// Said, and not so.
+    fn is_bad(&self) -> bool {
+        self.declared && self.observed == Some(false)
+    }
+}
+
+impl Report {
+    pub(super) fn is_good(&self) -> bool {
+        let reached = self.reached.iter().all(|reached| reached.error.is_none());
+        self.unavailable.is_none() && reached && !self.features.iter().any(Observed::is_bad)
+    }
+}
+
+pub(super) async fn all(listed: &[Listed], reach_only: bool, patience: Duration) -> Vec<Report> {
+    let tries = listed.iter().map(|listed| one(listed, reach_only, patience));
+    futures::stream::iter(tries).buffered(AT_ONCE_MAX).collect().await
+}
+
+async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
+    let mut report = Report {
+        name: listed.candidate.name.clone(),
+        kind: listed.candidate.kind.clone(),
+        unavailable: None,
+        reached: Vec::new(),
+        first_token_ms: None,
+        features: Vec::new(),
+    };
+    let instances = match &listed.instances {
+        Ok(instances) => instances,
+        Err(why) => {
+            report.unavailable = Some(why.reason.clone());
+            return report;
+        }
+    };
+    for instance in instances {
+        if let Instance::Http(http) = instance {
+            let started = Instant::now();
+            let models = timeout(patience, http.models()).await.unwrap_or_else(|_| {
+                let message = format!("no answer within {} ms", patience.as_millis());
+                Err(Error::new(
+                    ErrorKind::Timeout,
+                    ir::Phase::BeforeFirstByte,
+                    message,
+                ))
+            });
+            report.reached.push(Reached {
+                latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+                models: models.as_ref().ok().cloned(),
+                // Not every server lists its models; one that says so was reached.
+                error: models
+                    .err()
+                    .filter(|error| !matches!(error.status, Some(404 | 405 | 501))),
+            });
+        }
+    }
+    let works = report.reached.iter().position(|reached| reached.error.is_none());
+    let instance = match report.reached.is_empty() {
+        true => instances.first(),
+        false => works.and_then(|at| instances.get(at)),
+    };
+    if let Some(instance) = instance.filter(|_| !reach_only) {
+        observe(&mut report, listed, instance, patience).await;
+    }
+    report
+}
+
+async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, patience: Duration) {
+    // What is tried must not be adapted away because it is not declared.
+    let upstream: Arc<dyn Upstream> = match instance {
+        Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
+        Instance::Other(upstream) => upstream.clone(),
+    };
+    let mut add = |feature: Feature, seen: Result<Option<bool>, Error>| {
+        let declared = listed.candidate.features.contains(&feature);
+        let (observed, why) = match seen {
+            Ok(observed) => (observed, None),
+            Err(error) => (observed_from(&error), Some(error.message)),
+        };
+        report.features.push(Observed {
+            feature,
+            declared,
+            observed,
+            why,
+        });
+    };
+    let spoken = probe::speak(&upstream, patience).await;
+    let failed = spoken.as_ref().err().cloned();
+    let first_token_ms = spoken.as_ref().ok().and_then(|seen| seen.first_token_ms);
+    add(
+        Feature::Stream,
+        // One piece may be a stream of one piece.
+        spoken.map(|seen| (seen.pieces > 1).then_some(true)),
+    );
+    if failed.is_none() {
+        let schema = probe::keeps_schema(&upstream, patience).await;
+        add(Feature::JsonSchema, schema.map(Some));
+        let tools = probe::calls_tools(&upstream, patience).await;
+        add(Feature::Tools, tools.map(Some));
+    }
+    report.first_token_ms = first_token_ms;
+    if let (Some(error), Some(reached)) = (failed, report.reached.first_mut()) {
+        reached.error = reached.error.take().or(Some(error));
+    } else if let Some(seen) = report.features.first().filter(|_| report.reached.is_empty())
+        && let (Some(why), None) = (&seen.why, seen.observed)
+    {
+        report.unavailable = Some(why.clone());
+    }
+}
+
+/// An error that is about the feature says that it is not there; any other says nothing.
+fn observed_from(error: &Error) -> Option<bool> {
+    matches!(
+        error.kind,
+        ErrorKind::InvalidRequest | ErrorKind::Unsupported | ErrorKind::Upstream
+    )
+    .then_some(false)
+}
+
+pub(super) fn print(reports: &[Report], output: &Output) -> Result<()> {
+    if output.json {
+        return Ok(output.json(&reports.iter().map(row).collect::<Vec<_>>())?);
+    }
+    for report in reports {
+        let verdict = match report.is_good() {
+            true => "good".green().to_string(),
+            false => "bad".red().to_string(),
+        };
+        output.line(format!("{} ({}): {verdict}", report.name.bold(), report.kind))?;
+        if let Some(why) = &report.unavailable {
+            output.line(format!("  cannot be asked: {why}"))?;
+        }
+        for (number, reached) in (1..).zip(&report.reached) {
+            let which = match report.reached.len() {
+                1 => String::new(),
+                _ => format!("key {number}: "),
+            };
+            output.line(format!("  {which}{}", reached_text(reached)))?;
+        }
+        if let Some(ms) = report.first_token_ms {
+            output.line(format!("  first word after {ms} ms"))?;
+        }
+        for seen in &report.features {
+            output.line(format!("  {}: {}", seen.feature, observed_text(seen)))?;
+        }
+    }
+    Ok(())
+}
+
+fn reached_text(reached: &Reached) -> String {
+    match (&reached.error, &reached.models) {
+        (Some(error), _) => format!(
+            "{}: {} ({})",
+            what(error).red(),
+            error.message,
+            error.cognitive_code()
+        ),
+        (None, Some(models)) => format!("reached in {} ms, {} models", reached.latency_ms, models.len()),
+        (None, None) => format!("reached in {} ms, lists no models", reached.latency_ms),
+    }
+}
+
+fn what(error: &Error) -> &'static str {
+    match error.kind {
+        ErrorKind::Auth => "the key is refused",
+        ErrorKind::Network => "not reached",
+        ErrorKind::Timeout => "silent",
+        ErrorKind::RateLimited | ErrorKind::Quota => "exhausted",
+        _ => "no good answer",
+    }
+}
+
+fn observed_text(seen: &Observed) -> String {
+    let declared = if seen.declared { "declared" } else { "not declared" };
+    let text = match (seen.declared, seen.observed) {
+        (true, Some(false)) => format!("{declared}, but not observed").red().to_string(),
+        (false, Some(true)) => format!("{declared}, but observed: it could be")
+            .yellow()
+            .to_string(),
+        (_, Some(true)) => format!("{declared} and observed"),
+        (_, Some(false)) => format!("{declared} and not observed"),
+        (_, None) => format!("{declared}, not known"),
+    };
+    match &seen.why {
+        Some(why) => format!("{text} ({why})"),
+        None => text,
+    }
+}
+
+fn row(report: &Report) -> Value {
+    let reached = report.reached.iter().map(|reached| {
+        let error = reached.error.as_ref();
+        json!({
+            "ok": error.is_none(),
+            "latency_ms": reached.latency_ms,
+            "models": reached.models,
+            "credentials_refused": error.is_some_and(|error| error.kind == ErrorKind::Auth),
+            "error": error.map(|error| json!({
+                "code": error.cognitive_code(),
+                "message": error.message,
+                "status": error.status,
+            })),
+        })
+    });
+    let features = report.features.iter().map(|seen| {
+        json!({
+            "feature": seen.feature,
+            "declared": seen.declared,
+            "observed": seen.observed,
+            "why": seen.why,
+        })
+    });
+    json!({
+        "name": report.name,
+        "kind": report.kind,
+        "good": report.is_good(),
+        "unavailable": report.unavailable,
+        "reached": reached.collect::<Vec<_>>(),
+        "first_token_ms": report.first_token_ms,
+        "features": features.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,138 @@
+//! Small questions that show what a back-end can do. None can be passed by chance: the schema asks for a word
+//! that no model would say by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::Upstream;
+use futures::StreamExt;
+use ir::event::Delta;
+use ir::fold::Fold;
+use ir::{
+    ChatRequest, Error, ErrorKind, Event, Generation, Message, PartBody, Phase, Request, ResponseFormat,
+    Role, ToolChoice,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+/// A word that only the schema says.
+const WORD: &str = "quillfeather";
+const TOKENS_MAX: u64 = 48;
+
+/// An answer, and how it came.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) first_token_ms: Option<u64>,
+    /// In how many pieces the text came.
+    pub(super) pieces: usize,
+    text: String,
+    calls_tool: bool,
+}
+
+/// What a back-end says to a plain question, in a stream.
+pub(super) async fn speak(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<Seen, Error> {
+    ask(
+        upstream,
+        question("Count from one to twelve, in words."),
+        patience,
+    )
+    .await
+}
+
+/// Whether an answer is held to a schema.
+pub(super) async fn keeps_schema(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<bool, Error> {
+    let mut chat = question("Say hello.");
+    chat.response_format = Some(ResponseFormat::JsonSchema {
+        name: Some(String::from("probe")),
+        description: None,
+        schema: json!({
+            "type": "object",
+            "properties": {"word": {"type": "string", "enum": [WORD]}},
+            "required": ["word"],
+            "additionalProperties": false,
+        }),
+        strict: Some(true),
+    });
+    let seen = ask(upstream, chat, patience).await?;
+    let value: Value = serde_json::from_str(seen.text.trim()).unwrap_or_default();
+    Ok(value == json!({ "word": WORD }))
+}
+
+/// Whether a tool is called when the question leaves no other way.
+pub(super) async fn calls_tools(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<bool, Error> {
+    let mut chat = question("What is the weather in Paris? Use the tool.");
+    let tool = json!([{
+        "name": "weather",
+        "description": "Tells the weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    }]);
+    chat.tools = serde_json::from_value(tool).unwrap_or_default();
+    chat.tool_choice = Some(ToolChoice::Required);
+    Ok(ask(upstream, chat, patience).await?.calls_tool)
+}
+
+fn question(text: &str) -> ChatRequest {
+    ChatRequest {
+        messages: vec![Message::text(Role::User, text)],
+        generation: Generation {
+            stream: Some(true),
+            max_tokens: Some(TOKENS_MAX),
+            ..Generation::default()
+        },
+        ..ChatRequest::default()
+    }
+}
+
+/// Asks, and once more if the connection broke: servers close kept connections as they like, and no run
+/// stands behind a check that would try again.
+async fn ask(upstream: &Arc<dyn Upstream>, chat: ChatRequest, patience: Duration) -> Result<Seen, Error> {
+    match ask_once(upstream, chat.clone(), patience).await {
+        Err(error) if error.kind == ErrorKind::Network && error.phase != Phase::BeforeSend => {
+            ask_once(upstream, chat, patience).await
+        }
+        answer => answer,
+    }
+}
+
+async fn ask_once(
+    upstream: &Arc<dyn Upstream>,
+    chat: ChatRequest,
+    patience: Duration,
+) -> Result<Seen, Error> {
+    let started = Instant::now();
+    let mut events = upstream.open(Arc::new(Request::chat("probe", chat)));
+    let (mut fold, mut pieces, mut first) = (Fold::new(), 0, None);
+    let reading = async {
+        while let Some(event) = events.next().await {
+            let is_text = matches!(
+                &event,
+                Event::BlockDelta {
+                    delta: Delta::Text { .. },
+                    ..
+                }
+            );
+            if is_text {
+                pieces += 1;
+                first = first.or_else(|| u64::try_from(started.elapsed().as_millis()).ok());
+            }
+            fold.push(event);
+        }
+    };
+    if timeout(patience, reading).await.is_err() {
+        let message = format!("no whole answer within {} ms", patience.as_millis());
+        return Err(Error::new(ErrorKind::Timeout, Phase::MidStream, message));
+    }
+    let response = fold.finish()?;
+    let mut parts = response.parts.iter();
+    let calls_tool = parts.any(|part| matches!(part.body, PartBody::ToolCall(_)));
+    Ok(Seen {
+        first_token_ms: first,
+        pieces,
+        text: response.text(),
+        calls_tool,
+    })
+}

@@ -1,0 +1,140 @@
+//! `cogn doctor`: everything that a run needs on this machine, looked over without asking anybody outside.
+//! Each line says how it is, and what to do where it is not well.
+
+mod finding;
+mod machine;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use owo_colors::OwoColorize;
+
+use self::finding::{Finding, State};
+use crate::backends::{Shelf, Unavailable};
+use crate::config::{self, Settings, Sources};
+use crate::exit::Exit;
+use crate::modules::Search;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Use this file in place of the project's cogn.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Doctor {
+    pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
+        let mut findings = Vec::new();
+        match self.configuration(&mut findings) {
+            Some(settings) => back_ends(settings, &mut findings)?,
+            None => findings.push(Finding::bad(
+                "back-ends",
+                "not looked at, because the configuration cannot be used",
+                "mend the configuration first",
+            )),
+        }
+        findings.push(machine::modules(search));
+        findings.extend(machine::folders());
+        for finding in &findings {
+            if !output.json {
+                output.line(text(finding))?;
+            }
+        }
+        if output.json {
+            output.json(&findings.iter().map(Finding::json).collect::<Vec<_>>())?;
+        }
+        let bad = findings.iter().any(|finding| finding.state == State::Bad);
+        Ok(if bad { Exit::No } else { Exit::Good })
+    }
+
+    fn configuration(&self, findings: &mut Vec<Finding>) -> Option<Settings> {
+        let finding = match self.read() {
+            Ok((settings, from)) => {
+                findings.push(Finding::ok("configuration", format!("good ({from})")));
+                return Some(settings);
+            }
+            Err(error) => Finding::bad(
+                "configuration",
+                format!("{error:#}"),
+                "`cogn config check` shows every problem with a hint",
+            ),
+        };
+        findings.push(finding);
+        None
+    }
+
+    /// The settings, and where they came from.
+    fn read(&self) -> Result<(Settings, String)> {
+        let sources = Sources::from_environment(self.config.as_deref())?;
+        let files = sources.files.iter().filter(|path| path.is_file());
+        let files: Vec<_> = files.map(|path| path.display().to_string()).collect();
+        let settings = Settings::of(&sources.merge()?)?;
+        let from = match files.is_empty() {
+            true => String::from("no file; defaults and the environment"),
+            false => files.join(", "),
+        };
+        Ok((settings, from))
+    }
+}
+
+/// Secrets, the way out, and who can be asked.
+fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
+    for credential in &settings.credentials {
+        let name = format!("secret {}", credential.name);
+        let used = settings
+            .backends
+            .iter()
+            .any(|backend| backend.keys().contains(&credential.name.as_str()));
+        findings.push(match config::resolve(credential) {
+            Ok(_) => Finding::ok(name, "there"),
+            Err(reason) if used => {
+                Finding::warn(name, reason, "set it, or take away the back-end that needs it")
+            }
+            Err(reason) => Finding::ok(name, format!("{reason}, and nobody needs it")),
+        });
+        findings.extend(credential.file.as_deref().and_then(machine::too_open));
+    }
+    let shelf = Shelf::new(settings)?;
+    if let Some(problem) = shelf.way_problem() {
+        let hint = "mend [network] in the configuration";
+        findings.push(Finding::bad("network", problem, hint));
+    }
+    let listed = shelf.all();
+    let usable = listed.iter().filter(|listed| listed.is_usable()).count();
+    for back_end in &listed {
+        let name = format!("back-end {}", back_end.candidate.name);
+        findings.push(match &back_end.instances {
+            Ok(_) if back_end.candidate.weight == 0 => Finding::ok(name, "takes no new work (weight 0)"),
+            Ok(_) => Finding::ok(name, format!("can be asked ({})", back_end.candidate.kind)),
+            Err(Unavailable { reason, hint }) => {
+                let hint = hint
+                    .as_deref()
+                    .unwrap_or("`cogn config show --explain` tells where it comes from");
+                match usable {
+                    0 => Finding::bad(name, reason, hint),
+                    _ => Finding::warn(name, reason, hint),
+                }
+            }
+        });
+    }
+    if usable == 0 {
+        let hint = "set a vendor's key such as OPENAI_API_KEY, or write [[backends]] into cogn.toml";
+        findings.push(Finding::bad("back-ends", "none can be asked", hint));
+    }
+    Ok(())
+}
+
+fn text(finding: &Finding) -> String {
+    let state = match finding.state {
+        State::Ok => "ok  ".green().to_string(),
+        State::Warn => "warn".yellow().to_string(),
+        State::Bad => "bad ".red().to_string(),
+    };
+    let hint = match &finding.hint {
+        Some(hint) => format!("\n     {} {hint}", "help:".cyan()),
+        None => String::new(),
+    };
+    format!("{state} {}: {}{hint}", finding.name.bold(), finding.message)
+}

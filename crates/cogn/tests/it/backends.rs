@@ -1,0 +1,136 @@
+//! `cogn backends`: the list, and what a check finds out, against scripted servers and a real one.
+
+use ir::Dialect;
+use serde_json::{Value, json};
+use testkit::http::scripted;
+use testkit::llama::Llama;
+
+use crate::workspace::Workspace;
+
+fn place(config: &str) -> Workspace {
+    let workspace = Workspace::new();
+    std::fs::write(workspace.path().join("cogn.toml"), config).expect("it can be written");
+    workspace
+}
+
+fn back_end(name: &str, kind: &str, url: &str, more: &str) -> String {
+    format!(
+        "[[backends]]\nname = \"{name}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodel = \"m\"\n{more}\n"
+    )
+}
+
+fn check(workspace: &Workspace, arguments: &[&str]) -> (i32, Value) {
+    let mut all = vec!["--json", "backends", "check"];
+    all.extend(arguments);
+    let ran = workspace.run(&all);
+    let rows = serde_json::from_str(&ran.stdout()).unwrap_or_else(|why| panic!("{why}: {}", ran.stdout()));
+    (ran.code(), rows)
+}
+
+#[test]
+fn the_list_tells_who_can_be_asked_and_why_not() {
+    let config = format!(
+        "[[credentials]]\nname = \"key\"\nenv = \"NOBODY_SETS_THIS\"\n{}{}{}",
+        back_end(
+            "keyless",
+            "openai",
+            "http://127.0.0.1:9/v1",
+            "features = [\"supports_stream\"]"
+        ),
+        back_end("locked", "gemini", "http://127.0.0.1:9", "credential = \"key\""),
+        "[[backends]]\nname = \"resting\"\nkind = \"ollama\"\nweight = 0\n",
+    );
+    let workspace = place(&config);
+    let ran = workspace.run(&["--json", "backends"]);
+    assert_eq!(ran.code(), 0);
+    let rows: Value = serde_json::from_str(&ran.stdout()).expect("JSON");
+    assert_eq!(rows[0]["available"], json!(true));
+    assert_eq!(
+        rows[0]["features"],
+        json!(["supports_stream", "supports_system_role"])
+    );
+    assert_eq!(rows[1]["available"], json!(false));
+    assert_eq!(
+        rows[1]["reason"],
+        json!("the environment variable NOBODY_SETS_THIS is not set")
+    );
+    let text = workspace.run(&["backends"]).stdout();
+    assert!(text.contains("keyless") && text.contains("weight 0"), "{text}");
+    assert!(
+        text.contains("unavailable: the environment variable NOBODY_SETS_THIS"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
+    let good = scripted(
+        Dialect::OpenaiChat,
+        "- {match: Count, reply: 'one two three', chunk_bytes: 4}\n- {match: hello, reply: '{\"word\": \"quillfeather\"}'}\n- {reply: 'It is sunny.'}\n",
+    );
+    let locked = testkit::http::HttpUpstream::playing(testkit::http::Answer::response(
+        "401 Unauthorized",
+        &[("content-type", "application/json")],
+        "{\"error\": {\"message\": \"no such key\"}}",
+    ));
+    let honest = "features = [\"supports_stream\", \"supports_json_schema\"]";
+    let config = [
+        back_end("honest", "openai", &good.url("/v1"), honest),
+        back_end(
+            "boastful",
+            "openai",
+            &good.url("/v1"),
+            "features = [\"supports_tools\"]",
+        ),
+        back_end("locked", "anthropic", &locked.url(""), ""),
+        back_end("closed", "ollama", "http://127.0.0.1:1", ""),
+    ];
+    let workspace = place(&config.concat());
+    let (code, rows) = check(&workspace, &[]);
+    assert_eq!(code, 1, "{rows:#}");
+    assert_eq!(rows[0]["good"], json!(true), "{rows:#}");
+    assert_eq!(rows[0]["reached"][0]["models"], json!(["scripted"]));
+    let observed = |row: usize, feature: &str| {
+        let features = rows[row]["features"].as_array().expect("a list");
+        let found = features.iter().find(|seen| seen["feature"] == feature);
+        found.expect("it was tried")["observed"].clone()
+    };
+    assert_eq!(observed(0, "supports_stream"), json!(true));
+    assert_eq!(observed(0, "supports_json_schema"), json!(true));
+    assert_eq!(observed(1, "supports_tools"), json!(false));
+    assert_eq!(rows[1]["good"], json!(false));
+    assert_eq!(rows[2]["reached"][0]["credentials_refused"], json!(true));
+    assert_eq!(rows[2]["reached"][0]["error"]["code"], json!("E4007"));
+    assert_eq!(rows[3]["reached"][0]["error"]["code"], json!("E4001"));
+
+    let (code, rows) = check(&workspace, &["honest"]);
+    assert_eq!((code, rows.as_array().map(Vec::len)), (0, Some(1)));
+    let asked = good.asked().len();
+    let (code, _) = check(&workspace, &["honest", "--reach-only"]);
+    assert_eq!(code, 0);
+    let new: Vec<_> = good.asked().split_off(asked);
+    assert!(new.iter().all(|call| call.head.starts_with("GET ")), "{new:?}");
+    let text = workspace.run(&["backends", "check", "boastful"]).stdout();
+    assert!(
+        text.contains("supports_tools: declared, but not observed"),
+        "{text}"
+    );
+    assert_eq!(workspace.run(&["backends", "check", "honst"]).code(), 2);
+}
+
+#[test]
+fn a_check_of_a_real_server_sees_what_it_does() {
+    let llama = Llama::shared();
+    let honest = "features = [\"supports_stream\", \"supports_json_schema\"]";
+    let config = format!(
+        "[[backends]]\nname = \"real\"\nkind = \"openai\"\nbase_url = \"{}\"\n{honest}\n",
+        llama.url("/v1")
+    );
+    let (code, rows) = check(&place(&config), &["--timeout", "5m"]);
+    assert_eq!(code, 0, "{rows:#}");
+    for seen in rows[0]["features"].as_array().expect("a list") {
+        if seen["declared"] == json!(true) {
+            assert_eq!(seen["observed"], json!(true), "{rows:#}");
+        }
+    }
+}
