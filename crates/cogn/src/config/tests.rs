@@ -26,46 +26,8 @@ priority = 10                        # higher is tried first
 policy = "ewma_latency"              # or a table: { name = "hedged", k = 2, delay_ms = 50 }
 "#;
 
-fn layer(name: &str, text: &str) -> Layer {
-    Layer::of_toml(Path::new(name), text).unwrap_or_else(|(message, _)| panic!("{message}"))
-}
-
-/// Merges texts as files would merge, weakest first, over the built-in defaults.
-fn merged(texts: &[(&str, &str)]) -> Merged {
-    let mut defaults = Sources::default().merge().expect("the defaults are good");
-    // What stands there where nothing is configured.
-    defaults
-        .tree
-        .retain(|key, _| key != "backends" && key != "credentials");
-    let mut layers = vec![Layer {
-        tree: defaults.tree,
-        origins: Default::default(),
-    }];
-    layers.extend(texts.iter().map(|(name, text)| layer(name, text)));
-    Merged::of(layers)
-}
-
-fn found(texts: &[(&str, &str)]) -> Vec<(String, String, Option<String>)> {
-    let problems = problems(&merged(texts)).expect("the schema compiles");
-    problems
-        .into_iter()
-        .map(|problem| (problem.key, problem.message, problem.hint))
-        .collect()
-}
-
-#[test]
-fn defaults_alone_are_good() {
-    assert_eq!(found(&[]), []);
-}
-
-#[test]
-fn a_full_example_is_good() {
-    assert_eq!(found(&[("cogn.toml", EXAMPLE)]), []);
-}
-
-#[test]
-fn everything_at_once_is_good_and_reaches_the_settings() {
-    let more = r#"
+/// Every section and nearly every key.
+const MORE: &str = r#"
 [[credentials]]
 name = "second"
 file = "keys/second"
@@ -116,12 +78,52 @@ normalise = false
 inline_accept_max = 1000000
 store_threshold = 1024
 "#;
+
+fn layer(name: &str, text: &str) -> Layer {
+    Layer::of_toml(Path::new(name), text).unwrap_or_else(|(message, _)| panic!("{message}"))
+}
+
+/// Merges texts as files would merge, weakest first, over the built-in defaults.
+fn merged(texts: &[(&str, &str)]) -> Merged {
+    let mut defaults = Sources::default().merge().expect("the defaults are good");
+    // What stands there where nothing is configured.
+    defaults
+        .tree
+        .retain(|key, _| key != "backends" && key != "credentials");
+    let mut layers = vec![Layer {
+        tree: defaults.tree,
+        origins: Default::default(),
+    }];
+    layers.extend(texts.iter().map(|(name, text)| layer(name, text)));
+    Merged::of(layers)
+}
+
+fn found(texts: &[(&str, &str)]) -> Vec<(String, String, Option<String>)> {
+    let problems = problems(&merged(texts)).expect("the schema compiles");
+    problems
+        .into_iter()
+        .map(|problem| (problem.key, problem.message, problem.hint))
+        .collect()
+}
+
+#[test]
+fn defaults_alone_are_good() {
+    assert_eq!(found(&[]), []);
+}
+
+#[test]
+fn a_full_example_is_good() {
+    assert_eq!(found(&[("cogn.toml", EXAMPLE)]), []);
+}
+
+#[test]
+fn everything_at_once_is_good_and_reaches_the_settings() {
     let merged = merged(&[
         (
             "here/cogn.toml",
             &format!("{EXAMPLE}\n").replace("[routing]\npolicy", "# policy"),
         ),
-        ("there/cogn.toml", more),
+        ("there/cogn.toml", MORE),
     ]);
     assert_eq!(problems(&merged).expect("the schema compiles"), []);
     let settings = Settings::of(&merged).expect("it is good");

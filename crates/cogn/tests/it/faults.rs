@@ -35,7 +35,7 @@ fn run(config: &str) -> Output {
 
 fn back_end(name: &str, url: &str, priority: i32, more: &str) -> String {
     format!(
-        "[[backends]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodel = \"m\"\npriority = {priority}\n{more}\n"
+        "[[backends]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodel = \"{name}\"\npriority = {priority}\n{more}\n"
     )
 }
 

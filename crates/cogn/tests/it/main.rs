@@ -8,6 +8,7 @@ mod check;
 mod clients;
 #[cfg(test)]
 mod compose;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod conformance;
