@@ -284,6 +284,7 @@ impl Engine {
         let mut dispatch = Dispatch::new(fleet.clone(), Arc::new(request), run.seed(), self.fleet_ms());
         dispatch.allow_models(command.models.clone());
         let offset = inherited.as_ref().map_or(0, |inherited| inherited.offset);
+        let taken_over = inherited.is_some();
         let plan = Plan {
             run,
             module,
@@ -308,6 +309,7 @@ impl Engine {
             seats: live.watch_seats(),
             live,
             offset,
+            taken_over,
             stop: self.stop.clone(),
             traces: self.traces.clone(),
             shadows: self.shadows.clone(),

@@ -31,6 +31,10 @@ mod faults;
 #[cfg(test)]
 mod info;
 #[cfg(test)]
+mod kept_runs;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod migrate;
@@ -60,6 +64,8 @@ mod serve_socket;
 mod shapes;
 #[cfg(test)]
 mod stage;
+#[cfg(test)]
+mod tokens;
 #[cfg(test)]
 mod validate;
 #[cfg(test)]

@@ -404,12 +404,3 @@ async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
     assert_eq!(code.unwrap(), Some(0));
     assert_eq!(assemble(&text).envelope["data"], data());
 }
-
-#[test]
-fn an_address_that_others_can_reach_is_refused() {
-    let stage = Stage::new();
-    let mut command = stage.cogn();
-    command.args(["serve", "--listen", "0.0.0.0:0", "--backend", &stage.talker(0)]);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-}

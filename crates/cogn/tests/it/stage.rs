@@ -85,7 +85,19 @@ impl Stage {
     }
 
     pub(crate) fn serve(&self, backends: &[&str]) -> Server {
-        Server::start(self, &self.path("journal.db"), backends)
+        self.serve_with(&[], backends)
+    }
+
+    /// With more flags; `--listen` among them stands in for the usual one.
+    pub(crate) fn serve_with(&self, flags: &[&str], backends: &[&str]) -> Server {
+        Server::start(self, &self.path("journal.db"), flags, backends)
+    }
+
+    /// A file of configuration, for `--config`.
+    pub(crate) fn config(&self, text: &str) -> String {
+        let path = self.path("server.toml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
     }
 }
 
@@ -95,10 +107,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn start(stage: &Stage, journal: &Path, backends: &[&str]) -> Self {
+    fn start(stage: &Stage, journal: &Path, flags: &[&str], backends: &[&str]) -> Self {
         let mut command = stage.cogn();
-        command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--journal"]);
+        command.args(["serve", "--quiet", "--journal"]);
         command.arg(journal);
+        if !flags.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.args(flags);
         for backend in backends {
             command.args(["--backend", backend]);
         }

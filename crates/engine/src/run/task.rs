@@ -39,6 +39,8 @@ pub(crate) struct Task {
     pub(crate) seats: watch::Receiver<usize>,
     /// Where the journal ends.
     pub(crate) offset: u64,
+    /// Another server began it; what that one used is not known.
+    pub(crate) taken_over: bool,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
@@ -172,7 +174,9 @@ impl Task {
     /// What the run used, attempt by attempt.
     fn spent(&self) -> Vec<Spent> {
         let trace = self.machine.trace();
-        trace.attempts.iter().map(AttemptRecord::spent).collect()
+        let lost = self.taken_over.then(Spent::unknown);
+        let own = trace.attempts.iter().map(AttemptRecord::spent);
+        lost.into_iter().chain(own).collect()
     }
 
     fn publish(&mut self, events: Vec<Rendered>) {

@@ -1,0 +1,305 @@
+//! Keys and limits of a real server.
+
+use std::process::Command;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+
+use crate::stage::{Server, Stage, chunks, data, input};
+
+/// A server that asks for credentials.
+fn closed(stage: &Stage, backends: &[&str]) -> Server {
+    stage.serve_with(&["--require-auth"], backends)
+}
+
+pub(crate) fn cogn(stage: &Stage, args: &[&str]) -> (i32, String, String) {
+    let mut command: Command = stage.cogn();
+    command
+        .args(args)
+        .args(["--journal", stage.path("journal.db").to_str().unwrap()]);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A new key, as text.
+pub(crate) fn key(stage: &Stage, args: &[&str]) -> String {
+    let (code, stdout, stderr) = cogn(stage, &[&["keys", "create", "test"], args].concat());
+    assert_eq!(code, 0, "{stderr}");
+    String::from(stdout.trim())
+}
+
+pub(crate) async fn answer(request: RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    (
+        status,
+        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap(),
+    )
+}
+
+pub(crate) fn session(response: &reqwest::Response) -> String {
+    String::from(response.headers()["x-cognitive-session"].to_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_keys_answers_to_nobody_else() {
+    let stage = Stage::new();
+    let (good, reader) = (key(&stage, &[]), key(&stage, &["--scope", "read"]));
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let (status, _) = answer(server.get("/healthz")).await;
+    assert_eq!(status, 200);
+    let wrong = format!("{}0", good.split_at(good.len() - 1).0);
+    let other_bits = if wrong == good {
+        format!("{}1", good.split_at(good.len() - 1).0)
+    } else {
+        wrong
+    };
+    for path in [
+        "/v1/modules",
+        "/v1/runs",
+        "/v1/capabilities",
+        "/metrics",
+        "/v1/nowhere",
+        "/v1/ws",
+    ] {
+        let response = server.get(path).send().await.unwrap();
+        assert_eq!(response.status(), 401, "{path}");
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+        let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert_eq!(body["error"]["code"], "E4007");
+        for bad in [&other_bits, "nonsense", "a.b.c", ""] {
+            let (status, _) = answer(server.get(path).header("authorization", format!("Bearer {bad}"))).await;
+            assert_eq!(status, 401, "{path} with {bad}");
+            let (status, _) = answer(server.get(path).header("x-api-key", bad)).await;
+            assert_eq!(status, 401, "{path} with {bad}");
+        }
+    }
+    for (name, value) in [
+        ("authorization", format!("Bearer {good}")),
+        ("x-api-key", good.clone()),
+    ] {
+        let (status, body) = answer(server.execute("counter", &input()).header(name, &value)).await;
+        assert_eq!((status, &body["data"]), (200, &data()), "{name}");
+    }
+    let (status, body) = answer(server.execute("counter", &input()).header("x-api-key", &reader)).await;
+    assert_eq!(
+        (status, &body["error"]["details"]["scope"]),
+        (403, &json!("execute"))
+    );
+    let (status, _) = answer(server.get("/v1/modules").header("x-api-key", &reader)).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_key_ends_when_it_is_revoked_or_its_time_is_over() {
+    let stage = Stage::new();
+    let (good, brief) = (key(&stage, &[]), key(&stage, &["--expires", "1ms"]));
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let ask = |key: &str| server.get("/v1/modules").header("x-api-key", key);
+    assert_eq!(answer(ask(&brief)).await.0, 401);
+    assert_eq!(answer(ask(&good)).await.0, 200);
+    let (_, listed, _) = cogn(&stage, &["keys", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let standings: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key["standing"].as_str().unwrap())
+        .collect();
+    assert_eq!(standings, ["active", "expired"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    assert!(good.contains(id) && !listed.to_string().contains(&good));
+    assert_eq!(cogn(&stage, &["keys", "revoke", id]).0, 0);
+    assert_eq!(cogn(&stage, &["keys", "revoke", "000000000000"]).0, 2);
+    // A running server remembers a key for a second.
+    let closes = async {
+        while answer(ask(&good)).await.0 != 401 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), closes)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_a_key_does_not_name_it_does_not_open() {
+    let stage = Stage::new();
+    let narrow = key(&stage, &["--module", "counter"]);
+    let other_model = key(&stage, &["--model", "another"]);
+    let this_model = key(&stage, &["--model", "small"]);
+    let script = stage.talker(0);
+    let script = script.strip_prefix("scripted:").unwrap();
+    let config = stage.config(&format!(
+        "[[backends]]\nname = \"b\"\nkind = \"scripted\"\nmodel = \"small\"\nscript = {script:?}\n"
+    ));
+    let server = stage.serve_with(&["--require-auth", "--config", &config], &[]);
+    let run = |module: &str, key: &str| server.execute(module, &input()).header("x-api-key", key);
+    assert_eq!(answer(run("counter", &narrow)).await.0, 200);
+    let (status, body) = answer(run("waiter", &narrow)).await;
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("E4007")));
+    let (_, modules) = answer(server.get("/v1/modules").header("x-api-key", &narrow)).await;
+    assert_eq!(modules["data"]["modules"].as_array().unwrap().len(), 1);
+    assert_eq!(answer(run("counter", &this_model)).await.0, 200);
+    let (status, body) = answer(run("counter", &other_model)).await;
+    assert_eq!((status, &body["error"]["code"]), (503, &json!("E4001")), "{body}");
+}
+
+#[tokio::test]
+async fn another_tenants_run_is_not_there() {
+    let stage = Stage::new();
+    let mine = key(&stage, &["--tenant", "mine"]);
+    let theirs = key(&stage, &["--tenant", "theirs"]);
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let response = server
+        .execute("counter", &input())
+        .header("x-api-key", &mine)
+        .send()
+        .await
+        .unwrap();
+    let session = session(&response);
+    let path = format!("/v1/runs/{session}");
+    let by = |request: RequestBuilder, key: &str| request.header("x-api-key", key);
+    assert_eq!(answer(by(server.get(&path), &mine)).await.0, 200);
+    for request in [
+        server.get(&path),
+        server.get(&format!("{path}/events")),
+        server.post(&format!("{path}/cancel")),
+        server.post(&format!("{path}/token")),
+    ] {
+        let (status, body) = answer(by(request, &theirs)).await;
+        assert_eq!((status, &body["error"]["code"]), (404, &json!("E4009")));
+    }
+    let recovery = json!({"input": input(), "_recovery": {"session_id": session, "last_seq": 1}});
+    let resumed = by(server.execute("counter", &recovery), &theirs).header("accept", "text/event-stream");
+    let text = resumed.send().await.unwrap().text().await.unwrap();
+    assert!(
+        text.contains("W4013") && !text.contains(&format!(r#""session_id":"{session}"#)),
+        "{text}"
+    );
+    let (_, runs) = answer(by(server.get("/v1/runs"), &theirs)).await;
+    assert!(!runs.to_string().contains(&session), "{runs}");
+}
+
+#[tokio::test]
+async fn rates_and_places_of_a_key_are_its_own() {
+    let stage = Stage::new();
+    let (few, one, free) = (
+        key(&stage, &["--rate", "2/h"]),
+        key(&stage, &["--concurrency", "1"]),
+        key(&stage, &[]),
+    );
+    let server = closed(&stage, &[&stage.talker(100)]);
+    let modules = |key: &str| server.get("/v1/modules").header("x-api-key", key);
+    for expected in [200, 200, 429] {
+        let response = modules(&few).send().await.unwrap();
+        assert_eq!(response.status(), expected);
+        if expected == 429 {
+            let seconds: u64 = response.headers()["retry-after"]
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap();
+            assert!((1..=1_800).contains(&seconds), "{seconds}");
+        }
+    }
+    assert_eq!(answer(modules(&free)).await.0, 200);
+    let run = |key: &str| {
+        let request = server.execute("counter", &input()).header("x-api-key", key);
+        request.header("accept", "text/event-stream").send()
+    };
+    let first = run(&one).await.unwrap();
+    assert_eq!(first.status(), 200);
+    let second = run(&one).await.unwrap();
+    assert_eq!(second.status(), 429);
+    let body: Value = serde_json::from_slice(&second.bytes().await.unwrap()).unwrap();
+    assert_eq!(body["error"]["details"]["limit"], "concurrency");
+    assert_eq!(run(&free).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
+    let stage = Stage::new();
+    let (greedy, modest) = (key(&stage, &[]), key(&stage, &[]));
+    let config = stage.config("[limits]\nruns_max = 1\nqueue_max = 2\nqueue_wait_ms = 600000\n");
+    let server = stage.serve_with(&["--require-auth", "--config", &config], &[&stage.talker(1_000)]);
+    let run = |key: &str| {
+        let request = server.execute("counter", &input()).header("x-api-key", key);
+        request.header("accept", "text/event-stream").send()
+    };
+    // One runs, two wait, and the rest are sent away.
+    let first = run(&greedy).await.unwrap();
+    let mut pile: FuturesUnordered<_> = (0..4).map(|_| run(&greedy)).collect();
+    for _ in 0..2 {
+        let refused = pile.next().await.unwrap().unwrap();
+        assert_eq!(refused.status(), 503);
+        assert!(refused.headers().contains_key("retry-after"));
+    }
+    // The queue is full of the other's requests: the newest of them makes room, and the next place is not
+    // for those before it either.
+    let mut asking = std::pin::pin!(run(&modest));
+    tokio::select! {
+        refused = pile.next() => assert_eq!(refused.unwrap().unwrap().status(), 503),
+        early = &mut asking => panic!("there was no place: {early:?}"),
+    }
+    let cancel = server.post(&format!("/v1/runs/{}/cancel", session(&first)));
+    assert_eq!(
+        cancel.header("x-api-key", &greedy).send().await.unwrap().status(),
+        200
+    );
+    tokio::select! {
+        biased;
+        served = &mut asking => assert_eq!(served.unwrap().status(), 200),
+        other = pile.next() => panic!("out of turn: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_opens_the_events_of_one_run_once() {
+    let stage = Stage::new();
+    let good = key(&stage, &[]);
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let by = |request: RequestBuilder| request.header("x-api-key", &good);
+    let response = by(server.execute("counter", &input())).header("accept", "text/event-stream");
+    let response = response.send().await.unwrap();
+    let session = session(&response);
+    let first = response.text().await.unwrap();
+    let (_, ticket) = answer(by(server.post(&format!("/v1/runs/{session}/token")))).await;
+    let url = ticket["data"]["url"].as_str().unwrap();
+    let events = server.get(url).header("last-event-id", "2").send().await.unwrap();
+    assert_eq!(events.status(), 200);
+    let rest = events.text().await.unwrap();
+    assert_eq!(chunks(&rest), chunks(&first).split_off(2));
+    assert_eq!(server.get(url).send().await.unwrap().status(), 401);
+    let (_, ticket) = answer(by(server.post(&format!("/v1/runs/{session}/token")))).await;
+    let token = ticket["data"]["token"].as_str().unwrap();
+    let elsewhere = server
+        .get(&format!("/v1/runs?token={token}"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(elsewhere.status(), 401);
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_authentication() {
+    let stage = Stage::new();
+    let mut command = stage.cogn();
+    command.args(["serve", "--listen", "0.0.0.0:0", "--backend", &stage.talker(0)]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--require-auth"),
+        "{output:?}"
+    );
+    let server = stage.serve_with(&["--require-auth", "--listen", "0.0.0.0:0"], &[&stage.talker(0)]);
+    assert!(server.url.contains("0.0.0.0"), "{}", server.url);
+}
