@@ -11,6 +11,7 @@ use store::sqlite::SqliteJournal;
 use crate::keys::{answer, cogn, session};
 use crate::stage::{REPLY, Server, Stage, assemble, data, input};
 
+#[expect(clippy::disallowed_methods, reason = "the server lives in real time")]
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     u64::try_from(since.as_millis()).unwrap()
