@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterable, List, Optional
 
 ROOT = Path(__file__).resolve().parents[3]
-BINARY = os.environ.get("COGN_BIN", str(ROOT / "target/debug/cogn"))
+BINARY = os.environ.get("SERVER_BINARY", str(ROOT / "target/debug/cogn"))
 
 
 class Server:

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../../../..");
-const BINARY = process.env["COGN_BIN"] ?? join(ROOT, "target/debug/cogn");
+const BINARY = process.env["SERVER_BINARY"] ?? join(ROOT, "target/debug/cogn");
 
 /** `cogn serve` on a free port, with a scripted model. It can be killed and started again. */
 export class Server {

@@ -40,7 +40,8 @@ impl Test {
         if self.long {
             tests
                 .env("PROPTEST_CASES", "100000")
-                .env("BOLERO_RANDOM_ITERATIONS", "1000000");
+                .env("BOLERO_RANDOM_ITERATIONS", "1000000")
+                .env("CHAOS_ROUNDS", "200");
         }
         shell::run(&mut tests)?;
         let minutes = started.elapsed().as_secs().div_ceil(60);

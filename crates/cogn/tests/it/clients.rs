@@ -12,7 +12,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn succeeds(command: &mut Command) {
-    let output = command.env("COGN_BIN", binary()).output().unwrap();
+    let output = command.env("SERVER_BINARY", binary()).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
 }
