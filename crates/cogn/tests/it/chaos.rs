@@ -138,7 +138,9 @@ impl Client {
         };
         socket.send(Message::text(ask.to_string())).await.unwrap();
         for _ in 0..patience {
-            let Some(Ok(message)) = socket.next().await else { return };
+            let Some(Ok(message)) = socket.next().await else {
+                return;
+            };
             let Message::Text(text) = message else { continue };
             let told: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(told["type"], "event", "{told}");
