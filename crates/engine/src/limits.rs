@@ -16,6 +16,8 @@ pub const ATTEMPTS_MAX: u32 = 8;
 pub const AGAIN_MAX: u32 = 4;
 /// Most copies of requests that are under way for comparison only.
 pub const MIRRORS_MAX: u32 = 32;
+/// Largest fleet whose plan is told in the trace of every run.
+pub const EXPLAINED_MAX: usize = 64;
 /// Most runs whose attempts can be looked up after their end.
 pub const TRACES_MAX: usize = 1_024;
 /// Longest model reply that is gathered.

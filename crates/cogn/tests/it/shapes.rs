@@ -204,3 +204,46 @@ fn info_prints_its_shape() {
         check("info", &["info", row["name"].as_str().unwrap()]);
     }
 }
+
+#[test]
+fn route_prints_its_shape() {
+    let config = "examples/routing/cogn.toml";
+    let plan = check(
+        "route",
+        &["route", "examples/routing/chat.json", "--config", config],
+    );
+    assert_eq!(plan["order"][0]["name"], "overloaded");
+    let refused = check(
+        "route",
+        &["route", "examples/routing/picture.json", "--config", config],
+    );
+    assert_eq!(refused["code"], "E4011");
+}
+
+#[test]
+fn a_trace_has_its_shape() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let input = "examples/modules/text-classifier/tests/invoice.input.json";
+    let config = "examples/routing/cogn.toml";
+    print(&[
+        "run",
+        "text-classifier",
+        input,
+        "--config",
+        config,
+        "--trace",
+        file.to_str().unwrap(),
+    ]);
+    let trace: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let errors: Vec<_> = schema("trace")
+        .iter_errors(&trace)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{trace:#}");
+    assert_eq!(trace["route"]["attempts"][1]["outcome"], "won");
+    assert_eq!(
+        trace["route"]["rejected"]["retired"],
+        "takes no new work (weight 0)"
+    );
+}

@@ -1,5 +1,7 @@
 //! Why a plan is what it is, made only when somebody asks: on failure, for `--explain`, in a trace.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::candidate::{Candidate, Signals};
@@ -37,6 +39,14 @@ pub struct Selected {
 }
 
 impl Explanation {
+    /// Back-end to why it was left out.
+    pub fn reasons(&self) -> BTreeMap<String, String> {
+        let rejected = self.rejected.iter();
+        rejected
+            .map(|(name, reason)| (name.clone(), reason.to_string()))
+            .collect()
+    }
+
     pub fn of(candidates: &[Candidate], signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Self {
         let healthy = Signals::default();
         let mut rejected = Vec::new();

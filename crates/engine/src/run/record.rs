@@ -1,10 +1,13 @@
 //! What is kept about every call of a run: who was asked, how long it took, what it used and how it ended.
 //! Envelopes stay lean; this is for traces, metrics and bills.
 
+use std::collections::BTreeMap;
+
 use ir::{Error, ErrorKind, RunId, Usage};
 use serde::Serialize;
 
 use crate::port::Spent;
+use crate::route::Selected;
 
 /// A run's way through the fleet. The seed and the turn are enough to plan it again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,6 +17,12 @@ pub struct Trace {
     pub policy: Option<&'static str>,
     pub seed: u64,
     pub turn: u64,
+    /// Who was to be asked, first one first; left out where there are too many to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Vec<Selected>>,
+    /// Who was not to be asked, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<BTreeMap<String, String>>,
     /// In the order in which they began.
     pub attempts: Vec<AttemptRecord>,
 }

@@ -7,7 +7,7 @@ use super::row::Row;
 use crate::shell::{capture, cargo};
 
 /// Crates with a bench target named `ratio`.
-const CRATES: [&str; 2] = ["module", "wire"];
+const CRATES: [&str; 3] = ["module", "wire", "engine"];
 
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let mut rows = Vec::new();

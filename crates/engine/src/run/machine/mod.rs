@@ -30,6 +30,8 @@ use super::command::{Mode, OnDisconnect};
 use super::record::{AttemptRecord, Trace};
 use super::subscription::opening_meta;
 use crate::fleet::{Dispatch, Lease};
+use crate::limits;
+use crate::route::Explanation;
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +87,8 @@ pub enum Output {
 pub struct Machine {
     plan: Plan,
     dispatch: Dispatch,
+    /// Why the first plan was what it was, in fleets small enough to tell.
+    explanation: Option<Explanation>,
     projector: Projector,
     /// Attempts under way: one, or a few that race for the first token.
     open: Vec<Attempt>,
@@ -116,6 +120,7 @@ impl Machine {
         Self {
             plan,
             dispatch,
+            explanation: None,
             projector,
             open: Vec::new(),
             leader: None,
@@ -147,6 +152,8 @@ impl Machine {
             policy: self.dispatch.policy().map(|policy| policy.name()),
             seed: self.dispatch.seed(),
             turn: self.dispatch.turn(),
+            order: self.explanation.as_ref().map(|why| why.selected.clone()),
+            rejected: self.explanation.as_ref().map(Explanation::reasons),
             attempts,
         }
     }
@@ -203,6 +210,9 @@ impl Machine {
             } else {
                 self.emit(out, |projector, chunks| projector.restart(chunks));
             }
+        }
+        if self.dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
+            self.explanation = self.dispatch.explain(now_ms).ok();
         }
         if let Some(lease) = self.dispatch.mirror(now_ms) {
             let request = self.dispatch.request().clone();

@@ -1,0 +1,120 @@
+//! What it costs to find a back-end for a request among a thousand: everything that a run pays before its first
+//! call, signals, filter, order and the place on the instance included. The limit is a time, so the baseline is
+//! that time. Prints a JSON line per figure for `cargo x bench`; as a test it runs only a few times.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::fleet::{Choice, Dispatch, Fleet, Member, Settings};
+use engine::port::{Backend, Events, Upstream};
+use engine::route::{HashKey, Host, Policy};
+use ir::operation::Feature;
+use ir::{ChatRequest, Generation, Message, Request, ResponseFormat, Role};
+use serde_json::json;
+
+const BACKENDS: usize = 1_000;
+const LIMIT_US: f64 = 50.0;
+
+fn main() {
+    for policy in [
+        Policy::EwmaLatency,
+        Policy::LeastInflight,
+        Policy::RoundRobin,
+        Policy::WeightedRoundRobin,
+        Policy::WeightedRandom,
+        Policy::ConsistentHash(HashKey::Task),
+        Policy::Priority,
+        Policy::Cost,
+        Policy::Hedged { k: 2, delay_ms: 50 },
+    ] {
+        measure(&policy);
+    }
+}
+
+/// Never called: planning asks nobody.
+#[derive(Debug)]
+struct Silent(Backend);
+
+impl Upstream for Silent {
+    fn backend(&self) -> &Backend {
+        &self.0
+    }
+
+    fn open(&self, _: Arc<Request>) -> Events {
+        Box::pin(futures::stream::pending())
+    }
+}
+
+fn fleet(policy: &Policy) -> Arc<Fleet> {
+    let members = (0..BACKENDS).map(|number| {
+        let upstream = Arc::new(Silent(Backend {
+            name: format!("backend-{number}"),
+            kind: String::from("silent"),
+            model: None,
+        }));
+        let mut member = Member::capable_of_all(upstream);
+        // Some can do everything, some only the usual things, some not even those.
+        match number % 4 {
+            0 => {}
+            1 => drop(member.candidate.features.remove(&Feature::JsonSchema)),
+            2 => member.candidate.features.retain(|one| *one == Feature::Stream),
+            _ => member.candidate.features.clear(),
+        }
+        member.candidate.weight = 1 + number as u32 % 100;
+        member.candidate.price_usd = Some(number as f64);
+        member
+    });
+    let host = Host {
+        policy: Some(policy.clone()),
+        ..Host::default()
+    };
+    Arc::new(Fleet::new(members.collect(), host, Settings::default()))
+}
+
+/// As modules make them: a system message, a stream, an answer under a schema.
+fn request() -> Arc<Request> {
+    let chat = ChatRequest {
+        messages: vec![Message::text(Role::System, "s"), Message::text(Role::User, "u")],
+        generation: Generation {
+            stream: Some(true),
+            ..Generation::default()
+        },
+        response_format: Some(ResponseFormat::JsonSchema {
+            name: None,
+            description: None,
+            schema: json!({"type": "object"}),
+            strict: None,
+        }),
+        ..ChatRequest::default()
+    };
+    Arc::new(Request::chat("req", chat))
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are the result of this program")]
+fn measure(policy: &Policy) {
+    let fleet = fleet(policy);
+    let request = request();
+    let measuring = std::env::args().any(|argument| argument == "--bench");
+    let budget = Duration::from_millis(if measuring { 700 } else { 0 });
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    let mut seed = 0;
+    while times.len() < 5 || begun.elapsed() < budget {
+        seed += 1;
+        let started = Instant::now();
+        let mut dispatch = Dispatch::new(fleet.clone(), request.clone(), seed, 0);
+        let choice = black_box(dispatch.next(0));
+        times.push(started.elapsed().as_secs_f64() * 1e6);
+        assert!(matches!(choice, Choice::Open { .. }), "{choice:?}");
+    }
+    times.sort_by(f64::total_cmp);
+    let line = json!({
+        "name": format!("route plan, 1,000 back-ends, {}", policy.name()),
+        "measured_us": times[times.len() / 2],
+        "baseline_us": LIMIT_US,
+        "against": "a limit of time",
+        "limit": 1.0,
+    });
+    println!("{line}");
+}
