@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Compose(command::compose::Compose),
     /// Say which back-ends a request would go to, in which order, and why the others not; asks nobody.
     Route(command::route::Route),
+    /// Let saved envelopes pass that are sure and harmless enough; name the others.
+    Gate(command::gate::Gate),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
     /// Make, list and revoke the keys that open a server.

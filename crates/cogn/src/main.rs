@@ -11,6 +11,7 @@ mod config;
 mod drawing;
 mod duration;
 mod exit;
+mod gates;
 mod markdown;
 mod models;
 mod modules;

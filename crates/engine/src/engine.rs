@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ir::RunId;
 use module::Module;
-use module::lower::{LowerOptions, admit_input, lower};
-use module::manifest::Access;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,14 +14,15 @@ use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit};
 use crate::error::Error;
-use crate::fleet::{Dispatch, Fleet};
+use crate::fleet::Fleet;
+use crate::launch::{Launch, Launched, Launcher};
 use crate::limits;
 use crate::modules::Modules;
+use crate::permission::{admit_run, is_harmless};
 use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
-use crate::run::machine::{Accept, Machine, Plan};
 use crate::run::{
-    Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Task, Trace, Traces,
-    Warning, inherit, interruption, render,
+    Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
+    inherit, interruption, render,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -129,7 +128,7 @@ impl Engine {
         execute: Execute,
         admission: Admission,
     ) -> Result<RunId, Error> {
-        admit_input(&execute.module, &execute.input).map_err(Error::Input)?;
+        let execute = admit_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
         let running = self.live().len();
         if running >= self.settings.runs_max {
             return Err(Error::Busy(running));
@@ -221,7 +220,9 @@ impl Engine {
         for (tenant, row) in self.ports.journal.unfinished().await? {
             let inherited = inherit(&self.ports.journal, &tenant, row.id).await?;
             let command = serde_json::from_str::<Command>(&row.command).ok();
-            let module = modules.get(&row.module).filter(|module| is_harmless(module));
+            let module = modules
+                .get(&row.module)
+                .filter(|module| is_harmless(module, &modules));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == Mode::Stream || command.resumable => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");
@@ -267,59 +268,43 @@ impl Engine {
         command: &Command,
         beginning: Beginning,
     ) {
-        let Beginning {
-            warnings,
-            inherited,
-            permit,
-        } = beginning;
-        let options = LowerOptions {
-            request_id: run.to_string(),
-            model: command.options.model.clone(),
+        let input = match &command.input {
+            Value::Object(input) => input.clone(),
+            _ => serde_json::Map::new(),
         };
-        let request = match &command.input {
-            Value::Object(input) => lower(&module, input, &options),
-            _ => lower(&module, &serde_json::Map::new(), &options),
-        };
-        let fleet = self.fleet();
-        let mut dispatch = Dispatch::new(fleet.clone(), Arc::new(request), run.seed(), self.fleet_ms());
-        dispatch.allow_models(command.models.clone());
-        let offset = inherited.as_ref().map_or(0, |inherited| inherited.offset);
-        let taken_over = inherited.is_some();
-        let plan = Plan {
+        let Launched { task, live } = self.launcher().task(Launch {
+            tenant: tenant.clone(),
             run,
             module,
+            input,
             mode: command.mode,
-            on_disconnect: command.options.on_disconnect,
-            progress: command.options.progress,
-            chunk_type: command.options.chunk_type,
-            warnings,
-            timeout_ms: command.options.timeout_ms,
-            settings: self.settings.clone(),
-            judge: Arc::new(Accept),
-            inherited,
-        };
-        let live = Live::new(tenant.clone(), offset);
-        self.live().insert(run, live.clone());
-        let task = Task {
-            run,
-            machine: Machine::new(plan, dispatch),
-            fleet,
+            options: command.options.clone(),
+            models: command.models.clone(),
+            warnings: beginning.warnings,
+            inherited: beginning.inherited,
             journal: self.ports.journal.clone(),
-            clock: self.ports.clock.clone(),
-            seats: live.watch_seats(),
-            live,
-            offset,
-            taken_over,
-            stop: self.stop.clone(),
             traces: self.traces.clone(),
-            shadows: self.shadows.clone(),
-        };
+        });
+        self.live().insert(run, live);
+        let permit = beginning.permit;
         let running = self.live.clone();
         self.tasks.spawn(async move {
             task.drive().await;
             lock(&running).remove(&run);
             drop(permit);
         });
+    }
+
+    fn launcher(&self) -> Launcher {
+        Launcher {
+            fleet: self.fleet(),
+            clock: self.ports.clock.clone(),
+            settings: self.settings.clone(),
+            modules: self.modules(),
+            epoch: self.epoch,
+            shadows: self.shadows.clone(),
+            stop: self.stop.clone(),
+        }
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
@@ -338,9 +323,4 @@ struct Beginning {
 /// No code panics while it holds the lock, so a poisoned map is still whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether running the module twice is the same as running it once.
-fn is_harmless(module: &Module) -> bool {
-    module.manifest.policies.access("side_effects") == Access::Deny
 }

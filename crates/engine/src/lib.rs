@@ -4,17 +4,22 @@
 //! [`port`].
 
 pub mod admission;
+pub mod compose;
 pub mod engine;
 pub mod error;
 pub mod fleet;
+pub mod gate;
+mod launch;
 pub mod limits;
 pub mod modules;
+mod permission;
 pub mod port;
 pub mod retention;
 pub mod review;
 pub mod route;
 pub mod run;
 pub mod settings;
+mod tokens;
 
 pub use crate::admission::{Admission, Permit, Repeatable};
 pub use crate::engine::{Engine, Ports};

@@ -38,3 +38,9 @@ pub const SWEEP_RUNS_MAX: usize = 50;
 pub const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// Between two sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Most notes about steps that wait to be heard; more are dropped.
+pub const STEP_NOTES_MAX: usize = 64;
+/// Most warnings of steps that are told.
+pub const STEP_WARNINGS_MAX: usize = 64;
+/// Most of a broken answer that is shown to the model when it is asked once more.
+pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;

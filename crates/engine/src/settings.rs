@@ -1,7 +1,11 @@
 //! What the person who runs an engine may turn.
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::gate::Gates;
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// How sure and how harmless answers must be.
+    pub gates: Gates,
     /// Most runs at a time; more are refused.
     pub runs_max: usize,
     /// How long a stream goes on with nobody listening.
@@ -16,6 +20,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            gates: Gates::default(),
             runs_max: 10_000,
             resume_grace_ms: 60_000,
             flush_ms: 50,

@@ -9,6 +9,7 @@ pub(crate) mod conformance;
 pub(crate) mod convert;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod gate;
 pub(crate) mod info;
 pub(crate) mod internal_docs;
 pub(crate) mod keys;
@@ -41,6 +42,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Migrate(migrate) => migrate.run(&search, output),
         Command::Route(route) => route.run(&search, output),
         Command::Run(run) => run.run(&search, output),
+        Command::Gate(gate) => gate.run(output),
         Command::Compose(compose) => compose.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
         Command::Keys(keys) => keys.run(output),

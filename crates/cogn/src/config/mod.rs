@@ -16,7 +16,9 @@ pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{redact, resolve};
-pub(crate) use settings::{Backend, BackendKind, Jwt, LogFormat, Settings, Timeouts};
+pub(crate) use settings::{
+    Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Settings, Timeouts,
+};
 pub(crate) use source::Sources;
 
 #[cfg(test)]

@@ -101,3 +101,31 @@ fn what_cannot_run_is_drawn_with_its_reason() {
         assert_eq!(drawn["errors"][0]["code"], code);
     }
 }
+
+#[test]
+fn composed_examples_run_from_end_to_end() {
+    let root = crate::examples::root().join("examples");
+    for (name, input, fact, expected) in [
+        ("change-gate", "injection", "/data/verdict", "person"),
+        ("message-triage", "double-charge", "/data/team", "finance"),
+    ] {
+        let script = format!(
+            "scripted:{}",
+            root.join(format!("scripted/{name}.yaml")).display()
+        );
+        let input = root.join(format!("modules/{name}/tests/{input}.input.json"));
+        let modules = root.join("modules");
+        let args = [
+            "run",
+            name,
+            input.to_str().unwrap(),
+            "--backend",
+            &script,
+            "--json",
+        ];
+        let (code, out, err) = cogn(&modules, &args);
+        assert_eq!(code, Some(0), "{out}{err}");
+        let envelope: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(envelope.pointer(fact), Some(&Value::from(expected)), "{envelope}");
+    }
+}

@@ -31,6 +31,8 @@ mod explain;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod info;
 #[cfg(test)]
 mod kept_runs;

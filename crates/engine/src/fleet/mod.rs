@@ -84,6 +84,16 @@ impl Fleet {
         self.upstreams.get(member)?.as_ref()
     }
 
+    /// Tokens of a text as the models count them, the most of all that can be called; `None` where one of
+    /// them does not tell.
+    pub fn count_tokens(&self, text: &str) -> Option<usize> {
+        let mut most = None;
+        for upstream in self.upstreams.iter().flatten() {
+            most = most.max(Some(upstream.count_tokens(text)?));
+        }
+        most
+    }
+
     pub fn host(&self) -> &Host {
         &self.host
     }

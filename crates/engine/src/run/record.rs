@@ -30,8 +30,10 @@ pub struct Trace {
 /// One call of one back-end. Times are milliseconds of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttemptRecord {
-    /// Counts from 1.
+    /// Counts from 1, within its run or step.
     pub number: u32,
+    /// The step of a composition that it was made for; `outer/inner` where steps have steps.
+    pub step: Option<String>,
     pub backend: String,
     pub kind: String,
     /// Which of the back-end's keys.

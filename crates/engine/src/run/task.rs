@@ -22,6 +22,7 @@ use super::record::AttemptRecord;
 use super::render::render;
 use super::shadow::Shadows;
 use super::traces::Traces;
+use crate::compose::{Preparation, Prepared};
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
@@ -45,6 +46,8 @@ pub(crate) struct Task {
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
     pub(crate) shadows: Shadows,
+    /// The steps that come first, until they are begun.
+    pub(crate) preparation: Option<Preparation>,
 }
 
 /// What a machine's outputs amount to until they are flushed.
@@ -52,8 +55,15 @@ pub(crate) struct Task {
 struct Work {
     /// By the number of the attempt.
     streams: Vec<(u32, Events)>,
+    preparation: Option<Preparation>,
     events: Vec<Rendered>,
-    finish: Option<Option<String>>,
+    finish: Option<Finish>,
+}
+
+/// How the machine ended.
+struct Finish {
+    code: Option<String>,
+    review: Option<String>,
 }
 
 impl Task {
@@ -93,6 +103,7 @@ impl Task {
                 let here = *self.seats.borrow_and_update() > 0;
                 Some(if here { Input::Joined } else { Input::Left })
             }
+            prepared = next_prepared(&mut work.preparation) => Some(Input::Prepared(prepared)),
             input = next_input(&mut work.streams) => Some(input),
             () = sleep_until(wake) => Some(Input::Tick),
         }
@@ -124,6 +135,7 @@ impl Task {
                 } => work
                     .streams
                     .extend(self.open(member, request).map(|events| (attempt, events))),
+                Output::Prepare => work.preparation = self.preparation.take(),
                 Output::Mirror { lease, request } => {
                     if let Some(events) = self.open(lease.member(), request) {
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
@@ -131,9 +143,9 @@ impl Task {
                 }
                 Output::Close { attempt } => work.streams.retain(|(number, _)| *number != attempt),
                 Output::Emit(chunk) => work.events.push(render(&chunk)),
-                Output::Finish { last, code } => {
+                Output::Finish { last, code, review } => {
                     work.events.push(render(&last));
-                    work.finish = Some(code);
+                    work.finish = Some(Finish { code, review });
                 }
             }
         }
@@ -157,9 +169,10 @@ impl Task {
                     .append(tenant, self.run, self.offset, &events)
                     .await?;
             }
-            Some(code) => {
+            Some(Finish { code, review }) => {
                 let at_ms = self.clock.now_ms();
-                let end = End::new(code, at_ms, self.spent());
+                let mut end = End::new(code, at_ms, self.spent());
+                end.review = review;
                 self.journal
                     .finish(tenant, self.run, self.offset, &events, &end)
                     .await?;
@@ -215,6 +228,19 @@ impl Task {
             error!(run = %self.run, %error, "the journal could not close the run");
         }
         self.publish(last);
+    }
+}
+
+/// What the steps say. They are done when their stream is over.
+async fn next_prepared(preparation: &mut Option<Preparation>) -> Prepared {
+    loop {
+        let Some(steps) = preparation else {
+            return std::future::pending().await;
+        };
+        match steps.next().await {
+            Some(prepared) => return prepared,
+            None => *preparation = None,
+        }
     }
 }
 

@@ -140,6 +140,7 @@ impl Case {
                     self.opened += 1;
                 }
                 Output::Close { attempt } => self.open.retain(|(number, _)| *number != attempt),
+                Output::Prepare => {}
                 Output::Mirror { .. } => panic!("nobody asked for a mirror"),
                 Output::Emit(chunk) => self.chunks.push(chunk),
                 Output::Finish { last, .. } => self.last.push(*last),

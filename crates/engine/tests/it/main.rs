@@ -1,7 +1,11 @@
 //! The engine with real tasks, journals in memory, and back-ends that do as they are told.
 
 #[cfg(test)]
+mod composed;
+#[cfg(test)]
 mod fleets;
+#[cfg(test)]
+mod gates;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]

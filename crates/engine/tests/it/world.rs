@@ -39,6 +39,7 @@ fn load_module() -> Arc<Module> {
 
 pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
     Plan {
+        prepares: false,
         run: RunId::from_parts(1, u128::from(number)),
         module: module(),
         mode,
@@ -255,6 +256,7 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
                     posts.push((now_ms + after_ms, Happening::Speak { attempt, member }));
                 }
                 Output::Close { attempt } => drop(running.fates.remove(&attempt)),
+                Output::Prepare => {}
                 Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
                 Output::Emit(_) => {}
                 Output::Finish { code, .. } => end = Some(code),

@@ -19,7 +19,7 @@ use crate::module::Module;
 use crate::prompt::{self, Piece};
 
 /// What the module itself does not say about a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LowerOptions {
     pub request_id: String,
     /// The model that is asked for; a back-end that is bound to one answers with its own.

@@ -22,6 +22,7 @@ use crate::atomic;
 use crate::backends::{self, BackendName};
 use crate::duration::Duration;
 use crate::exit::Exit;
+use crate::gates;
 use crate::modules::{Library, Search};
 use crate::output::Output;
 use crate::readable::{print_envelope, print_verdict};
@@ -70,6 +71,10 @@ impl Run {
         let module = Arc::new(wiring::load_module(&found.path)?);
         let modules = Library::around(search, &found.path).reachable(&module);
         let input = self.input.read(&module)?;
+        let settings = Settings {
+            gates: gates::configured(&self.asked.backend, self.asked.config.as_deref())?,
+            ..Settings::default()
+        };
         let ports = Ports {
             fleet: Arc::new(backends::fleet(
                 &self.asked.backend,
@@ -80,7 +85,7 @@ impl Run {
             clock: Arc::new(SystemClock::default()),
         };
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let engine = Engine::new(ports, Settings::default(), modules);
+        let engine = Engine::new(ports, settings, modules);
         let mode = if self.stream { Mode::Stream } else { Mode::Sync };
         let execute = Execute {
             module,

@@ -22,6 +22,7 @@ use crate::access;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
+use crate::gates;
 use crate::modules::Search;
 use crate::output::Output;
 use crate::wiring::{self, SystemClock};
@@ -69,7 +70,11 @@ impl Serve {
                 journal: journal.clone(),
                 clock: clock.clone(),
             };
-            let engine = Arc::new(Engine::new(ports, engine::Settings::default(), modules));
+            let engine_settings = engine::Settings {
+                gates: gates::rules(&settings.gate),
+                ..engine::Settings::default()
+            };
+            let engine = Arc::new(Engine::new(ports, engine_settings, modules));
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;

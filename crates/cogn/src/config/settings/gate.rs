@@ -36,7 +36,6 @@ pub(crate) enum GateAction {
 
 impl Gate {
     /// What holds for one module; `None` where nothing is asked of its answers.
-    #[cfg_attr(not(test), expect(dead_code, reason = "see `Settings::gate`"))]
     pub(crate) fn for_module(&self, module: &str) -> Option<GateRule> {
         let own = self.modules.get(module).cloned().unwrap_or_default();
         let rule = GateRule {

@@ -22,7 +22,7 @@ use crate::output::hinted;
 
 pub(crate) use access::{Auth, Journal, Jwt, Limits};
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use media::Media;
 pub(crate) use network::Network;
 pub(crate) use routing::Routing;
@@ -41,10 +41,6 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) network: Network,
     #[serde(default)]
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "whatever reads it first drops this line")
-    )]
     pub(crate) gate: Gate,
     pub(crate) media: Media,
     pub(crate) auth: Auth,

@@ -70,6 +70,7 @@ impl Attempt {
             Outcome::Cancelled | Outcome::HedgeLost => true,
         };
         AttemptRecord {
+            step: None,
             number: self.number,
             backend: candidate.name.clone(),
             kind: candidate.kind.clone(),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::after::{Done, Next};
 use super::{Machine, Output};
+use crate::gate::REVIEW_KEY;
 use crate::limits;
 use crate::run::command::Mode;
 use crate::run::record::Outcome;
@@ -116,7 +117,7 @@ impl Machine {
     }
 
     /// Ends with an envelope that was judged: what clients have becomes its data.
-    fn conclude(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+    pub(super) fn conclude(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
         if self.plan.mode == Mode::Stream
             && let Some(data) = envelope.data()
         {
@@ -125,7 +126,9 @@ impl Machine {
         self.end(envelope, usage, out);
     }
 
-    fn end(&mut self, mut envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+    pub(super) fn end(&mut self, mut envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+        let usage = self.add_aside(&mut envelope, usage);
+        let review = review(&envelope);
         let code = envelope.error().map(|error| error.code.clone());
         if self.plan.mode == Mode::Sync {
             add_warnings(&mut envelope.annotations, self.plan.warnings());
@@ -136,6 +139,7 @@ impl Machine {
         out.push(Output::Finish {
             last: Box::new(last),
             code,
+            review,
         });
         self.ended = true;
     }
@@ -165,7 +169,7 @@ impl Machine {
     }
 }
 
-fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<String, Value>) {
+pub(super) fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<String, Value>) {
     for (key, value) in warnings {
         match (annotations.get_mut(&key), value) {
             (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
@@ -174,4 +178,11 @@ fn add_warnings(annotations: &mut Map<String, Value>, warnings: Map<String, Valu
             }
         }
     }
+}
+
+/// Why a person has to look at the answer, if the gate says so.
+fn review(envelope: &Envelope) -> Option<String> {
+    let reasons = envelope.annotations.get(REVIEW_KEY)?.get("reasons")?.as_array()?;
+    let reasons: Vec<&str> = reasons.iter().filter_map(Value::as_str).collect();
+    Some(reasons.join("; "))
 }

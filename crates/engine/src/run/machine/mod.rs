@@ -11,6 +11,7 @@ mod attempt;
 mod calls;
 mod ending;
 mod plan;
+mod prepare;
 #[cfg(test)]
 mod tests;
 
@@ -26,9 +27,11 @@ pub use plan::Plan;
 
 use self::attempt::Attempt;
 use self::calls::Loss;
+use self::prepare::Aside;
 use super::command::{Mode, OnDisconnect};
 use super::record::{AttemptRecord, Trace};
 use super::subscription::opening_meta;
+use crate::compose::Prepared;
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;
 use crate::route::Explanation;
@@ -38,6 +41,8 @@ use crate::route::Explanation;
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
 pub enum Input {
     Start,
+    /// The steps before the run's own question said something.
+    Prepared(Prepared),
     /// An open attempt said something.
     Event {
         attempt: u32,
@@ -60,6 +65,8 @@ pub enum Input {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 pub enum Output {
+    /// Begin the steps that come before the run's own question; they end by themselves, or with the run.
+    Prepare,
     /// Begin an attempt on this member of the fleet; its events come as inputs.
     Open {
         attempt: u32,
@@ -80,6 +87,8 @@ pub enum Output {
     Finish {
         last: Box<Chunk>,
         code: Option<String>,
+        /// Why a person has to look at it.
+        review: Option<String>,
     },
 }
 
@@ -110,6 +119,11 @@ pub struct Machine {
     /// An answer that stands if no better one comes.
     standing: Option<(Envelope, Option<Value>)>,
     agains: u32,
+    /// The steps are under way.
+    preparing: bool,
+    aside: Aside,
+    /// How far the run has come; it never falls.
+    percent: u8,
     audience: Audience,
     ended: bool,
 }
@@ -133,6 +147,9 @@ impl Machine {
             unflushed_since: None,
             standing: None,
             agains: 0,
+            preparing: false,
+            aside: Aside::default(),
+            percent: 0,
             audience: Audience::Expected,
             ended: false,
         }
@@ -164,6 +181,7 @@ impl Machine {
         }
         match input {
             Input::Start => self.start(now_ms, out),
+            Input::Prepared(prepared) => self.watch(prepared, now_ms, out),
             Input::Event { attempt, event } => self.hear(attempt, event, now_ms, out),
             Input::Ended { attempt } => self.hang_up(attempt, now_ms, out),
             Input::Tick => self.tick(now_ms, out),
@@ -211,6 +229,16 @@ impl Machine {
                 self.emit(out, |projector, chunks| projector.restart(chunks));
             }
         }
+        if self.plan.prepares {
+            self.preparing = true;
+            out.push(Output::Prepare);
+            return;
+        }
+        self.begin(now_ms, out);
+    }
+
+    /// Asks the run's own question.
+    fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         if self.dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
             self.explanation = self.dispatch.explain(now_ms).ok();
         }
@@ -264,7 +292,7 @@ impl Machine {
     fn progress(&self, stage: &str, message: String, out: &mut Vec<Output>) {
         if self.plan.mode == Mode::Stream && self.plan.progress {
             out.push(Output::Emit(Chunk::Progress(Progress {
-                percent: 0,
+                percent: self.percent,
                 stage: Some(String::from(stage)),
                 message: Some(message),
             })));

@@ -27,6 +27,8 @@ pub struct Plan {
     pub settings: Settings,
     /// What happens behind an answer.
     pub judge: Arc<dyn Judge>,
+    /// Whether steps come before the run's own question.
+    pub prepares: bool,
     /// What an earlier server has sent of this run.
     pub inherited: Option<Inherited>,
 }

@@ -37,6 +37,7 @@ fn module() -> Arc<Module> {
 
 fn plan() -> Plan {
     Plan {
+        prepares: false,
         run: RunId::from_parts(1, 1),
         module: module(),
         mode: Mode::Stream,
@@ -107,12 +108,13 @@ impl Sim {
                     self.opened.push(member);
                 }
                 Output::Close { attempt } => self.open.retain(|(number, _)| *number != attempt),
+                Output::Prepare => panic!("there are no steps"),
                 Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
                 Output::Emit(chunk) => {
                     assert!(!chunk.is_end());
                     self.chunks.push(chunk);
                 }
-                Output::Finish { last, code } => {
+                Output::Finish { last, code, .. } => {
                     assert!(last.is_end());
                     self.chunks.push(*last);
                     self.finishes.push(code);

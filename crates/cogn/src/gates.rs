@@ -1,0 +1,48 @@
+//! `[gate]` of the configuration as the rules that the engine keeps.
+
+use std::path::Path;
+
+use anyhow::Result;
+use engine::gate::{Action, Gates, Rule};
+use module::envelope::Risk;
+
+use crate::backends::BackendName;
+use crate::config::{Gate, GateAction, GateRule, Settings, Sources};
+
+/// The rules that hold for a command. Scripts alone need no configuration, so none is read for them.
+pub(crate) fn configured(names: &[BackendName], config: Option<&Path>) -> Result<Gates> {
+    let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
+    if !names.is_empty() && scripts_only && config.is_none() {
+        return Ok(Gates::default());
+    }
+    let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
+    Ok(rules(&settings.gate))
+}
+
+pub(crate) fn rules(gate: &Gate) -> Gates {
+    // A module's own section is merged with the general one; a name that nobody has stands for that one.
+    let names = gate.modules.keys();
+    Gates {
+        general: gate.for_module("").map(|rule| read(&rule)),
+        modules: names
+            .map(|name| {
+                let rule = gate.for_module(name).map(|rule| read(&rule));
+                (name.clone(), rule.unwrap_or_default())
+            })
+            .collect(),
+    }
+}
+
+fn read(rule: &GateRule) -> Rule {
+    let action = match (&rule.backend, rule.action) {
+        (Some(backend), None | Some(GateAction::Rerun)) => Action::Rerun {
+            backend: backend.clone(),
+        },
+        _ => Action::Review,
+    };
+    Rule {
+        min_confidence: rule.min_confidence,
+        max_risk: rule.max_risk.as_deref().and_then(Risk::find),
+        action,
+    }
+}

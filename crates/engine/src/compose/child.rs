@@ -1,0 +1,80 @@
+//! One step as a run: the same machine and the same task as any other, driven in place, so that dropping it
+//! ends it. Nobody else can see it, and nothing of it is journaled.
+
+use std::sync::Arc;
+
+use ir::RunId;
+use module::Module;
+use module::envelope::Envelope;
+use module::lower::admit_input;
+use serde_json::{Map, Value};
+
+use super::Job;
+use super::silent::Silent;
+use crate::launch::{Launch, Launcher};
+use crate::run::{AttemptRecord, Mode, OnDisconnect, Options, Traces, envelope};
+
+/// What came of a step.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub(super) envelope: Map<String, Value>,
+    /// As in `_usage`; null where nothing is known.
+    pub(super) usage: Value,
+    pub(super) attempts: Vec<AttemptRecord>,
+}
+
+pub(super) async fn run(
+    launcher: &Launcher,
+    job: &Job,
+    module: Arc<Module>,
+    input: Map<String, Value>,
+) -> Ended {
+    if let Err(error) = admit_input(&module, &Value::Object(input.clone())) {
+        return Ended {
+            envelope: object(Envelope::failure(*error).into_value()),
+            usage: Value::Null,
+            attempts: Vec::new(),
+        };
+    }
+    let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
+    let traces = Arc::new(Traces::default());
+    let launched = launcher.task(Launch {
+        tenant: job.tenant.clone(),
+        run,
+        module,
+        input,
+        mode: Mode::Sync,
+        // The whole run has a limit of its own, and this one lives inside it.
+        options: Options {
+            on_disconnect: OnDisconnect::Cancel,
+            timeout_ms: None,
+            ..job.options.clone()
+        },
+        models: job.models.clone(),
+        warnings: Vec::new(),
+        inherited: None,
+        journal: Arc::new(Silent),
+        traces: traces.clone(),
+    });
+    let seat = launched.live.sit();
+    launched.task.drive().await;
+    let events = launched.live.after(0).unwrap_or_default();
+    let last = events.iter().rev().find(|entry| entry.event.kind.is_terminal());
+    drop(seat);
+    let mut envelope = last.map_or_else(Map::new, |entry| object(envelope(&entry.event)));
+    Ended {
+        usage: envelope.shift_remove("_usage").unwrap_or_default(),
+        envelope,
+        attempts: traces
+            .get(&job.tenant, run)
+            .map(|trace| trace.attempts.clone())
+            .unwrap_or_default(),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,44 @@
+//! Composed runs: the steps of a module's composition are run before its own model is asked, each as a run
+//! of its own inside this one. Dropping the preparation drops every step, and with it every call under way.
+//! Which step may start when is decided in `module::compose`; here they are carried out.
+
+mod child;
+mod silent;
+mod steps;
+
+pub(crate) use steps::{Job, Preparation};
+
+use ir::Request;
+use module::compose::Outcome;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use crate::run::AttemptRecord;
+
+/// What a preparation says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prepared {
+    /// Steps come and go.
+    Step {
+        ended: usize,
+        of: usize,
+        message: String,
+    },
+    Done(Box<Composed>),
+}
+
+/// What the steps of a run have come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composed {
+    pub outcome: Outcome,
+    /// Where the module's own model is to be asked.
+    pub request: Option<Arc<Request>>,
+    /// Entries of `_warnings`.
+    pub warnings: Vec<Value>,
+    /// Context that steps have emitted and the module hands on.
+    pub emitted: Map<String, Value>,
+    /// `_usage` of each step, null where it is unknown.
+    pub usage: Vec<Value>,
+    /// Every call that the steps made, theirs included.
+    pub attempts: Vec<AttemptRecord>,
+}

@@ -1,0 +1,348 @@
+//! The steps of one composition, carried out: started as the flow allows, timed, replaced by their fallbacks,
+//! and told back to it. Context goes down to them and, where it is shared, comes back up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::channel::mpsc;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, FuturesUnordered};
+use futures::{FutureExt, SinkExt, StreamExt};
+use module::compose::{Flow, Outcome, Start, choose};
+use module::context::{self, CONTEXT_KEY, EMITTED_KEY};
+use module::envelope::{Envelope, ErrorBody};
+use module::lower::{LowerOptions, lower_with};
+use module::manifest::ContextMode;
+use module::{Code, Module};
+use serde_json::{Map, Value, json};
+use tenancy::Tenant;
+
+use super::child::{self, Ended};
+use super::{Composed, Prepared};
+use crate::launch::Launcher;
+use crate::limits;
+use crate::run::{AttemptRecord, Options};
+use crate::tokens;
+
+/// The stream of what happens; dropping it ends everything that it began.
+pub(crate) struct Preparation(BoxStream<'static, Prepared>);
+
+impl fmt::Debug for Preparation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Preparation")
+    }
+}
+
+/// What is to be prepared.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) tenant: Tenant,
+    pub(crate) module: Arc<Module>,
+    /// With its context, as it was admitted.
+    pub(crate) input: Map<String, Value>,
+    pub(crate) options: Options,
+    pub(crate) models: Option<Vec<String>>,
+    pub(crate) lower: LowerOptions,
+}
+
+impl Preparation {
+    pub(crate) async fn next(&mut self) -> Option<Prepared> {
+        self.0.next().await
+    }
+
+    pub(crate) fn new(launcher: Launcher, job: Job) -> Self {
+        let (notes, heard) = mpsc::channel(limits::STEP_NOTES_MAX);
+        let mut last = notes.clone();
+        let work = Work {
+            context: given(&job.input),
+            launcher,
+            job,
+            notes,
+            emitted: Map::new(),
+            usage: Vec::new(),
+            attempts: Vec::new(),
+        };
+        // The end takes the same way as the notes, so that it comes behind them.
+        let work = async move {
+            let composed = work.compose().await;
+            last.send(Prepared::Done(Box::new(composed))).await.ok();
+        };
+        let silent = stream::once(work).filter_map(|()| std::future::ready(None));
+        Self(stream::select(heard, silent).boxed())
+    }
+}
+
+fn given(input: &Map<String, Value>) -> Map<String, Value> {
+    let context = input.get(CONTEXT_KEY).and_then(Value::as_object);
+    context.cloned().unwrap_or_default()
+}
+
+struct Work {
+    launcher: Launcher,
+    job: Job,
+    notes: mpsc::Sender<Prepared>,
+    /// What steps are told: the context of the run, and what shared steps have added.
+    context: Map<String, Value>,
+    emitted: Map<String, Value>,
+    usage: Vec<Value>,
+    attempts: Vec<AttemptRecord>,
+}
+
+/// How a step went.
+struct StepEnd {
+    index: usize,
+    step: String,
+    /// The module that answered, if one was found.
+    module: Option<Arc<Module>>,
+    ended: Vec<Ended>,
+    envelope: Map<String, Value>,
+    /// A module that was replaced, and why.
+    replaced: Option<String>,
+}
+
+impl Work {
+    async fn compose(mut self) -> Composed {
+        let mut flow = match Flow::new(&self.job.module, &self.job.input) {
+            Ok(Some(flow)) => flow,
+            Ok(None) => {
+                let outcome = Outcome::Ask {
+                    input: self.job.input.clone(),
+                    results: module::compose::Results::default(),
+                };
+                return self.composed(outcome, Vec::new());
+            }
+            Err(error) => {
+                let outcome = Outcome::Fail {
+                    error,
+                    partial_data: None,
+                };
+                return self.composed(outcome, Vec::new());
+            }
+        };
+        let limit_ms = self.job.module.manifest.composition.timeout_ms;
+        let limit = Duration::from_millis(limit_ms);
+        let outcome = match tokio::time::timeout(limit, self.run(&mut flow)).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let message = format!("the steps of the composition took longer than {limit_ms} ms");
+                flow.give_up(ErrorBody::new(Code::E2002, message).detail("allowed_ms", limit_ms))
+            }
+        };
+        let warnings = flow.warnings().to_vec();
+        self.composed(outcome, warnings)
+    }
+
+    async fn run(&mut self, flow: &mut Flow) -> Outcome {
+        let mut running: FuturesUnordered<BoxFuture<'static, StepEnd>> = FuturesUnordered::new();
+        loop {
+            for start in flow.start() {
+                self.note(flow, format!("step {} begins", start.step));
+                let context = self.context_for(flow, &start);
+                running.push(step(self.launcher.clone(), self.job.clone(), start, context).boxed());
+            }
+            // A failure ends it here, and leaving drops whatever still runs.
+            if let Some(outcome) = flow.outcome() {
+                return outcome;
+            }
+            let Some(end) = running.next().await else {
+                let error = ErrorBody::new(Code::E4000, "the composition came to a halt");
+                return flow.give_up(error);
+            };
+            self.take(flow, end);
+        }
+    }
+
+    fn take(&mut self, flow: &mut Flow, end: StepEnd) {
+        for mut ended in end.ended {
+            for attempt in &mut ended.attempts {
+                let inner = attempt.step.take();
+                attempt.step = Some(match inner {
+                    Some(inner) => format!("{}/{inner}", end.step),
+                    None => end.step.clone(),
+                });
+            }
+            self.attempts.extend(ended.attempts);
+            self.usage.push(ended.usage);
+        }
+        if let Some(replaced) = end.replaced {
+            flow.warn(Code::W4006, &replaced, &end.step);
+        }
+        let mut envelope = end.envelope;
+        let emitted = envelope.shift_remove(EMITTED_KEY);
+        if let (Some(Value::Object(emitted)), Some(module)) = (emitted, end.module) {
+            let modes = [&self.job.module, &module].map(|module| module.manifest.context.mode);
+            if modes.iter().all(|mode| *mode == ContextMode::Main) {
+                self.context.extend(emitted.clone());
+                self.emitted.extend(emitted);
+            }
+        }
+        envelope.retain(|key, _| !key.starts_with('_'));
+        flow.finish(end.index, Value::Object(envelope));
+        self.note(flow, format!("step {} has ended", end.step));
+    }
+
+    /// What a step is told beside its input: the shared context, and the result it asks for.
+    fn context_for(&self, flow: &Flow, start: &Start) -> Map<String, Value> {
+        let mut context = self.context.clone();
+        let Some(module) = self.launcher.modules.get(&start.requirement.name) else {
+            return context;
+        };
+        let accepts = module.manifest.context.accepts.iter();
+        let Some(accept) = accepts.into_iter().find(|accept| accept.kind == PREVIOUS) else {
+            return context;
+        };
+        let results = flow.results();
+        let from = match accept.from_module.as_deref() {
+            Some(name) => results.get(name).map(|envelope| (name, envelope)),
+            None => results.iter().filter(|(_, envelope)| envelope.is_object()).last(),
+        };
+        if let Some((name, envelope)) = from.filter(|(_, envelope)| envelope.is_object()) {
+            let result = json!({"module": name, "meta": envelope.get("meta"), "data": envelope.get("data")});
+            context.insert(String::from(PREVIOUS), result);
+        }
+        context
+    }
+
+    /// A note that finds no room is not worth waiting for.
+    fn note(&mut self, flow: &Flow, message: String) {
+        let (ended, of) = flow.progress();
+        self.notes.try_send(Prepared::Step { ended, of, message }).ok();
+    }
+
+    fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> Composed {
+        let module = &self.job.module;
+        let mut outcome = outcome;
+        let mut request = None;
+        if let Outcome::Ask { input, results } = &outcome {
+            let mut input = input.clone();
+            let mut told = Map::new();
+            context::put(&mut told, self.context.clone());
+            // What the steps have shared reaches the model only as far as the module accepts it.
+            let admitted = context::admit(module, &told).map(|admitted| admitted.context);
+            context::put(&mut input, admitted.unwrap_or_else(|_| given(&self.job.input)));
+            let lowered = Arc::new(lower_with(module, &input, results, &self.job.lower));
+            match tokens::admit(module, &lowered, &self.launcher.fleet) {
+                Ok(()) => request = Some(lowered),
+                Err(error) => {
+                    outcome = Outcome::Fail {
+                        error,
+                        partial_data: None,
+                    };
+                }
+            }
+        }
+        let emits = &module.manifest.context.emits;
+        let mut emitted = self.emitted;
+        emitted.retain(|kind, _| emits.iter().any(|emit| emit.kind == *kind));
+        warnings.truncate(limits::STEP_WARNINGS_MAX);
+        Composed {
+            outcome,
+            request,
+            warnings,
+            emitted,
+            usage: self.usage,
+            attempts: self.attempts,
+        }
+    }
+}
+
+const PREVIOUS: &str = "previous_result";
+
+/// Runs a step, and its fallback if it fails.
+async fn step(launcher: Launcher, job: Job, start: Start, context: Map<String, Value>) -> StepEnd {
+    let requirement = &start.requirement;
+    let find = |name: &str| launcher.modules.get(name).cloned();
+    let mut end = StepEnd {
+        index: start.index,
+        step: start.step.clone(),
+        module: None,
+        ended: Vec::new(),
+        envelope: Map::new(),
+        replaced: None,
+    };
+    let chosen = match choose(requirement, &find) {
+        Ok(chosen) => chosen,
+        Err(absence) => {
+            end.envelope = failed(ErrorBody::new(Code::E4006, absence.to_string()));
+            return end;
+        }
+    };
+    let mut module = chosen.module;
+    if let Some(absence) = &chosen.instead {
+        end.replaced = Some(format!("{absence}; `{}` is asked in its place", module.name()));
+    }
+    if let Some(tier) = start.tier {
+        module = Arc::new(module.under_tier(tier));
+    }
+    end.envelope = ask(&launcher, &job, &start, module.clone(), &context, &mut end.ended).await;
+    end.module = Some(module);
+    let fallback = requirement.fallback.as_deref().and_then(find);
+    if let Some(fallback) = fallback.filter(|_| chosen.instead.is_none() && !is_good(&end.envelope)) {
+        let why = end
+            .envelope
+            .get("error")
+            .and_then(|error| error.get("message")?.as_str());
+        let why = why.unwrap_or("it failed");
+        let replaced = format!(
+            "`{}`: {why}; `{}` is asked in its place",
+            requirement.name,
+            fallback.name()
+        );
+        end.replaced = Some(replaced);
+        end.envelope = ask(
+            &launcher,
+            &job,
+            &start,
+            fallback.clone(),
+            &context,
+            &mut end.ended,
+        )
+        .await;
+        end.module = Some(fallback);
+    }
+    end
+}
+
+/// One module, one answer, within its time.
+async fn ask(
+    launcher: &Launcher,
+    job: &Job,
+    start: &Start,
+    module: Arc<Module>,
+    context: &Map<String, Value>,
+    ended: &mut Vec<Ended>,
+) -> Map<String, Value> {
+    let mut input = start.input.clone();
+    let mut told = Map::new();
+    context::put(&mut told, context.clone());
+    match context::admit(&module, &told) {
+        Ok(admitted) => context::put(&mut input, admitted.context),
+        Err(error) => return failed(*error),
+    }
+    let running = child::run(launcher, job, module, input);
+    let end = match start.requirement.timeout_ms {
+        None => running.await,
+        Some(limit_ms) => match tokio::time::timeout(Duration::from_millis(limit_ms), running).await {
+            Ok(end) => end,
+            Err(_) => {
+                let message = format!("no answer within {limit_ms} ms");
+                return failed(ErrorBody::new(Code::E2002, message).detail("allowed_ms", limit_ms));
+            }
+        },
+    };
+    let envelope = end.envelope.clone();
+    ended.push(end);
+    envelope
+}
+
+fn is_good(envelope: &Map<String, Value>) -> bool {
+    envelope.get("ok") == Some(&Value::Bool(true))
+}
+
+fn failed(error: ErrorBody) -> Map<String, Value> {
+    match Envelope::failure(error).into_value() {
+        Value::Object(envelope) => envelope,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,95 @@
+//! The question behind every whole answer of a run: does it stand, is it asked for again, does a person
+//! have to look at it?
+
+use std::sync::Arc;
+
+use module::Module;
+use module::envelope::Envelope;
+use serde_json::{Value, json};
+
+use super::rule::{Action, Objection, Rule};
+use super::{REVIEW_KEY, reask};
+use crate::run::machine::{Again, Done, Judge, Next, Selection};
+
+/// Keeps the gate of one module.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    module: Arc<Module>,
+    rule: Option<Rule>,
+}
+
+impl Keeper {
+    pub fn new(module: Arc<Module>, rule: Option<Rule>) -> Self {
+        Self { module, rule }
+    }
+
+    /// A broken answer is asked for once more, whoever gave it. Not behind a second opinion: that would be
+    /// a third call for the same thing.
+    fn ask_to_mend(&self, envelope: &Envelope, done: &Done<'_>) -> Option<Next> {
+        let error = envelope
+            .error()
+            .filter(|error| reask::may_mend(&self.module, error))?;
+        if done.agains > 0 {
+            return None;
+        }
+        let request = reask::request(done.request, done.reply, error)?;
+        Some(Next::Again(Again {
+            selection: Selection::Same,
+            reason: format!("the answer broke the contract ({})", error.code),
+            request: Some(request),
+        }))
+    }
+
+    fn objections(&self, envelope: &Envelope) -> Vec<Objection> {
+        let Some(rule) = &self.rule else {
+            return Vec::new();
+        };
+        match envelope.error() {
+            None => rule.weigh(Some(envelope.meta.confidence), Some(envelope.meta.risk_level())),
+            // The tier's own gate said no, which a stronger model may mend.
+            Some(error) => {
+                let reason = error.details.as_ref().and_then(|details| details.get("reason"));
+                let gated = matches!(
+                    reason.and_then(Value::as_str),
+                    Some("low_confidence" | "risk_too_high")
+                );
+                let failed = gated.then(|| Objection::Failed {
+                    code: error.code.clone(),
+                });
+                failed.into_iter().collect()
+            }
+        }
+    }
+}
+
+impl Judge for Keeper {
+    fn after(&self, envelope: &mut Envelope, done: &Done<'_>) -> Next {
+        if let Some(next) = self.ask_to_mend(envelope, done) {
+            return next;
+        }
+        let objections = self.objections(envelope);
+        if objections.is_empty() {
+            return Next::End;
+        }
+        let reasons: Vec<String> = objections.iter().map(ToString::to_string).collect();
+        // Marked in any case: if the second opinion cannot be had, this answer stands.
+        let review = json!({"needed": true, "reasons": reasons});
+        envelope.annotations.insert(String::from(REVIEW_KEY), review);
+        let Some(Rule {
+            action: Action::Rerun { backend },
+            ..
+        }) = &self.rule
+        else {
+            return Next::End;
+        };
+        let asked_already = done.attempts.iter().any(|attempt| attempt.backend == *backend);
+        if asked_already || done.attempts.is_empty() {
+            return Next::End;
+        }
+        Next::Again(Again {
+            selection: Selection::Named(backend.clone()),
+            reason: reasons.join("; "),
+            request: None,
+        })
+    }
+}

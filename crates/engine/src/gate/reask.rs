@@ -1,0 +1,55 @@
+//! One more chance for a model whose answer breaks the contract: the same request, the answer it gave, and
+//! what was wrong with it.
+
+use std::sync::Arc;
+
+use ir::{Message, Payload, Request, Role};
+use module::envelope::ErrorBody;
+use module::manifest::{Access, FailureContract};
+use module::{Code, Module};
+use serde_json::Value;
+
+use crate::limits;
+
+/// Whether this failure is one that a second answer may mend, for a module that allows it. A module that
+/// may have side effects is never asked twice.
+pub(super) fn may_mend(module: &Module, error: &ErrorBody) -> bool {
+    let failure = &module.manifest.failure;
+    let allowed = failure.reask
+        && failure.contract == FailureContract::ErrorUnion
+        && module.manifest.policies.access("side_effects") == Access::Deny;
+    let code = [Code::E1000, Code::E3001]
+        .iter()
+        .any(|code| error.code == code.as_str());
+    // An answer that is unsure is no mistake of form; the gate sees to it.
+    let unsure = error.details.as_ref().and_then(|details| details.get("reason"));
+    allowed && code && unsure.and_then(Value::as_str) != Some("low_confidence")
+}
+
+/// The request that asks again.
+pub(super) fn request(before: &Arc<Request>, reply: &str, error: &ErrorBody) -> Option<Arc<Request>> {
+    let mut request = Request::clone(before);
+    let Payload::Chat(chat) = &mut request.payload else {
+        return None;
+    };
+    let shown = reply
+        .get(..reply.floor_char_boundary(limits::REASK_REPLY_BYTES_MAX))
+        .unwrap_or(reply);
+    if !shown.trim().is_empty() {
+        chat.messages.push(Message::text(Role::Assistant, shown));
+    }
+    chat.messages.push(Message::text(Role::User, complaint(error)));
+    Some(Arc::new(request))
+}
+
+/// What was wrong, one violation per line.
+fn complaint(error: &ErrorBody) -> String {
+    let mut text = format!("Your answer does not keep the contract: {}\n", error.message);
+    let listed = error.details.as_ref().and_then(|details| details.get("errors"));
+    for violation in listed.and_then(Value::as_array).into_iter().flatten() {
+        let part = |key: &str| violation.get(key).and_then(Value::as_str).unwrap_or_default();
+        text.push_str(&format!("- {}: {}\n", part("pointer"), part("message")));
+    }
+    text.push_str("Answer again with one JSON object in the form that was asked for, and nothing around it.");
+    text
+}

@@ -1,0 +1,118 @@
+//! Who passes a gate. The same rules hold for runs and for envelopes that were saved.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use module::envelope::Risk;
+use serde_json::Value;
+
+/// The rules of a configuration: one for all, and those of single modules, complete in themselves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gates {
+    pub general: Option<Rule>,
+    pub modules: BTreeMap<String, Rule>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    pub min_confidence: Option<f64>,
+    pub max_risk: Option<Risk>,
+    pub action: Action,
+}
+
+/// What becomes of an answer that does not pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// A person looks at it.
+    #[default]
+    Review,
+    /// This back-end is asked; if its answer does not pass either, a person looks at that.
+    Rerun { backend: String },
+}
+
+/// Why an answer does not pass.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Objection {
+    Confidence {
+        actual: Option<f64>,
+        min: f64,
+    },
+    Risk {
+        actual: Option<Risk>,
+        max: Risk,
+    },
+    /// A failure passes no gate.
+    Failed {
+        code: String,
+    },
+}
+
+impl Gates {
+    pub fn for_module(&self, module: &str) -> Option<&Rule> {
+        self.modules.get(module).or(self.general.as_ref())
+    }
+}
+
+impl Rule {
+    /// What speaks against an envelope. What cannot be read counts as the worst.
+    pub fn objections(&self, envelope: &Value) -> Vec<Objection> {
+        let mut found = Vec::new();
+        if envelope.get("ok") != Some(&Value::Bool(true)) {
+            let code = envelope.pointer("/error/code").and_then(Value::as_str);
+            found.push(Objection::Failed {
+                code: String::from(code.unwrap_or("no envelope")),
+            });
+            return found;
+        }
+        let confidence = envelope.pointer("/meta/confidence").and_then(Value::as_f64);
+        let risk = envelope
+            .pointer("/meta/risk")
+            .and_then(Value::as_str)
+            .and_then(Risk::find);
+        found.extend(self.weigh(confidence, risk));
+        found
+    }
+
+    /// The same for a success whose meta is at hand.
+    pub fn weigh(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<Objection> {
+        let mut found = Vec::new();
+        if let Some(min) = self.min_confidence
+            && confidence.is_none_or(|confidence| confidence.is_nan() || confidence < min)
+        {
+            found.push(Objection::Confidence {
+                actual: confidence,
+                min,
+            });
+        }
+        if let Some(max) = self.max_risk
+            && risk.is_none_or(|risk| risk > max)
+        {
+            found.push(Objection::Risk { actual: risk, max });
+        }
+        found
+    }
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Confidence {
+                actual: Some(actual),
+                min,
+            } => {
+                write!(f, "confidence {actual} is below {min}")
+            }
+            Self::Confidence { actual: None, min } => {
+                write!(f, "no confidence is given, and {min} is asked for")
+            }
+            Self::Risk {
+                actual: Some(actual),
+                max,
+            } => write!(f, "risk {actual} is above {max}"),
+            Self::Risk { actual: None, max } => {
+                write!(f, "the risk is none of the levels, and at most {max} is allowed")
+            }
+            Self::Failed { code } => write!(f, "the answer is a failure ({code})"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use module::envelope::Risk;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Objection, Rule};
+
+fn rule() -> Rule {
+    Rule {
+        min_confidence: Some(0.7),
+        max_risk: Some(Risk::Low),
+        ..Rule::default()
+    }
+}
+
+#[test]
+fn what_cannot_be_read_does_not_pass() {
+    for envelope in [
+        Value::Null,
+        json!({}),
+        json!({"ok": "true", "meta": {"confidence": 1, "risk": "none"}}),
+        json!({"ok": true}),
+        json!({"ok": true, "meta": {"confidence": "1", "risk": "none"}}),
+        json!({"ok": true, "meta": {"confidence": 1, "risk": {"custom": "odd"}}}),
+        json!({"ok": false, "meta": {"confidence": 1, "risk": "none"}, "error": {"code": "E2004"}}),
+    ] {
+        assert!(!rule().objections(&envelope).is_empty(), "{envelope}");
+    }
+    let good = json!({"ok": true, "meta": {"confidence": 0.7, "risk": "low"}});
+    assert_eq!(rule().objections(&good), []);
+}
+
+proptest! {
+    #[test]
+    fn a_stricter_rule_never_lets_more_pass(confidence in 0.0..=1.0f64, low in 0.0..=1.0f64, more in 0.0..=1.0f64) {
+        let strict = Rule { min_confidence: Some(low.max(more)), ..Rule::default() };
+        let loose = Rule { min_confidence: Some(low.min(more)), ..Rule::default() };
+        let passes = |rule: &Rule| rule.weigh(Some(confidence), None).is_empty();
+        prop_assert!(!passes(&strict) || passes(&loose));
+    }
+}
+
+#[test]
+fn objections_say_what_is_wrong() {
+    let found = rule().weigh(Some(0.2), Some(Risk::High));
+    assert_eq!(
+        found,
+        [
+            Objection::Confidence {
+                actual: Some(0.2),
+                min: 0.7
+            },
+            Objection::Risk {
+                actual: Some(Risk::High),
+                max: Risk::Low
+            }
+        ]
+    );
+    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["confidence 0.2 is below 0.7", "risk high is above low"]);
+}

@@ -1,0 +1,67 @@
+//! What is known about a run before it begins: whether its module may be run at all, with this input, this
+//! context and these other modules. Whatever says no starts nothing and costs no call.
+
+use std::sync::Arc;
+
+use module::compose::{links, survey};
+use module::context;
+use module::envelope::ErrorBody;
+use module::lower::{LowerOptions, admit_input, lower};
+use module::manifest::Access;
+use module::{Code, Module};
+use serde_json::{Value, json};
+
+use crate::fleet::Fleet;
+use crate::modules::Modules;
+use crate::run::{Execute, Warning};
+use crate::tokens;
+
+/// Admits a run; its input comes back with the context that the module accepts.
+pub(crate) fn admit_run(
+    mut execute: Execute,
+    modules: &Modules,
+    fleet: &Fleet,
+) -> Result<Execute, Box<ErrorBody>> {
+    let module = execute.module.clone();
+    if !module.manifest.invocation.user_invocable {
+        let message = format!("module `{}` may only be called by other modules", module.name());
+        let error = ErrorBody::new(Code::E4007, message);
+        return Err(Box::new(
+            error.suggest("run a module that calls it, or set invocation.user_invocable"),
+        ));
+    }
+    admit_input(&module, &execute.input)?;
+    if let Value::Object(input) = &mut execute.input {
+        let admitted = context::admit(&module, input)?;
+        context::put(input, admitted.context);
+        if !admitted.left_out.is_empty() {
+            let message = format!(
+                "the module does not accept the context {}",
+                admitted.left_out.join(", ")
+            );
+            let mut warning = Warning::new(Code::W1001, message);
+            warning
+                .more
+                .insert(String::from("types"), json!(admitted.left_out));
+            execute.warnings.push(warning);
+        }
+    }
+    let composed = !links(&module).is_empty();
+    if composed {
+        survey(&module, &|name| modules.get(name).cloned()).verdict()?;
+    } else if module.manifest.runtime.max_input_tokens.is_some()
+        && let Value::Object(input) = &execute.input
+    {
+        // The request of a composed run is not known before its steps are done.
+        let request = lower(&module, input, &LowerOptions::default());
+        tokens::admit(&module, &request, fleet)?;
+    }
+    Ok(execute)
+}
+
+/// Whether running the module twice is the same as running it once, the modules it calls included.
+pub(crate) fn is_harmless(module: &Arc<Module>, modules: &Modules) -> bool {
+    let harmless = |module: &Module| module.manifest.policies.access("side_effects") == Access::Deny;
+    let graph = survey(module, &|name| modules.get(name).cloned());
+    graph.nodes.values().all(|node| harmless(&node.module))
+}

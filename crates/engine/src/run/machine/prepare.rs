@@ -1,0 +1,113 @@
+//! A run that has steps before its own question: they are watched, and what they come to is the question,
+//! the answer or the end.
+
+use module::compose::Outcome;
+use module::context::EMITTED_KEY;
+use module::envelope::{CheckOptions, Envelope, Facts, check_object};
+use serde_json::{Map, Value, json};
+
+use super::after::Done;
+use super::{Machine, Output};
+use crate::compose::{Composed, Prepared};
+use crate::run::verdict;
+
+/// Share of the work that the steps are, in percent.
+const STEPS_PERCENT: usize = 90;
+
+/// What the steps leave for the end of the run.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    usage: Vec<Value>,
+    warnings: Vec<Value>,
+    emitted: Map<String, Value>,
+}
+
+impl Machine {
+    pub(super) fn watch(&mut self, prepared: Prepared, now_ms: u64, out: &mut Vec<Output>) {
+        if !std::mem::replace(&mut self.preparing, false) {
+            return;
+        }
+        match prepared {
+            Prepared::Step { ended, of, message } => {
+                self.preparing = true;
+                let percent = u8::try_from(ended * STEPS_PERCENT / of.max(1)).unwrap_or_default();
+                self.percent = self.percent.max(percent);
+                self.progress("step", message, out);
+            }
+            Prepared::Done(composed) => self.take_up(*composed, now_ms, out),
+        }
+    }
+
+    fn take_up(&mut self, composed: Composed, now_ms: u64, out: &mut Vec<Output>) {
+        self.records.extend(composed.attempts);
+        self.aside = Aside {
+            usage: composed.usage,
+            warnings: composed.warnings,
+            emitted: composed.emitted,
+        };
+        match composed.outcome {
+            Outcome::Ask { .. } => {
+                self.dispatch.restart(composed.request, None);
+                self.begin(now_ms, out);
+            }
+            Outcome::Answer(object) => {
+                let facts = Facts {
+                    processing_time_ms: Some(now_ms),
+                    ..Facts::default()
+                };
+                let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
+                let done = Done {
+                    request: self.dispatch.request(),
+                    reply: "",
+                    attempts: &[],
+                    agains: self.agains,
+                };
+                // Nobody can be asked for what the steps have made; the gate may still mark it.
+                self.plan.judge.after(&mut envelope, &done);
+                self.conclude(envelope, None, out);
+            }
+            Outcome::Fail { error, partial_data } => {
+                let partial = partial_data.filter(|_| self.plan.module.manifest.failure.partial_allowed);
+                self.end(verdict::failure(*error, partial), None, out);
+            }
+        }
+    }
+
+    /// What the steps used, warned of and handed on belongs to the end.
+    pub(super) fn add_aside(&mut self, envelope: &mut Envelope, usage: Option<Value>) -> Option<Value> {
+        let aside = std::mem::take(&mut self.aside);
+        if !aside.warnings.is_empty() {
+            let warnings = Map::from_iter([(String::from("_warnings"), Value::Array(aside.warnings))]);
+            super::ending::add_warnings(&mut envelope.annotations, warnings);
+        }
+        if envelope.is_ok() && !aside.emitted.is_empty() {
+            let mut emitted = aside.emitted;
+            if let Some(Value::Object(own)) = envelope.annotations.shift_remove(EMITTED_KEY) {
+                emitted.extend(own);
+            }
+            envelope
+                .annotations
+                .insert(String::from(EMITTED_KEY), Value::Object(emitted));
+        }
+        if aside.usage.is_empty() {
+            return usage;
+        }
+        let own_calls = self.records.iter().any(|record| record.step.is_none());
+        let own = own_calls.then(|| usage.unwrap_or_default());
+        Some(total(aside.usage.into_iter().chain(own)))
+    }
+}
+
+/// The sum of all parts; a count that one of them does not know is unknown.
+fn total(parts: impl IntoIterator<Item = Value>) -> Value {
+    let parts: Vec<Value> = parts.into_iter().collect();
+    let sum = |key: &str| -> Option<u64> {
+        let counts = parts.iter().map(|part| part.get(key).and_then(Value::as_u64));
+        counts.sum()
+    };
+    json!({
+        "input_tokens": sum("input_tokens"),
+        "output_tokens": sum("output_tokens"),
+        "total_tokens": sum("total_tokens"),
+    })
+}

@@ -1,0 +1,53 @@
+//! Whether a request is short enough for its module. The model's own tokenizer counts where every back-end has it at hand;
+//! elsewhere an estimate that errs on the long side: one token for every three bytes, which is more than
+//! the usual tokenizers make of prose and code, and about what they make of Chinese and Japanese.
+
+use ir::{Part, Request};
+use module::envelope::ErrorBody;
+use module::{Code, Module};
+
+use crate::fleet::Fleet;
+
+/// Bytes of text that the estimate takes for one token.
+const BYTES_PER_TOKEN: usize = 3;
+
+/// Refuses a request that is longer than `runtime_requirements.max_input_tokens`.
+pub(crate) fn admit(module: &Module, request: &Request, fleet: &Fleet) -> Result<(), Box<ErrorBody>> {
+    let Some(limit) = module.manifest.runtime.max_input_tokens else {
+        return Ok(());
+    };
+    let (actual, estimated) = count(request, fleet);
+    if actual as u64 <= limit {
+        return Ok(());
+    }
+    let about = if estimated { "about " } else { "" };
+    let message = format!("the request has {about}{actual} tokens, and the module takes {limit}");
+    let error = ErrorBody::new(Code::E1005, message)
+        .detail("stage", "input")
+        .detail("limit", "tokens")
+        .detail("allowed", limit)
+        .detail("actual", actual)
+        .detail("estimated", estimated);
+    Err(Box::new(error))
+}
+
+/// How many tokens the texts of a request are, and whether that is an estimate.
+fn count(request: &Request, fleet: &Fleet) -> (usize, bool) {
+    let texts: Vec<&str> = request
+        .as_chat()
+        .into_iter()
+        .flat_map(|chat| &chat.messages)
+        .flat_map(|message| message.parts.iter().filter_map(Part::as_text))
+        .collect();
+    let counted = texts
+        .iter()
+        .map(|text| fleet.count_tokens(text))
+        .sum::<Option<usize>>();
+    match counted {
+        Some(count) => (count, false),
+        None => {
+            let bytes: usize = texts.iter().map(|text| text.len()).sum();
+            (bytes.div_ceil(BYTES_PER_TOKEN), true)
+        }
+    }
+}

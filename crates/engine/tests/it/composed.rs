@@ -1,0 +1,339 @@
+//! Composed runs with real tasks: steps before the answer, what they cost, what ends them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::port::{Kind, Rendered, Upstream};
+use engine::run::{Options, envelope};
+use engine::{Engine, Error, Execute, Fleet, From, Mode, Modules, Ports, Settings, Tenant};
+use module::stream::assemble_ndjson;
+use module::{FileMap, Module, load};
+use providers::Scripted;
+use providers::scripted::Script;
+use serde_json::{Value, json};
+use store::memory::MemoryJournal;
+use testkit::clock::ManualClock;
+use testkit::puppet::Puppet;
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_secs(10);
+
+pub(crate) fn module(name: &str, manifest: &str, prompt: &str) -> (String, Arc<Module>) {
+    let manifest = format!("name: {name}\nversion: 1.0.0\nresponsibility: r\ntier: decision\n{manifest}");
+    let files: FileMap = [
+        ("module.yaml", manifest.as_str()),
+        ("prompt.md", prompt),
+        (
+            "schema.json",
+            r#"{"data":{"type":"object","required":["rationale"]}}"#,
+        ),
+    ]
+    .into_iter()
+    .collect();
+    (String::from(name), Arc::new(load(&files).module.unwrap()))
+}
+
+pub(crate) fn engine(
+    modules: Vec<(String, Arc<Module>)>,
+    upstreams: Vec<Arc<dyn Upstream>>,
+    settings: Settings,
+) -> Engine {
+    let ports = Ports {
+        fleet: Arc::new(Fleet::in_order(upstreams)),
+        journal: Arc::new(MemoryJournal::default()),
+        clock: Arc::new(ManualClock::default()),
+    };
+    Engine::new(ports, settings, modules.into_iter().collect::<Modules>())
+}
+
+pub(crate) fn script(yaml: &str) -> Arc<dyn Upstream> {
+    Arc::new(Scripted::new("scripted", Script::parse(yaml).unwrap()))
+}
+
+/// An answer for every prompt that holds `pattern`.
+pub(crate) fn says(pattern: &str, confidence: f64, data: &str) -> String {
+    format!(
+        "- match: '{pattern}'\n  reply: '{{\"ok\":true,\"meta\":{{\"confidence\":{confidence},\"risk\":\"low\",\
+         \"explain\":\"e\"}},\"data\":{{{data}}}}}'\n"
+    )
+}
+
+pub(crate) async fn events(
+    engine: &Engine,
+    name: &str,
+    input: Value,
+    mode: Mode,
+) -> Result<Vec<Rendered>, Error> {
+    let tenant = Tenant::local();
+    let execute = Execute {
+        module: engine.modules().get(name).unwrap().clone(),
+        input,
+        mode,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
+    let run = engine.start(&tenant, execute).await?;
+    let mut subscription = engine.subscribe(&tenant, run, From::Start).await?;
+    let mut events = Vec::new();
+    while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap()? {
+        events.extend(batch);
+    }
+    Ok(events)
+}
+
+pub(crate) async fn answer(engine: &Engine, name: &str, input: Value) -> Value {
+    match events(engine, name, input, Mode::Sync).await {
+        Ok(events) => envelope(events.last().unwrap()),
+        Err(error) => json!({"ok": false, "error": {"code": error.into_body().code}}),
+    }
+}
+
+fn replies() -> Arc<dyn Upstream> {
+    let yaml = [
+        says("I am A", 0.9, r#""found":["x"],"rationale":"by a""#),
+        says("I am B and heard x", 0.8, r#""more":1,"rationale":"by b""#),
+        says("Sum up", 0.7, r#""sum":2,"rationale":"by own""#),
+        String::from("- match: I am broken\n  status: 500\n"),
+    ];
+    script(&yaml.concat())
+}
+
+fn library() -> Vec<(String, Arc<Module>)> {
+    let flow = "composition:
+  requires: [{name: a}, {name: b}]
+  dataflow:
+    - {from: input, to: a}
+    - {from: a, to: b, mapping: {heard: '$.data.found[0]'}}
+";
+    vec![
+        module("a", "", "I am A. $INPUT"),
+        module("b", "", "I am B and heard ${heard}"),
+        module("broken", "", "I am broken"),
+        module(
+            "own",
+            &format!("response: {{mode: both, buffer_size: 0}}\n{flow}"),
+            "Sum up {{a.data}} {{b.data.rationale}}",
+        ),
+        module(
+            "pipe",
+            &format!("{flow}    - {{from: [a, b], to: output}}\n"),
+            "Unused.",
+        ),
+        module("caller", "", "Sum up: @call:a @call:broken[optional]"),
+        module(
+            "saved",
+            "composition: {requires: [{name: broken, fallback: a}]}\n",
+            "Sum up {{broken.data}}",
+        ),
+        module(
+            "stuck",
+            "composition: {requires: [{name: a}, {name: broken}]}\n",
+            "Sum up",
+        ),
+        module("lost", "", "@call:nobody"),
+        module("round", "", "@call:round"),
+        module("hidden", "invocation: {user_invocable: false}\n", "I am A"),
+        module(
+            "deep",
+            "composition: {requires: [{name: own}]}\n",
+            "Sum up: {{own.data.sum}}",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_own_model_sees_what_the_steps_found() {
+    let engine = engine(library(), vec![replies()], Settings::default());
+    let envelope = answer(&engine, "own", json!({"code": "1"})).await;
+    assert_eq!(
+        envelope["data"],
+        json!({"sum": 2, "rationale": "by own"}),
+        "{envelope}"
+    );
+    let envelope = answer(&engine, "pipe", json!({})).await;
+    assert_eq!(
+        envelope["data"],
+        json!({"found": ["x"], "more": 1, "rationale": "by b"}),
+        "{envelope}"
+    );
+    assert_eq!(envelope["meta"]["confidence"], 0.8);
+    let envelope = answer(&engine, "deep", json!({})).await;
+    assert_eq!(envelope["ok"], true, "{envelope}");
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
+    let engine = engine(library(), vec![replies()], Settings::default());
+    let events = events(&engine, "own", json!({}), Mode::Stream).await.unwrap();
+    let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
+    let assembled = assemble_ndjson(lines.join("\n").as_bytes());
+    assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
+    assert_eq!(assembled.envelope["data"]["sum"], 2);
+    let progress = events.iter().filter(|event| event.kind == Kind::Progress);
+    let progress: Vec<Value> = progress
+        .map(|event| serde_json::from_str(&event.body).unwrap())
+        .collect();
+    let percents: Vec<u64> = progress
+        .iter()
+        .map(|event| event["progress"]["percent"].as_u64().unwrap())
+        .collect();
+    assert!(percents.is_sorted(), "{percents:?}");
+    for step in [
+        "step a begins",
+        "step a has ended",
+        "step b begins",
+        "step b has ended",
+    ] {
+        let told = progress.iter().any(|event| event["progress"]["message"] == step);
+        assert!(told, "{step}: {progress:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_fails_on_the_way_is_left_out_replaced_or_the_end() {
+    let engine = engine(library(), vec![replies()], Settings::default());
+    let envelope = answer(&engine, "caller", json!({})).await;
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(envelope["_warnings"][0]["code"], "W3002", "{envelope}");
+    let envelope = answer(&engine, "saved", json!({})).await;
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(envelope["_warnings"][0]["code"], "W4006", "{envelope}");
+    let envelope = answer(&engine, "stuck", json!({})).await;
+    assert_eq!(envelope["error"]["code"], "E3002", "{envelope}");
+    assert_eq!(envelope["partial_data"]["broken"], Value::Null);
+    assert_eq!(envelope["partial_data"]["a"]["rationale"], "by a");
+}
+
+#[tokio::test]
+async fn what_cannot_run_starts_nothing() {
+    let puppet = Puppet::new("never asked");
+    let engine = engine(library(), vec![puppet], Settings::default());
+    for (name, code) in [("lost", "E4006"), ("round", "E4004"), ("hidden", "E4007")] {
+        let envelope = answer(&engine, name, json!({})).await;
+        assert_eq!(envelope["error"]["code"], code, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn every_call_of_every_step_is_recorded() {
+    let engine = engine(library(), vec![replies()], Settings::default());
+    let tenant = Tenant::local();
+    let execute = Execute {
+        module: engine.modules().get("deep").unwrap().clone(),
+        input: json!({}),
+        mode: Mode::Sync,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
+    let run = engine.start(&tenant, execute).await.unwrap();
+    engine
+        .subscribe(&tenant, run, From::Start)
+        .await
+        .unwrap()
+        .last()
+        .await
+        .unwrap();
+    let trace = engine.trace(&tenant, run).unwrap();
+    let mut steps: Vec<Option<&str>> = trace
+        .attempts
+        .iter()
+        .map(|attempt| attempt.step.as_deref())
+        .collect();
+    steps.sort_unstable();
+    assert_eq!(steps, [None, Some("own"), Some("own/a"), Some("own/b")]);
+}
+
+#[tokio::test]
+async fn whoever_leaves_takes_all_steps_along() {
+    let puppet = Puppet::new("p");
+    let both = "composition: {pattern: parallel, requires: [{name: a}, {name: b}]}\n";
+    let modules = vec![
+        module("a", "", "I am A"),
+        module("b", "", "I am B"),
+        module("own", both, "Sum up"),
+    ];
+    let engine = engine(modules, vec![puppet.clone()], Settings::default());
+    let tenant = Tenant::local();
+    let execute = Execute {
+        module: engine.modules().get("own").unwrap().clone(),
+        input: json!({}),
+        mode: Mode::Stream,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
+    let run = engine.start(&tenant, execute).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    let (first, second) = (puppet.attempt().await, puppet.attempt().await);
+    engine.cancel(&tenant, run).await.unwrap();
+    timeout(SOON, async { tokio::join!(first.dropped(), second.dropped()) })
+        .await
+        .unwrap();
+    let last = timeout(SOON, subscription.last()).await.unwrap().unwrap();
+    assert_eq!(envelope(&last)["error"]["code"], "E2010");
+    timeout(SOON, engine.drain()).await.unwrap();
+}
+
+#[tokio::test]
+async fn steps_have_their_own_time_and_the_whole_has_its() {
+    let puppet = Puppet::new("silent");
+    let own = "composition: {requires: [{name: a, timeout_ms: 50}]}\n";
+    let slow = "composition: {timeout_ms: 70, requires: [{name: a}]}\n";
+    let modules = vec![
+        module("a", "", "I am A"),
+        module("own", own, "Sum up"),
+        module("slow", slow, "Sum up"),
+    ];
+    let engine = engine(modules, vec![puppet.clone()], Settings::default());
+    for (name, allowed_ms) in [("own", 50), ("slow", 70)] {
+        let envelope = answer(&engine, name, json!({})).await;
+        assert_eq!(envelope["error"]["code"], "E2002", "{envelope}");
+        assert_eq!(envelope["error"]["details"]["allowed_ms"], allowed_ms);
+        puppet.attempt().await.dropped().await;
+    }
+}
+
+#[tokio::test]
+async fn context_goes_down_and_what_is_shared_comes_back() {
+    let emits = "context: {emits: [{type: session_state}]}\n";
+    let accepts = "context: {accepts: [{type: session_state, required: true}]}\n";
+    let calls = format!(
+        "{emits}composition: {{requires: [{{name: writer}}, {{name: reader}}], dataflow: [{{from: input, to: writer}}, {{from: writer, to: reader}}]}}\n"
+    );
+    let forked = calls.replace("context: {", "context: {mode: fork, ");
+    let modules = vec![
+        module("writer", emits, "I write"),
+        module("reader", accepts, "I read $INPUT"),
+        module("own", &calls, "Sum up"),
+        module("forked", &forked, "Sum up"),
+    ];
+    let yaml = [
+        String::from(
+            "- match: I write\n  reply: '{\"ok\":true,\"meta\":{\"confidence\":1,\"risk\":\"none\",\"explain\":\"e\"},\
+             \"data\":{\"rationale\":\"r\"},\"_emitted_context\":{\"session_state\":{\"n\":7}}}'\n",
+        ),
+        says("I read", 0.9, r#""rationale":"saw it""#),
+        says("Sum up", 0.9, r#""rationale":"own""#),
+    ];
+    let engine = engine(modules, vec![script(&yaml.concat())], Settings::default());
+    let envelope = answer(&engine, "own", json!({"_context": {"gossip": 1}})).await;
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(envelope["_emitted_context"], json!({"session_state": {"n": 7}}));
+    assert_eq!(envelope["_warnings"][0]["code"], "W1001");
+    // A copy of its own: the reader gets nothing, and needs it.
+    let envelope = answer(&engine, "forked", json!({})).await;
+    assert_eq!(envelope["error"]["code"], "E3002", "{envelope}");
+    assert_eq!(envelope["error"]["details"]["failed"][0]["code"], "E1002");
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_costs_no_call() {
+    let puppet = Puppet::new("never asked");
+    let modules = vec![module(
+        "m",
+        "runtime_requirements: {max_input_tokens: 400}\n",
+        "$INPUT",
+    )];
+    let engine = engine(modules, vec![puppet], Settings::default());
+    let envelope = answer(&engine, "m", json!({"text": "word ".repeat(1_000)})).await;
+    assert_eq!(envelope["error"]["code"], "E1005", "{envelope}");
+}

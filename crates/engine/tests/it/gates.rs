@@ -1,0 +1,132 @@
+//! Gates and second chances on real runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::gate::{Action, Gates, Rule};
+use engine::port::{Kind, Upstream};
+use engine::{Mode, Settings};
+use module::envelope::Risk;
+use module::stream::assemble_ndjson;
+use providers::Scripted;
+use providers::scripted::Script;
+use serde_json::{Value, json};
+
+use crate::composed::{answer, engine, events, module, says};
+
+fn named(name: &str, yaml: &str) -> Arc<dyn Upstream> {
+    Arc::new(Scripted::new(name, Script::parse(yaml).unwrap()))
+}
+
+fn settings(action: Action) -> Settings {
+    let rule = Rule {
+        min_confidence: Some(0.8),
+        max_risk: Some(Risk::Medium),
+        action,
+    };
+    let gates = Gates {
+        general: Some(rule),
+        modules: BTreeMap::from([(String::from("free"), Rule::default())]),
+    };
+    Settings {
+        gates,
+        ..Settings::default()
+    }
+}
+
+fn unsure() -> String {
+    says("", 0.4, r#""rationale":"weak""#)
+}
+
+#[tokio::test]
+async fn an_unsure_answer_goes_to_a_person_where_no_stronger_back_end_is_named() {
+    let modules = vec![module("m", "", "p"), module("free", "", "p")];
+    let engine = engine(modules, vec![named("weak", &unsure())], settings(Action::Review));
+    let envelope = answer(&engine, "m", json!({})).await;
+    assert_eq!(envelope["ok"], true);
+    assert_eq!(
+        envelope["_review"]["reasons"],
+        json!(["confidence 0.4 is below 0.8"])
+    );
+    let envelope = answer(&engine, "free", json!({})).await;
+    assert_eq!(envelope.get("_review"), None);
+}
+
+#[tokio::test]
+async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
+    let rerun = Action::Rerun {
+        backend: String::from("strong"),
+    };
+    for (confidence, reviewed) in [(0.95, false), (0.5, true)] {
+        let strong = says("", confidence, r#""rationale":"strong""#);
+        let modules = vec![module("m", "response: {mode: both, buffer_size: 0}\n", "p")];
+        let upstreams = vec![named("weak", &unsure()), named("strong", &strong)];
+        let engine = engine(modules, upstreams, settings(rerun.clone()));
+        let events = events(&engine, "m", json!({}), Mode::Stream).await.unwrap();
+        let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
+        let assembled = assemble_ndjson(lines.join("\n").as_bytes());
+        assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
+        assert_eq!(assembled.envelope["data"]["rationale"], "strong");
+        assert_eq!(
+            assembled.envelope.get("_review").is_some(),
+            reviewed,
+            "{}",
+            assembled.envelope
+        );
+        let chunks = events.iter().filter(|event| event.kind == Kind::Chunk);
+        let told = chunks
+            .into_iter()
+            .any(|event| event.body.contains(r#""type":"snapshot""#));
+        assert!(told, "the second answer is announced by a snapshot");
+    }
+}
+
+const GOOD: &str =
+    r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"mended"}}"#;
+
+fn twice(first: &str, second: &str) -> String {
+    format!("- times: 1\n  reply: '{first}'\n- match: does not keep the contract\n  reply: '{second}'\n")
+}
+
+#[tokio::test]
+async fn a_broken_answer_gets_one_more_chance_with_what_was_wrong() {
+    for first in ["no json at all", r#"{"ok":true,"meta":{},"data":[]}"#] {
+        let modules = vec![
+            module("m", "", "p"),
+            module("strict", "failure: {reask: false}\n", "p"),
+        ];
+        let engine = engine(
+            modules,
+            vec![named("s", &twice(first, GOOD))],
+            Settings::default(),
+        );
+        let envelope = answer(&engine, "m", json!({})).await;
+        assert_eq!(envelope["data"]["rationale"], "mended", "{envelope}");
+    }
+    for manifest in [
+        "failure: {reask: false}\n",
+        "failure: {contract: throw}\n",
+        "policies: {side_effects: allow}\n",
+    ] {
+        let engine = engine(
+            vec![module("m", manifest, "p")],
+            vec![named("s", &twice("no json", GOOD))],
+            Settings::default(),
+        );
+        let envelope = answer(&engine, "m", json!({})).await;
+        assert_eq!(envelope["error"]["code"], "E1000", "{manifest}");
+    }
+}
+
+#[tokio::test]
+async fn two_broken_answers_are_the_end() {
+    let yaml = "- reply: no json at all\n";
+    let engine = engine(
+        vec![module("m", "", "p")],
+        vec![named("s", yaml)],
+        Settings::default(),
+    );
+    let envelope = answer(&engine, "m", json!({})).await;
+    assert_eq!(envelope["error"]["code"], "E1000");
+    assert_ne!(envelope["ok"], Value::Bool(true));
+}
