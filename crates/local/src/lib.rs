@@ -30,6 +30,9 @@ mod wind_down;
 #[cfg(feature = "llama")]
 mod worker;
 
+#[cfg(feature = "llama")]
+#[doc(hidden)]
+pub use model::runtime;
 pub use options::Options;
 pub use upstream::Local;
 pub use weights::{WeightsError, check_weights};

@@ -115,8 +115,11 @@ fn open(path: &Path, vocabulary_only: bool) -> Result<LlamaModel, Error> {
     })
 }
 
-/// The runtime is one per process and is started once.
-fn runtime() -> Result<&'static LlamaBackend, Error> {
+/// The runtime is one per process and is started once. Benchmarks measure its plain loop beside ours.
+///
+/// # Errors
+/// When somebody else in this process has started it.
+pub fn runtime() -> Result<&'static LlamaBackend, Error> {
     static RUNTIME: OnceLock<Option<LlamaBackend>> = OnceLock::new();
     let start = || {
         let mut backend = LlamaBackend::init().ok()?;

@@ -1,5 +1,5 @@
-//! `cargo x demo`: cogn at work on the examples, with nothing but what is in this repository. The back-end
-//! is scripted: it plays a recorded answer, so that no key and no network are needed.
+//! `cargo x demo`: cogn at work on the examples, on a fresh machine and without any key: a small model is
+//! fetched and answers inside the process.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,33 @@ pub(crate) fn show() -> Result<()> {
         ),
         ("What one of them promises.", &["info", "text-classifier"]),
         (
-            "A run: the fields appear while the answer is written, then it is proven against the contract.",
+            "Weights of a small model, fetched once and checked.",
+            &["models", "pull"],
+        ),
+        (
+            "A run in this process: the fields appear while the model writes, then the answer is proven against the contract.",
+            &[
+                "run",
+                "text-classifier",
+                TEXT_CLASSIFIER_INPUT,
+                "--stream",
+                "--backend",
+                "local",
+            ],
+        ),
+        (
+            "The same as a program sees it: one envelope.",
+            &[
+                "run",
+                "text-classifier",
+                TEXT_CLASSIFIER_INPUT,
+                "--json",
+                "--backend",
+                "local",
+            ],
+        ),
+        (
+            "A recorded answer of a large model, for comparison; a model of this size writes better than the small one.",
             &[
                 "run",
                 "code-simplifier",
@@ -35,6 +61,7 @@ pub(crate) fn show() -> Result<()> {
     Ok(())
 }
 
+const TEXT_CLASSIFIER_INPUT: &str = "examples/modules/text-classifier/tests/invoice.input.json";
 const CODE_SIMPLIFIER_INPUT: &str = "examples/modules/code-simplifier/tests/redundant-else.input.json";
 const CODE_SIMPLIFIER_REPLY: &str = "scripted:examples/scripted/code-simplifier.yaml";
 

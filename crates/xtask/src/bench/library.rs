@@ -6,13 +6,19 @@ use serde_json::Value;
 use super::row::Row;
 use crate::shell::{capture, cargo};
 
-/// Crates with a bench target named `ratio`.
-const CRATES: [&str; 3] = ["module", "wire", "engine"];
+/// Crates with a bench target named `ratio`, and the features that it needs.
+const CRATES: [(&str, &[&str]); 4] = [
+    ("module", &[]),
+    ("wire", &[]),
+    ("engine", &[]),
+    ("local", &["--features", "llama"]),
+];
 
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for name in CRATES {
-        let text = capture(&mut cargo(["bench", "--locked", "-p", name, "--bench", "ratio"]))?;
+    for (name, features) in CRATES {
+        let mut bench = cargo(["bench", "--locked", "-p", name]);
+        let text = capture(bench.args(features).args(["--bench", "ratio"]))?;
         for line in text.lines().filter(|line| line.starts_with('{')) {
             rows.push(row(line)?);
         }
