@@ -1,6 +1,8 @@
 //! What the embedded model costs per answer, against the runtime's own plain loop over the same prompt and the
 //! same number of tokens, in the same run. Ours goes the whole way: back-end, queue, thread, schema, events.
 
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run fails")]
+
 #[path = "../../../bench/figure.rs"]
 mod figure;
 
@@ -103,15 +105,13 @@ impl Plain {
         let mut batch = LlamaBatch::new(512, 1);
         batch.add_sequence(&prompt, 0, false).expect("room");
         context.decode(&mut batch).expect("evaluated");
-        let mut position = i32::try_from(prompt.len()).expect("short");
         let mut text = Vec::new();
-        for _ in 0..TOKENS {
+        for position in (i32::try_from(prompt.len()).expect("short")..).take(TOKENS) {
             let token = sampler.sample(&context, batch.n_tokens() - 1);
             text.extend(self.model.vocab().token_to_piece(token, false, None));
             batch.clear();
             batch.add(token, position, &[0], true).expect("room");
             context.decode(&mut batch).expect("evaluated");
-            position += 1;
         }
         assert!(!text.is_empty());
     }

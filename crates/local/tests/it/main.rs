@@ -1,14 +1,14 @@
 //! The embedded model with real weights. They are fetched once and kept in the user's cache folder.
 
-#[cfg(feature = "llama")]
+#[cfg(all(test, feature = "llama"))]
 mod ask;
-#[cfg(feature = "llama")]
+#[cfg(all(test, feature = "llama"))]
 mod contract;
-#[cfg(feature = "llama")]
+#[cfg(all(test, feature = "llama"))]
 mod generation;
-#[cfg(feature = "llama")]
+#[cfg(all(test, feature = "llama"))]
 mod load;
-#[cfg(feature = "llama")]
+#[cfg(all(test, feature = "llama"))]
 mod queue;
-#[cfg(not(feature = "llama"))]
+#[cfg(all(test, not(feature = "llama")))]
 mod without;
