@@ -134,3 +134,49 @@ fn a_check_of_a_real_server_sees_what_it_does() {
         }
     }
 }
+
+/// Of two keys the first is refused: the second takes over, and nobody notices.
+#[test]
+fn a_refused_key_of_a_pool_gives_way_to_the_next() {
+    const REPLY: &str =
+        include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
+    let reply = serde_json::from_str::<Value>(REPLY).expect("the reply is JSON");
+    let body = format!(
+        "data: {}\n\ndata: [DONE]\n\n",
+        json!({"choices": [{"index": 0, "delta": {"content": reply.to_string()}, "finish_reason": "stop"}]})
+    );
+    let server =
+        testkit::http::HttpUpstream::answering(move |_, asked| match asked.header("authorization") {
+            Some("Bearer good") => testkit::http::Answer::good("text/event-stream", &body),
+            _ => testkit::http::Answer::response("401 Unauthorized", &[], "{}"),
+        });
+    let pool = "[[credentials]]\nname = \"a\"\nfile = \"a\"\n[[credentials]]\nname = \"b\"\nfile = \"b\"\n";
+    let back_end = back_end(
+        "pool",
+        "openai",
+        &server.url("/v1"),
+        "credentials = [\"a\", \"b\"]",
+    );
+    let workspace = place(&format!("{pool}{back_end}"));
+    for (file, key) in [("a", "bad"), ("b", "good")] {
+        std::fs::write(workspace.path().join(file), key).expect("it can be written");
+    }
+    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/modules");
+    let ran = workspace.run(&[
+        "--json",
+        "--modules",
+        modules,
+        "run",
+        "text-classifier",
+        "--args",
+        "x",
+    ]);
+    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    let keys: Vec<_> = server
+        .asked()
+        .iter()
+        .filter_map(|asked| asked.header("authorization").map(String::from))
+        .collect();
+    assert_eq!(keys.last().map(String::as_str), Some("Bearer good"), "{keys:?}");
+    assert!(keys.len() <= 2, "each key is asked once: {keys:?}");
+}

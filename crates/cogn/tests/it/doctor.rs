@@ -23,7 +23,13 @@ fn a_machine_on_which_runs_work_is_well() {
     std::fs::write(workspace.path().join("a.yaml"), "- reply: hello\n").expect("it can be written");
     let ran = workspace.run(&["--json", "doctor"]);
     let rows = rows(&ran);
-    for name in ["configuration", "back-end played", "modules", "cache folder"] {
+    for name in [
+        "configuration",
+        "back-end played",
+        "embedded model",
+        "modules",
+        "cache folder",
+    ] {
         assert_eq!(state(&rows, name), json!("ok"), "{name}");
     }
     assert_eq!(ran.code(), 0);

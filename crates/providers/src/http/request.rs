@@ -27,6 +27,15 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
         let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
+    // The router sends nothing here that asks for another model; if somebody else does, no model answers
+    // under the name of another.
+    if let (Some(own), Some(wanted)) = (&options.model, &asked.model)
+        && own != wanted
+        && !wanted.is_empty()
+    {
+        let message = format!("back-end {} answers only with {own}", options.name);
+        return Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message));
+    }
     let model = match model(asked, options) {
         Some(model) => String::from(model),
         None => String::from(models::only(instance).await?),

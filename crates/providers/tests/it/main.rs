@@ -1,6 +1,8 @@
 //! Back-ends against servers that say exactly what a test wants, and against a real one.
 
 #[cfg(test)]
+mod defects;
+#[cfg(test)]
 mod dialects;
 #[cfg(test)]
 mod faults;
@@ -12,3 +14,5 @@ mod kinds;
 mod peers;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod ways;

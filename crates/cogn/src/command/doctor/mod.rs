@@ -14,6 +14,7 @@ use self::finding::{Finding, State};
 use crate::backends::{Shelf, Unavailable};
 use crate::config::{self, Settings, Sources};
 use crate::exit::Exit;
+use crate::models::{self, Missing};
 use crate::modules::Search;
 use crate::output::Output;
 
@@ -35,6 +36,7 @@ impl Doctor {
                 "mend the configuration first",
             )),
         }
+        findings.push(embedded(&findings));
         findings.push(machine::modules(search));
         findings.extend(machine::folders());
         for finding in &findings {
@@ -124,6 +126,20 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         findings.push(Finding::bad("back-ends", "none can be asked", hint));
     }
     Ok(())
+}
+
+/// The embedded model: a matter of course where it answers, no matter where others do.
+fn embedded(before: &[Finding]) -> Finding {
+    let others = before
+        .iter()
+        .any(|finding| finding.name.starts_with("back-end ") && finding.state == State::Ok);
+    match models::embedded("local", None) {
+        Ok(_) => Finding::ok("embedded model", "its weights are here"),
+        Err(Missing { reason, .. }) if others => {
+            Finding::ok("embedded model", format!("{reason}; others answer"))
+        }
+        Err(Missing { reason, hint }) => Finding::warn("embedded model", reason, &hint),
+    }
 }
 
 fn text(finding: &Finding) -> String {

@@ -113,6 +113,14 @@ impl Settings {
             if let Some(path) = &mut backend.script {
                 anchor(format!("/backends/{index}/script"), path);
             }
+            let is_file = |model: &&mut String| model.ends_with(".gguf");
+            if backend.kind == BackendKind::Local
+                && let Some(model) = backend.model.as_mut().filter(is_file)
+            {
+                let mut path = PathBuf::from(&*model);
+                anchor(format!("/backends/{index}/model"), &mut path);
+                *model = path.display().to_string();
+            }
         }
         for (index, path) in self.network.ca_files.iter_mut().enumerate() {
             anchor(format!("/network/ca_files/{index}"), path);
