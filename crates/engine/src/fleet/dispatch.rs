@@ -111,7 +111,7 @@ impl Dispatch {
         let signals = self.fleet.signals(self.fleet_ms(now_ms));
         let facts = self.facts(&tried)?;
         Ok(Explanation::of(
-            self.fleet.candidates(),
+            self.fleet.pool(),
             &signals,
             &facts,
             self.fleet.host(),
@@ -182,7 +182,7 @@ impl Dispatch {
             return None;
         };
         facts.only = Some(&to);
-        let plan = route::plan(self.fleet.candidates(), &signals, &facts, self.fleet.host()).ok()?;
+        let plan = route::plan(self.fleet.pool(), &signals, &facts, self.fleet.host()).ok()?;
         self.fleet
             .begin_mirror(*plan.order.first()?, self.fleet_ms(now_ms))
     }
@@ -275,7 +275,7 @@ impl Dispatch {
     fn plan(&self, tried: &[usize], now_ms: u64) -> Result<Plan, Error> {
         let signals: Vec<Signals> = self.fleet.signals(self.fleet_ms(now_ms));
         let facts = self.facts(tried)?;
-        route::plan(self.fleet.candidates(), &signals, &facts, self.fleet.host())
+        route::plan(self.fleet.pool(), &signals, &facts, self.fleet.host())
     }
 
     fn facts<'a>(&'a self, tried: &'a [usize]) -> Result<Facts<'a>, Error> {

@@ -28,11 +28,11 @@ use self::budget::Budget;
 use self::instance::Instance;
 use crate::limits;
 use crate::port::Upstream;
-use crate::route::{Candidate, Explanation, Facts, Host, Policy, Signals};
+use crate::route::{Candidate, Explanation, Facts, Host, Policy, Pool, Signals};
 
 #[derive(Debug)]
 pub struct Fleet {
-    candidates: Vec<Candidate>,
+    pool: Pool,
     /// Beside the candidates; `None` for those that cannot be called.
     upstreams: Vec<Option<Arc<dyn Upstream>>>,
     /// Beside the candidates.
@@ -51,7 +51,7 @@ impl Fleet {
         let (candidates, upstreams): (Vec<_>, _) = members.into_iter().map(Member::into_parts).unzip();
         Self {
             instances: candidates.iter().map(|_| Instance::new()).collect(),
-            candidates,
+            pool: Pool::new(candidates),
             upstreams,
             host,
             settings,
@@ -77,7 +77,7 @@ impl Fleet {
     }
 
     pub fn candidates(&self) -> &[Candidate] {
-        &self.candidates
+        self.pool.candidates()
     }
 
     pub fn upstream(&self, member: usize) -> Option<&Arc<dyn Upstream>> {
@@ -123,7 +123,11 @@ impl Fleet {
         facts.seed = seed;
         facts.turn = turn;
         let signals = self.signals(now_ms);
-        Ok(Explanation::of(&self.candidates, &signals, &facts, &self.host))
+        Ok(Explanation::of(&self.pool, &signals, &facts, &self.host))
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn take_turn(&self) -> u64 {
@@ -137,7 +141,7 @@ impl Fleet {
     /// Begins a call, if the instance takes one right now.
     fn begin(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<Lease> {
         self.upstream(member)?;
-        let most = self.candidates[member].inflight_max;
+        let most = self.candidates()[member].inflight_max;
         let admission = self.instance(member).begin(most, now_ms)?;
         let trial = admission == Admission::Trial;
         Some(Lease::new(self.clone(), member, trial, now_ms))

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::candidate::{Candidate, Signals};
+use super::candidate::Signals;
 use super::filter::{Rejection, reject};
 use super::order::{best, place};
 use super::plan::{Facts, Host};
 use super::policy::Policy;
+use super::pool::Pool;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -47,15 +48,16 @@ impl Explanation {
             .collect()
     }
 
-    pub fn of(candidates: &[Candidate], signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Self {
+    pub fn of(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Self {
         let healthy = Signals::default();
         let mut rejected = Vec::new();
         let mut places = Vec::new();
-        for (index, candidate) in candidates.iter().enumerate() {
-            let signals = signals.get(index).unwrap_or(&healthy);
-            match reject(index, candidate, signals, facts, host) {
-                Some(rejection) => rejected.push((candidate.name.clone(), rejection)),
-                None => places.push(place(index, candidate, signals, &facts.policy, facts)),
+        let candidates = pool.candidates();
+        for one in pool.each() {
+            let signals = signals.get(one.0).unwrap_or(&healthy);
+            match reject(one, signals, facts, host) {
+                Some(rejection) => rejected.push((one.1.name.clone(), rejection)),
+                None => places.push(place(one, signals, &facts.policy, facts)),
             }
         }
         let selected = best(places, candidates, &facts.policy, facts)

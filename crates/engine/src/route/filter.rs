@@ -7,6 +7,7 @@ use ir::operation::{Feature, Operation, Transport};
 use super::candidate::{Candidate, Signals};
 use super::plan::{Facts, Host};
 use super::policy::Policy;
+use super::pool::Marks;
 
 /// Why a candidate was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,19 +54,18 @@ impl fmt::Display for Rejection {
 }
 
 pub(super) fn reject(
-    index: usize,
-    candidate: &Candidate,
+    (index, candidate, marks): (usize, &Candidate, &Marks),
     signals: &Signals,
     facts: &Facts<'_>,
     host: &Host,
 ) -> Option<Rejection> {
-    fixed(candidate, facts)
+    fixed(candidate, marks, facts)
         .or_else(|| listed(candidate, facts, host))
         .or_else(|| momentary(index, candidate, signals, facts))
 }
 
 /// What no time will change.
-fn fixed(candidate: &Candidate, facts: &Facts<'_>) -> Option<Rejection> {
+fn fixed(candidate: &Candidate, marks: &Marks, facts: &Facts<'_>) -> Option<Rejection> {
     if let Some(reason) = &candidate.unavailable {
         return Some(Rejection::Unavailable(reason.clone()));
     }
@@ -79,7 +79,9 @@ fn fixed(candidate: &Candidate, facts: &Facts<'_>) -> Option<Rejection> {
     }
     let lacking =
         |feature: &&Feature| !candidate.features.contains(feature) && !facts.may_lack.contains(feature);
-    if let Some(feature) = needs.required_features.iter().find(lacking) {
+    if !facts.wanted.is_met(candidate, marks)
+        && let Some(feature) = needs.required_features.iter().find(lacking)
+    {
         return Some(Rejection::Feature(feature.clone()));
     }
     let unreachable = needs

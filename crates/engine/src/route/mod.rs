@@ -8,6 +8,7 @@ mod filter;
 mod order;
 mod plan;
 mod policy;
+mod pool;
 mod score;
 
 pub use candidate::{Candidate, Signals};
@@ -15,6 +16,7 @@ pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
 pub use plan::{Facts, Host, Plan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
+pub use pool::{Pool, Wanted};
 pub use score::draw;
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use super::candidate::{Candidate, Signals};
 use super::plan::Facts;
 use super::policy::Policy;
-use super::score::{dice, mix, policy_score};
+use super::pool::Marks;
+use super::score::{draw, mix, policy_score};
 use crate::limits;
 
 /// One eligible candidate with what decides its place.
@@ -44,8 +45,7 @@ impl Place {
 }
 
 pub(super) fn place(
-    index: usize,
-    candidate: &Candidate,
+    (index, candidate, marks): (usize, &Candidate, &Marks),
     signals: &Signals,
     policy: &Policy,
     facts: &Facts<'_>,
@@ -53,22 +53,17 @@ pub(super) fn place(
     let needs = facts.needs;
     let preferred = &needs.preferred_backends;
     let position = preferred.iter().position(|name| *name == candidate.name);
-    let lacks = needs
-        .required_features
-        .iter()
-        .filter(|feature| !candidate.features.contains(feature))
-        .count();
     let far = facts
         .region
         .is_some_and(|wanted| candidate.region.as_deref() != Some(wanted));
     Place {
         index,
-        lacks,
+        lacks: facts.wanted.lacking(marks),
         preference: position.unwrap_or(preferred.len()),
         far,
         priority: candidate.priority,
-        score: policy_score(policy, candidate, signals, facts),
-        tie: dice(facts.seed, candidate),
+        score: policy_score(policy, candidate, marks.hash, signals, facts),
+        tie: draw(facts.seed, marks.hash),
     }
 }
 

@@ -5,11 +5,12 @@ use ir::error::{Error, ErrorKind, Phase, Search};
 use ir::operation::Feature;
 use ir::{Request, adaptation::Degradation};
 
-use super::candidate::{Candidate, Signals};
+use super::candidate::Signals;
 use super::explanation::Explanation;
 use super::filter::{Rejection, reject};
 use super::order::{affinity, best, place};
 use super::policy::{HashKey, Policy};
+use super::pool::{Pool, Wanted};
 
 /// What the person who runs this allows. A request may choose within it, never beyond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Facts<'r> {
     pub hints: &'r RoutingHints,
     pub model: Option<&'r str>,
     pub region: Option<&'r str>,
+    /// The needed features, in bits.
+    pub wanted: Wanted<'r>,
     /// Needed features that the request can do without, at a price.
     pub may_lack: Vec<&'r Feature>,
     /// Candidates that already failed this request, by their place.
@@ -58,7 +61,9 @@ impl<'r> Facts<'r> {
             Policy::ConsistentHash(key) => affinity_key(*key, request),
             _ => 0,
         };
+        let may_lack: Vec<&Feature> = may_lack.collect();
         Ok(Self {
+            wanted: Wanted::new(needs.required_features.iter(), &may_lack),
             needs,
             hints: &request.routing,
             model: request.model().filter(|model| !model.is_empty()),
@@ -67,7 +72,7 @@ impl<'r> Facts<'r> {
                 .region_hint
                 .as_ref()
                 .and_then(|hint| hint.as_str()),
-            may_lack: may_lack.collect(),
+            may_lack,
             tried: &[],
             other_than: &[],
             models: None,
@@ -90,25 +95,20 @@ pub struct Plan {
 }
 
 /// Plans, or says who was asked and why nobody fits.
-pub fn plan(
-    candidates: &[Candidate],
-    signals: &[Signals],
-    facts: &Facts<'_>,
-    host: &Host,
-) -> Result<Plan, Error> {
+pub fn plan(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Result<Plan, Error> {
     let healthy = Signals::default();
     let signals_of = |index: usize| signals.get(index).unwrap_or(&healthy);
-    let mut places = Vec::with_capacity(candidates.len());
-    for (index, candidate) in candidates.iter().enumerate() {
-        let signals = signals_of(index);
-        if reject(index, candidate, signals, facts, host).is_none() {
-            places.push(place(index, candidate, signals, &facts.policy, facts));
+    let mut places = Vec::with_capacity(pool.candidates().len());
+    for one in pool.each() {
+        let signals = signals_of(one.0);
+        if reject(one, signals, facts, host).is_none() {
+            places.push(place(one, signals, &facts.policy, facts));
         }
     }
     if places.is_empty() {
-        return Err(nobody(&Explanation::of(candidates, signals, facts, host), facts));
+        return Err(nobody(&Explanation::of(pool, signals, facts, host), facts));
     }
-    let order = best(places, candidates, &facts.policy, facts);
+    let order = best(places, pool.candidates(), &facts.policy, facts);
     Ok(Plan {
         order: order.iter().map(|place| place.index).collect(),
         policy: facts.policy.clone(),

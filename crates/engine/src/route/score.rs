@@ -5,11 +5,6 @@ use super::candidate::{Candidate, Signals};
 use super::plan::Facts;
 use super::policy::Policy;
 
-/// A number in (0, 1) that depends on the seed and the candidate alone.
-pub(super) fn dice(seed: u64, candidate: &Candidate) -> f64 {
-    draw(seed, candidate.hash())
-}
-
 /// A number in (0, 1) for each pair of a seed and a place.
 pub fn draw(seed: u64, place: u64) -> f64 {
     // 53 bits fill a double's mantissa; the half step keeps 0 out.
@@ -20,6 +15,7 @@ pub fn draw(seed: u64, place: u64) -> f64 {
 pub(super) fn policy_score(
     policy: &Policy,
     candidate: &Candidate,
+    hash: u64,
     signals: &Signals,
     facts: &Facts<'_>,
 ) -> f64 {
@@ -27,8 +23,8 @@ pub(super) fn policy_score(
     match policy {
         // The smallest of exponentially distributed numbers falls on each in proportion to its weight, and
         // the rest of the order is a fair draw without replacement.
-        Policy::WeightedRandom => -dice(facts.seed, candidate).ln() / weight,
-        Policy::ConsistentHash(_) => -dice(facts.affinity, candidate).ln() / weight,
+        Policy::WeightedRandom => -draw(facts.seed, hash).ln() / weight,
+        Policy::ConsistentHash(_) => -draw(facts.affinity, hash).ln() / weight,
         Policy::LeastInflight => f64::from(signals.inflight) / weight,
         Policy::EwmaLatency | Policy::Hedged { .. } | Policy::Mirror { .. } => {
             // Unknown counts as fast, so that a new back-end is tried; the calls already under way stand

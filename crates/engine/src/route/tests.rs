@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
-    Candidate, Explanation, Facts, HashKey, Host, Plan, Policy, PolicyError, Rejection, Signals, plan,
+    Candidate, Explanation, Facts, HashKey, Host, Plan, Policy, PolicyError, Pool, Rejection, Signals, plan,
 };
 
 fn chat(name: &str) -> Candidate {
@@ -59,8 +59,12 @@ impl Case {
         use_facts(&facts)
     }
 
+    fn pool(&self) -> Pool {
+        Pool::new(self.candidates.clone())
+    }
+
     fn plan(&self) -> Result<Plan, ir::Error> {
-        self.with(|facts| plan(&self.candidates, &self.signals, facts, &self.host))
+        self.with(|facts| plan(&self.pool(), &self.signals, facts, &self.host))
     }
 
     fn names(&self) -> Vec<&str> {
@@ -72,7 +76,7 @@ impl Case {
     }
 
     fn rejections(&self) -> BTreeMap<String, Rejection> {
-        self.with(|facts| Explanation::of(&self.candidates, &self.signals, facts, &self.host))
+        self.with(|facts| Explanation::of(&self.pool(), &self.signals, facts, &self.host))
             .rejected
             .into_iter()
             .collect()
