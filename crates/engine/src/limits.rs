@@ -44,3 +44,5 @@ pub const STEP_NOTES_MAX: usize = 64;
 pub const STEP_WARNINGS_MAX: usize = 64;
 /// Most of a broken answer that is shown to the model when it is asked once more.
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
+/// Between two tries to close a run in a journal that could not be written.
+pub const CLOSE_RETRY: Duration = Duration::from_secs(1);

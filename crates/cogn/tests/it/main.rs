@@ -29,6 +29,8 @@ mod examples;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod gate;

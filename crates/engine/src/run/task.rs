@@ -71,10 +71,11 @@ impl Task {
     pub(crate) async fn drive(mut self) {
         let began = Instant::now();
         let mut work = Work::default();
+        let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
         loop {
             if let Err(error) = self.flush(&mut work).await {
-                self.give_up(error).await;
+                unclosed = self.give_up(error).await;
                 break;
             }
             if self.machine.has_ended() {
@@ -87,6 +88,9 @@ impl Task {
             self.take_what_is_ready(&mut work, began);
         }
         self.live.close();
+        if let Some(unclosed) = unclosed {
+            self.close_later(unclosed).await;
+        }
     }
 
     /// Whatever comes first; `None` when the server stops.
@@ -200,11 +204,11 @@ impl Task {
     }
 
     /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
-    /// journal gets it too if it can, and otherwise the next server will find the run unfinished.
-    async fn give_up(&mut self, cause: JournalError) {
+    /// journal gets it too, now or as soon as it can.
+    async fn give_up(&mut self, cause: JournalError) -> Option<Unclosed> {
         if let JournalError::Conflict(_) | JournalError::Ended(_) = cause {
             warn!(run = %self.run, "another server has taken the run over");
-            return;
+            return None;
         }
         error!(run = %self.run, error = %cause, "the journal refused a run's events");
         let body = match cause {
@@ -224,11 +228,38 @@ impl Task {
             .journal
             .finish(&self.live.tenant, self.run, self.offset, &last, &end)
             .await;
-        if let Err(error) = closed {
+        let unclosed = closed.err().map(|error| {
             error!(run = %self.run, %error, "the journal could not close the run");
-        }
+            Unclosed {
+                after: self.offset,
+                last: last.clone(),
+                end,
+            }
+        });
         self.publish(last);
+        unclosed
     }
+
+    /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
+    /// this server does not bring about is left to the next.
+    async fn close_later(&self, unclosed: Unclosed) {
+        let Unclosed { after, last, end } = unclosed;
+        let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
+        while self.stop.run_until_cancelled(pause()).await.is_some() {
+            let tenant = &self.live.tenant;
+            match self.journal.finish(tenant, self.run, after, &last, &end).await {
+                Err(JournalError::Full | JournalError::Storage(_)) => {}
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// An end that readers have and the journal has not.
+struct Unclosed {
+    after: u64,
+    last: Vec<Rendered>,
+    end: End,
 }
 
 /// What the steps say. They are done when their stream is over.

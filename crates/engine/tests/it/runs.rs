@@ -3,7 +3,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::port::{End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream};
+use engine::port::{
+    Archive, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream,
+};
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
 use ir::RunId;
@@ -272,7 +274,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     let journal = Arc::new(FullJournal::default());
     let puppet = Puppet::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    let (_, reader) = start(&engine, Mode::Stream).await;
+    let (run, reader) = start(&engine, Mode::Stream).await;
     let strings = puppet.attempt().await;
     journal.full.store(true, Ordering::Relaxed);
     strings.text(OPENING).await;
@@ -281,6 +283,14 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     let assembled = assemble(&events);
     assert_eq!(assembled.envelope["error"]["code"], "E4000");
     assert!(!events.iter().any(|event| event.body.contains("never journaled")));
+    let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
+    assert_eq!(row.state, State::Running);
+    // As soon as there is room, the run is closed and accounted for.
+    journal.full.store(false, Ordering::Relaxed);
+    timeout(SOON, engine.drain()).await.unwrap();
+    let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
+    assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4000"));
+    assert_eq!(journal.inner.spent(&Tenant::local(), run).await.unwrap().len(), 1);
 }
 
 /// A journal whose disk can be full.
