@@ -242,7 +242,7 @@ impl Task {
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
     /// this server does not bring about is left to the next.
-    async fn close_later(&self, unclosed: Unclosed) {
+    async fn close_later(self, unclosed: Unclosed) {
         let Unclosed { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
         while self.stop.run_until_cancelled(pause()).await.is_some() {
