@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::composed;
 use super::vector::Vector;
 use crate::code::Code;
 use crate::diagnostic::Severity;
@@ -43,7 +44,7 @@ pub(super) enum Verdict {
 }
 
 impl Finding {
-    fn new(code: Code, place: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: Code, place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code: String::from(code.as_str()),
             place: place.into(),
@@ -87,6 +88,10 @@ pub(super) fn judge(vector: &Vector, profile: Option<Profile>) -> Verdict {
                 ));
             }
             "events" => findings.extend(judge_events(subject)),
+            "composition" => match composed::judge(subject) {
+                Ok(found) => findings.extend(found),
+                Err(message) => return Verdict::NotRun(message),
+            },
             _ => findings.extend(judge_input(subject, module.as_ref())),
         }
     }
@@ -186,7 +191,7 @@ fn judge_reply(module: &Module, subject: &Value) -> Vec<Finding> {
         .collect()
 }
 
-fn of_error(error: &ErrorBody) -> Finding {
+pub(super) fn of_error(error: &ErrorBody) -> Finding {
     Finding {
         code: error.code.clone(),
         place: String::new(),

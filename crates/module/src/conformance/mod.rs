@@ -4,6 +4,7 @@
 //! suite is embedded; any other comes in as JSON values with their paths. Nothing is skipped silently:
 //! a vector that cannot be run, or is itself malformed, is in the report.
 
+mod composed;
 mod embedded;
 mod judge;
 mod report;

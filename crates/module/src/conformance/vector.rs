@@ -9,7 +9,7 @@ use crate::envelope::Profile;
 pub const LEVELS: std::ops::RangeInclusive<u8> = 1..=4;
 
 /// Keys under which the thing to be judged may stand.
-const SUBJECTS: &[&str] = &["envelope", "input", "events"];
+const SUBJECTS: &[&str] = &["envelope", "input", "events", "composition"];
 /// Kinds that other suites have and that need more than a check: a registry, a scripted run, a project.
 const FOREIGN: &[&str] = &["registry", "runtime", "core"];
 const TEST_KEYS: &[&str] = &[

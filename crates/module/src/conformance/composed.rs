@@ -1,0 +1,178 @@
+//! A composition run on paper: the modules, what each model would answer, and what comes of it. The same
+//! machine decides that decides in real runs; only the models are replaced by what the vector says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::judge::Finding;
+use crate::compose::{Flow, Outcome, Start, choose, survey};
+use crate::context;
+use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
+use crate::files::FileMap;
+use crate::load::load;
+use crate::lower::admit_input;
+use crate::module::Module;
+
+/// What a vector says about a composition.
+struct Scene {
+    modules: BTreeMap<String, Arc<Module>>,
+    root: Arc<Module>,
+    input: Map<String, Value>,
+    answers: Map<String, Value>,
+    /// Who is to be asked, in order, where the vector says.
+    asked: Option<Vec<String>>,
+}
+
+/// What is wrong with the outcome; `Err` where the vector itself cannot be understood.
+pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
+    let scene = Scene::read(subject)?;
+    let mut asked = Vec::new();
+    let error = match scene.play(&mut asked) {
+        Ok(envelope) => envelope.error().cloned(),
+        Err(error) => Some(*error),
+    };
+    if let Some(expected) = &scene.asked
+        && *expected != asked
+    {
+        let message = format!("asked {}, not {}", asked.join(", "), expected.join(", "));
+        return Ok(vec![Finding::new(crate::Code::E4000, "/asked", message)]);
+    }
+    Ok(error.iter().map(super::judge::of_error).collect())
+}
+
+impl Scene {
+    fn read(subject: &Value) -> Result<Self, String> {
+        let part = |key: &str| subject.get(key).and_then(Value::as_object);
+        let mut modules = BTreeMap::new();
+        for (name, given) in part("modules").ok_or("`composition.modules` is not an object")? {
+            modules.insert(name.clone(), Arc::new(module(name, given)?));
+        }
+        let root = subject.get("run").and_then(Value::as_str);
+        let root = root.ok_or("`composition.run` names no module")?;
+        let asked = subject.get("asked").and_then(Value::as_array).map(|names| {
+            let names = names.iter().filter_map(Value::as_str);
+            names.map(String::from).collect()
+        });
+        Ok(Self {
+            root: modules
+                .get(root)
+                .cloned()
+                .ok_or(format!("there is no module `{root}`"))?,
+            modules,
+            input: part("input").cloned().unwrap_or_default(),
+            answers: part("answers").cloned().unwrap_or_default(),
+            asked,
+        })
+    }
+
+    fn play(&self, asked: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
+        let find = |name: &str| self.modules.get(name).cloned();
+        admit_input(&self.root, &Value::Object(self.input.clone()))?;
+        context::admit(&self.root, &self.input)?;
+        survey(&self.root, &find).verdict()?;
+        Ok(self.run(&self.root, &self.input, asked))
+    }
+
+    /// Depth is bounded: the survey has refused circles and chains that are too deep.
+    fn run(&self, module: &Arc<Module>, input: &Map<String, Value>, asked: &mut Vec<String>) -> Envelope {
+        let mut flow = match Flow::new(module, input) {
+            Ok(Some(flow)) => flow,
+            Ok(None) => return self.answer(module, asked),
+            Err(error) => return Envelope::failure(*error),
+        };
+        let mut waiting: Vec<Start> = Vec::new();
+        let outcome = loop {
+            waiting.extend(flow.start());
+            if let Some(outcome) = flow.outcome() {
+                break outcome;
+            }
+            if waiting.is_empty() {
+                return Envelope::failure(ErrorBody::new(
+                    crate::Code::E4000,
+                    "the composition came to a halt",
+                ));
+            }
+            let start = waiting.remove(0);
+            let envelope = self.step(&start, asked);
+            flow.finish(start.index, envelope.into_value());
+        };
+        match outcome {
+            Outcome::Ask { .. } => self.answer(module, asked),
+            Outcome::Answer(object) => check_object(module, object, &CheckOptions::default()),
+            Outcome::Fail { error, .. } => Envelope::failure(*error),
+        }
+    }
+
+    fn step(&self, start: &Start, asked: &mut Vec<String>) -> Envelope {
+        let find = |name: &str| self.modules.get(name).cloned();
+        let chosen = match choose(&start.requirement, &find) {
+            Ok(chosen) => chosen,
+            Err(absence) => {
+                return Envelope::failure(ErrorBody::new(crate::Code::E4006, absence.to_string()));
+            }
+        };
+        let first = self.admitted(&chosen.module, &start.input, asked);
+        let fallback = start.requirement.fallback.as_deref().and_then(find);
+        match fallback.filter(|_| chosen.instead.is_none() && !first.is_ok()) {
+            Some(fallback) => self.admitted(&fallback, &start.input, asked),
+            None => first,
+        }
+    }
+
+    fn admitted(
+        &self,
+        module: &Arc<Module>,
+        input: &Map<String, Value>,
+        asked: &mut Vec<String>,
+    ) -> Envelope {
+        match admit_input(module, &Value::Object(input.clone())) {
+            Ok(()) => self.run(module, input, asked),
+            Err(error) => Envelope::failure(*error),
+        }
+    }
+
+    /// What the module's model says, held against its contract.
+    fn answer(&self, module: &Module, asked: &mut Vec<String>) -> Envelope {
+        asked.push(String::from(module.name()));
+        match self.answers.get(module.name()) {
+            Some(Value::Object(object)) => check_object(module, object.clone(), &CheckOptions::default()),
+            _ => Envelope::failure(ErrorBody::new(
+                crate::Code::E4001,
+                "nobody answers for this module",
+            )),
+        }
+    }
+}
+
+/// A module of a vector: `manifest` as in module.yaml, and a prompt and a schema where they matter.
+fn module(name: &str, given: &Value) -> Result<Module, String> {
+    let mut manifest = given
+        .get("manifest")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    for (key, value) in [
+        ("name", name),
+        ("version", "1.0.0"),
+        ("responsibility", "a part of a vector"),
+        ("tier", "decision"),
+    ] {
+        manifest.entry(key).or_insert_with(|| Value::from(value));
+    }
+    let prompt = given.get("prompt").and_then(Value::as_str).unwrap_or("Answer.");
+    let schema = given
+        .get("schema")
+        .map_or_else(|| String::from("{}"), ToString::to_string);
+    let files: FileMap = [
+        ("module.yaml", Value::Object(manifest).to_string()),
+        ("prompt.md", String::from(prompt)),
+        ("schema.json", schema),
+    ]
+    .into_iter()
+    .collect();
+    load(&files)
+        .module
+        .ok_or_else(|| format!("nothing could be made of module `{name}`"))
+}
