@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Route(command::route::Route),
     /// Let saved envelopes pass that are sure and harmless enough; name the others.
     Gate(command::gate::Gate),
+    /// Run the golden tests of modules, from recordings.
+    Test(Box<command::test::Test>),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
     /// Make, list and revoke the keys that open a server.

@@ -2,6 +2,7 @@
 //! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
 
 mod access;
+mod asking;
 mod atomic;
 mod backends;
 mod cli;

@@ -13,6 +13,7 @@ pub mod envelope;
 pub mod expression;
 pub mod files;
 pub mod format;
+pub mod golden;
 pub mod input;
 pub mod limits;
 pub mod load;

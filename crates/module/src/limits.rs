@@ -67,3 +67,8 @@ pub const COMPOSITION_PARALLEL_MAX: usize = 8;
 pub const CALL_TIMEOUT_MS: u64 = 30_000;
 /// Longest text of a context that reaches a model, in code points.
 pub const CONTEXT_TEXT_CHARS_MAX: usize = 10_000;
+/// Most mismatches that one golden test names.
+pub const MISMATCHES_MAX: usize = 20;
+/// How deep fields are counted, and how many, for what tests exercise.
+pub const COVERED_DEPTH_MAX: usize = 8;
+pub const COVERED_FIELDS_MAX: usize = 2_000;

@@ -9,6 +9,7 @@ pub mod limits;
 pub mod ollama;
 pub mod openai;
 pub mod paced;
+pub mod recording;
 pub mod scripted;
 
 pub use anthropic::anthropic;
@@ -18,4 +19,5 @@ pub use key_set::KeySetUrl;
 pub use ollama::ollama;
 pub use openai::openai;
 pub use paced::{Pace, Paced};
+pub use recording::{Recorder, Replay};
 pub use scripted::Scripted;

@@ -14,3 +14,11 @@ pub const MODELS_SHOWN_MAX: usize = 8;
 pub const KEY_SET_BYTES_MAX: usize = 1024 * 1024;
 /// Longest time that fetching one may take.
 pub const KEY_SET_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest script or recording that is read.
+pub const SCRIPT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most bytes of answers in one recording; with what was asked it stays readable as a script.
+pub const RECORDING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most recorded requests that a changed one is compared with.
+pub const COMPARED_MAX: usize = 16;
+/// Most lines that say what has changed.
+pub const DIFFERENCE_LINES_MAX: usize = 40;

@@ -21,6 +21,7 @@ pub(crate) mod new;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod test;
 pub(crate) mod usage;
 pub(crate) mod validate;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Run(run) => run.run(&search, output),
         Command::Gate(gate) => gate.run(output),
         Command::Compose(compose) => compose.run(&search, output),
+        Command::Test(test) => test.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
         Command::Keys(keys) => keys.run(output),
         Command::Usage(usage) => usage.run(output),

@@ -14,7 +14,8 @@ use module::lower::{LowerOptions, admit_input, lower};
 use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
 
-use super::run::{Asked, read_file};
+use super::run::read_file;
+use crate::asking::Asked;
 use crate::backends::{self, Listed, Shelf};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;

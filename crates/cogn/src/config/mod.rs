@@ -2,6 +2,7 @@
 //! each value came from, checked against one schema, and read into types once. Nothing else in cogn looks
 //! at a configuration file or a `COGN_*` variable.
 
+mod known;
 mod layer;
 mod merged;
 mod proxy;
@@ -12,6 +13,7 @@ mod settings;
 mod source;
 mod vendor;
 
+pub(crate) use known::known_secrets;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};

@@ -35,6 +35,8 @@ mod faults;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod info;
 #[cfg(test)]
 mod kept_runs;
@@ -48,6 +50,8 @@ mod migrate;
 mod models;
 #[cfg(test)]
 mod new;
+#[cfg(test)]
+mod recording;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

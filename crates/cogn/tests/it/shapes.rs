@@ -247,3 +247,23 @@ fn a_trace_has_its_shape() {
         "takes no new work (weight 0)"
     );
 }
+
+#[test]
+fn test_prints_its_shape() {
+    let printed = check("test", &["test", "--all"]);
+    assert_eq!(printed["ok"], true, "{printed:#}");
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        "new",
+        &[
+            "new",
+            "fresh-module",
+            "--yes",
+            "--dir",
+            folder.path().to_str().unwrap(),
+        ],
+    );
+    let fresh = folder.path().join("fresh-module");
+    let printed = check("test", &["test", fresh.to_str().unwrap()]);
+    assert_eq!(printed["modules"][0]["cases"][0]["status"], "unrecorded");
+}

@@ -5,10 +5,9 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use super::shape::Shape;
 use crate::limits;
 use crate::module::Module;
-use crate::schema::Section;
+use crate::schema::{Section, Shape};
 
 /// Why a word could not be put into the input.
 #[derive(Clone, Debug, PartialEq, Eq)]

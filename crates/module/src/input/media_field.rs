@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::shape::Shape;
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::Section;
+use crate::schema::{Section, Shape};
 
 /// A top-level field of the input that holds media.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 
 mod assign;
 mod media_field;
-mod shape;
 #[cfg(test)]
 mod tests;
 

@@ -4,9 +4,11 @@
 
 mod contract;
 mod reference;
+mod shape;
 mod variant;
 mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
+pub(crate) use shape::Shape;
 pub use walk::{Flow, walk};

@@ -5,6 +5,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +16,9 @@ use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event, Part, Request, Usage};
 
-pub use script::{Exchange, Script, ScriptError};
+pub use script::{Exchange, Recorded, RecordedBackend, Script, ScriptError};
+
+use crate::recording::Fingerprint;
 
 /// A script with its name, and how often each exchange was used.
 #[derive(Debug)]
@@ -31,6 +34,11 @@ impl Scripted {
             kind: String::from("scripted"),
             model: None,
         };
+        Self::named(backend, script)
+    }
+
+    /// A script that speaks for somebody else.
+    pub fn named(backend: Backend, script: Script) -> Self {
         let exchanges = script.0.into_iter().map(|exchange| (exchange, AtomicU64::new(0)));
         Self {
             backend,
@@ -41,9 +49,12 @@ impl Scripted {
     /// The first exchange that fits and has answers left.
     pub fn choose(&self, request: &Request) -> Option<&Exchange> {
         let text = text_of(request);
+        let fingerprint = LazyCell::new(|| Fingerprint::of(request));
         let fitting = self.exchanges.iter().find(|(exchange, used)| {
             let fits = exchange.pattern.as_deref().is_none_or(|part| text.contains(part));
-            fits && claim(used, exchange.times)
+            let recorded = exchange.request.as_ref();
+            let same = recorded.is_none_or(|recorded| recorded.sha256 == fingerprint.sha256);
+            fits && same && claim(used, exchange.times)
         });
         fitting.map(|(exchange, _)| exchange)
     }
@@ -55,13 +66,20 @@ impl Upstream for Scripted {
     }
 
     fn open(&self, request: Arc<Request>) -> Events {
-        let Some(exchange) = self.choose(&request) else {
+        self.try_open(&request).unwrap_or_else(|| {
             let message = format!("the script {} has no answer for this request", self.backend.name);
             let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, message);
-            return stream::iter([Event::Error { error }]).boxed();
-        };
+            stream::iter([Event::Error { error }]).boxed()
+        })
+    }
+}
+
+impl Scripted {
+    /// The answer, if the script has one.
+    pub(crate) fn try_open(&self, request: &Request) -> Option<Events> {
+        let exchange = self.choose(request)?;
         let events = play(exchange, &self.backend);
-        match exchange.delay_ms {
+        Some(match exchange.delay_ms {
             0 => stream::iter(events).boxed(),
             delay_ms => {
                 let pause = Duration::from_millis(delay_ms);
@@ -71,7 +89,7 @@ impl Upstream for Scripted {
                 });
                 paced.boxed()
             }
-        }
+        })
     }
 }
 

@@ -4,29 +4,29 @@ mod answer;
 mod input;
 mod trace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
 use engine::run::Options;
-use engine::{Engine, Execute, Mode, Ports, Settings};
+use engine::{Execute, Mode};
+use module::Module;
 use serde_json::Value;
-use store::memory::MemoryJournal;
+use sha2::{Digest, Sha256};
 
 use self::answer::{Last, answer};
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
+use crate::asking::{Asked, Asking};
 use crate::atomic;
-use crate::backends::{self, BackendName};
 use crate::duration::Duration;
 use crate::exit::Exit;
-use crate::gates;
 use crate::modules::{Library, Search};
 use crate::output::Output;
 use crate::readable::{print_envelope, print_verdict};
-use crate::wiring::{self, SystemClock};
+use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -42,6 +42,13 @@ pub(crate) struct Run {
     /// Give up after this time (500ms, 30s, 2m).
     #[arg(long, value_name = "TIME")]
     timeout: Option<Duration>,
+    /// Write what is asked and answered into this folder, to be replayed.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Ask nobody: take the answer from this recording, or from a folder of them. A request that was not
+    /// recorded fails and says what has changed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["record", "backend", "config"])]
+    replay: Option<PathBuf>,
     /// Write how the run went into this file, as JSON: attempts, events, times.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -50,42 +57,19 @@ pub(crate) struct Run {
     output: Option<PathBuf>,
 }
 
-/// Who is asked: the same flags wherever a model is.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Asked {
-    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
-    /// one takes over when one fails.
-    #[arg(long, value_name = "BACKEND")]
-    pub(crate) backend: Vec<BackendName>,
-    /// The model to ask for, where a back-end is not bound to one.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Use this file in place of the project's cogn.toml.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-}
-
 impl Run {
     pub(crate) fn run(&self, search: &Search, output: &Output) -> Result<Exit> {
         let found = search.find(&self.module)?;
         let module = Arc::new(wiring::load_module(&found.path)?);
         let modules = Library::around(search, &found.path).reachable(&module);
         let input = self.input.read(&module)?;
-        let settings = Settings {
-            gates: gates::configured(&self.asked.backend, self.asked.config.as_deref())?,
-            ..Settings::default()
-        };
-        let ports = Ports {
-            fleet: Arc::new(backends::fleet(
-                &self.asked.backend,
-                self.asked.config.as_deref(),
-            )?),
-            // Nobody can come back to this run once the command has ended.
-            journal: Arc::new(MemoryJournal::default()),
-            clock: Arc::new(SystemClock::default()),
-        };
+        let asking = self.asking()?;
+        let recording = self
+            .record
+            .as_ref()
+            .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let engine = Engine::new(ports, settings, modules);
+        let engine = asking.engine(modules);
         let mode = if self.stream { Mode::Stream } else { Mode::Sync };
         let execute = Execute {
             module,
@@ -101,12 +85,23 @@ impl Run {
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::small_runtime()?.block_on(running)?;
         let envelope = last.envelope();
+        if let (Some(path), Last::Event(_)) = (&recording, &last) {
+            asking.save(path)?;
+        }
         if let (Some(path), Some(trace)) = (&self.trace, trace) {
             atomic::write_json(path, &trace.finish(&envelope))?;
         }
         self.show(&last, &envelope, output)?;
         let good = envelope.get("ok") == Some(&Value::Bool(true));
         Ok(if good { Exit::Good } else { Exit::No })
+    }
+
+    fn asking(&self) -> Result<Asking> {
+        match (&self.record, &self.replay) {
+            (_, Some(path)) => Asking::replayed(path),
+            (Some(_), None) => Asking::recorded(&self.asked),
+            (None, None) => Asking::live(&self.asked),
+        }
     }
 
     fn show(&self, last: &Last, envelope: &Value, output: &Output) -> Result<()> {
@@ -123,4 +118,11 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The file of a recording is named after the module and its input: the same run goes into the same file.
+fn recording(folder: &Path, module: &Module, input: &Value) -> PathBuf {
+    let digest = hex::encode(Sha256::digest(input.to_string()));
+    let short = digest.get(..12).unwrap_or(&digest);
+    folder.join(format!("{}.{short}.yaml", module.name()))
 }

@@ -1,22 +1,22 @@
-//! What a schema says about one place of an input: its types, and the schema of what lies below.
+//! What a schema says about one place of a value: its types, and the schema of what lies below.
 
 use serde_json::{Map, Value};
 
+use super::resolve;
 use crate::limits;
-use crate::schema::resolve;
 
 /// Keywords whose schemas speak about the very same value.
 const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf"];
 
 /// A schema inside its document, so that references can be followed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape<'a> {
+pub(crate) struct Shape<'a> {
     document: &'a Value,
     schema: &'a Value,
 }
 
 impl<'a> Shape<'a> {
-    pub(super) fn new(document: &'a Value, schema: &'a Value) -> Self {
+    pub(crate) fn new(document: &'a Value, schema: &'a Value) -> Self {
         Self { document, schema }
     }
 
@@ -49,7 +49,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The schema of the property with this name.
-    pub(super) fn property(self, name: &str) -> Option<Self> {
+    pub(crate) fn property(self, name: &str) -> Option<Self> {
         let faces = self.faces();
         let named = faces.iter().find_map(|map| map.get("properties")?.get(name));
         let other = || faces.iter().find_map(|map| map.get("additionalProperties"));
@@ -60,7 +60,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Every property by its name, in the author's order.
-    pub(super) fn properties(self) -> Vec<(&'a str, Self)> {
+    pub(crate) fn properties(self) -> Vec<(&'a str, Self)> {
         let mut properties: Vec<(&str, Self)> = Vec::new();
         for map in self.faces() {
             let own = map.get("properties").and_then(Value::as_object);
@@ -74,7 +74,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The schema of every item of a list.
-    pub(super) fn items(self) -> Option<Self> {
+    pub(crate) fn items(self) -> Option<Self> {
         let items = self.faces().into_iter().find_map(|map| map.get("items"));
         items
             .filter(|items| items.is_object())
@@ -82,7 +82,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Whether a value of this type may stand here. Nothing said is nothing known: then the answer is no.
-    pub(super) fn allows(self, wanted: &str) -> bool {
+    pub(crate) fn allows(self, wanted: &str) -> bool {
         self.faces().iter().any(|map| match map.get("type") {
             Some(Value::String(kind)) => kind == wanted,
             Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
@@ -91,7 +91,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The values that are listed, if there is a list.
-    pub(super) fn listed(self) -> Vec<&'a Value> {
+    pub(crate) fn listed(self) -> Vec<&'a Value> {
         let faces = self.faces();
         let lists = faces.iter().filter_map(|map| map.get("enum")?.as_array());
         let single = faces.iter().filter_map(|map| map.get("const"));
@@ -99,7 +99,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Whether media items stand here: the fields that only they have are spoken of.
-    pub(super) fn is_media(self) -> bool {
+    pub(crate) fn is_media(self) -> bool {
         self.faces().iter().any(|map| {
             let properties = map.get("properties").and_then(Value::as_object);
             properties.is_some_and(|properties| {

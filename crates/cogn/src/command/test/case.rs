@@ -1,0 +1,122 @@
+//! One golden test: its input is run, and the envelope is held against what is expected.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use engine::run::Options;
+use engine::{Execute, Mode, Modules};
+use module::golden::{Mismatch, judge};
+use module::module::TestPair;
+use module::{Code, Module};
+use serde_json::Value;
+
+use crate::asking::{Asking, envelope_of};
+
+pub(super) struct Case {
+    pub(super) module: Arc<Module>,
+    /// Those that it may call.
+    pub(super) modules: Modules,
+    pub(super) folder: PathBuf,
+    pub(super) pair: TestPair,
+    pub(super) source: Source,
+    pub(super) model: Option<String>,
+}
+
+/// Where the answer comes from.
+pub(super) enum Source {
+    Recording(PathBuf),
+    /// Back-ends that are written down, and the file for it.
+    Live(Asking, PathBuf),
+}
+
+/// How a test ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Status {
+    Passed,
+    /// The answer is not what is expected.
+    Failed(Vec<Mismatch>),
+    /// What is asked is not what was recorded; shown as a difference.
+    Stale(String),
+    /// There is no recording.
+    Unrecorded,
+    /// The test itself cannot be run.
+    Broken(String),
+}
+
+pub(super) struct Outcome {
+    pub(super) name: String,
+    pub(super) status: Status,
+    pub(super) envelope: Option<Value>,
+    pub(super) elapsed_ms: u64,
+}
+
+impl Case {
+    pub(super) async fn run(self) -> Outcome {
+        let began = Instant::now();
+        let (status, envelope) = match self.judged().await {
+            Ok(judged) => judged,
+            Err(error) => (Status::Broken(format!("{error:#}")), None),
+        };
+        Outcome {
+            name: self.pair.name.clone(),
+            status,
+            envelope,
+            elapsed_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    async fn judged(&self) -> Result<(Status, Option<Value>)> {
+        let input = read_json(&self.folder.join(&self.pair.input))?;
+        let expected = read_json(&self.folder.join(&self.pair.expected))?;
+        let asking = match &self.source {
+            Source::Live(asking, _) => asking.clone(),
+            Source::Recording(tape) => {
+                let there = tape.try_exists();
+                if !there.with_context(|| format!("cannot read {}", tape.display()))? {
+                    return Ok((Status::Unrecorded, None));
+                }
+                Asking::replayed(tape)?
+            }
+        };
+        let execute = Execute {
+            module: self.module.clone(),
+            input,
+            mode: Mode::Sync,
+            options: Options {
+                model: self.model.clone(),
+                ..Options::default()
+            },
+            warnings: Vec::new(),
+        };
+        let envelope = envelope_of(&asking.engine(self.modules.clone()), execute).await?;
+        if let Some(stale) = asking
+            .replay()
+            .and_then(|replay| replay.stale().into_iter().next())
+        {
+            return Ok((Status::Stale(stale.difference), None));
+        }
+        if let Source::Live(asking, tape) = &self.source {
+            // Who could not be reached has said nothing that is worth keeping.
+            if envelope.pointer("/error/code") == Some(&Value::from(Code::E4001.as_str())) {
+                let why = envelope.pointer("/error/message").and_then(Value::as_str);
+                return Ok((Status::Broken(String::from(why.unwrap_or_default())), None));
+            }
+            asking.save(tape)?;
+        }
+        let found = judge(&self.module, &expected, &envelope);
+        let status = if found.is_empty() {
+            Status::Passed
+        } else {
+            Status::Failed(found)
+        };
+        Ok((status, Some(envelope)))
+    }
+}
+
+fn read_json(path: &Path) -> Result<Value> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("{} is not JSON", path.display()))
+}

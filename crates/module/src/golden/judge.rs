@@ -1,0 +1,95 @@
+//! Which dialect a test is written in, and the answer held against it.
+
+use serde_json::{Map, Value};
+
+use super::Mismatch;
+use super::rules::check_rules;
+use super::subset::compare;
+use crate::document::join;
+use crate::limits;
+use crate::module::Module;
+
+/// Parts of an envelope. A test that names nothing else speaks about the envelope; any other speaks about
+/// the data.
+const PARTS: &[&str] = &["ok", "meta", "data", "error", "partial_data"];
+
+/// Every way in which `envelope` is not what `expected` asks for; none means that the test passes.
+pub fn judge(module: &Module, expected: &Value, envelope: &Value) -> Vec<Mismatch> {
+    let Value::Object(map) = expected else {
+        return vec![Mismatch::new("", "the expected answer is not an object")];
+    };
+    let mut found = Vec::new();
+    if map.contains_key("$validate") || map.contains_key("$example") {
+        check_schemas(module, map, envelope, &mut found);
+    } else {
+        if map.contains_key("_validate") || map.contains_key("_contains") {
+            check_rules(map, envelope, &mut found);
+        }
+        check_answer(map, envelope, &mut found);
+    }
+    found.truncate(limits::MISMATCHES_MAX);
+    found
+}
+
+/// Whatever the test shows must be there; what it leaves out may be anything.
+fn check_answer(map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {
+    let own: Map<String, Value> = map
+        .iter()
+        .filter(|(key, _)| !key.starts_with('_') && !key.starts_with('$'))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if own.is_empty() {
+        return;
+    }
+    let about_envelope = own.contains_key("ok") || own.keys().all(|key| PARTS.contains(&key.as_str()));
+    if about_envelope {
+        compare(&Value::Object(own), Some(envelope), "", found);
+    } else {
+        compare(&Value::Object(own), envelope.get("data"), "/data", found);
+    }
+}
+
+/// `{$validate: {data: <schema>}, $example: <envelope>}`: the example shows, the schemas decide. A test that
+/// has only the example is the answer itself.
+fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {
+    let Some(schemas) = map.get("$validate").and_then(Value::as_object) else {
+        if let Some(Value::Object(example)) = map.get("$example") {
+            check_answer(example, envelope, found);
+        }
+        return;
+    };
+    for (part, schema) in schemas {
+        let pointer = join("", part);
+        let Some(actual) = envelope.get(part) else {
+            let absent = Mismatch::new(&pointer, format!("the answer has no `{part}`"));
+            found.push(absent);
+            continue;
+        };
+        let validator = match jsonschema::draft7::new(&with_definitions(module, schema)) {
+            Ok(validator) => validator,
+            Err(error) => {
+                let message = format!("the test's schema of `{part}` cannot be used: {error}");
+                found.push(Mismatch::new(&pointer, message));
+                continue;
+            }
+        };
+        for error in validator.iter_errors(actual).take(limits::MISMATCHES_MAX) {
+            let place = format!("{pointer}{}", error.instance_path());
+            let value = envelope.pointer(&place);
+            found.push(Mismatch::new(place.clone(), error.to_string()).values(None, value));
+        }
+    }
+}
+
+/// A test may lean on the definitions of the module's own schema.
+fn with_definitions(module: &Module, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let (Value::Object(map), Value::Object(document)) = (&mut schema, module.contract.document()) {
+        for key in ["$defs", "definitions"] {
+            if let Some(definitions) = document.get(key).filter(|_| !map.contains_key(key)) {
+                map.insert(String::from(key), definitions.clone());
+            }
+        }
+    }
+    schema
+}

@@ -1,0 +1,190 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Coverage, judge};
+use crate::files::FileMap;
+use crate::module::Module;
+
+fn module() -> Module {
+    let manifest = "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\n";
+    let schema = json!({
+        "data": {"type": "object", "required": ["rationale"], "properties": {
+            "rationale": {"type": "string"},
+            "issues": {"type": "array", "items": {"$ref": "#/$defs/Issue"}},
+            "tree": {"$ref": "#/$defs/Tree"}
+        }},
+        "$defs": {
+            "Issue": {"type": "object", "properties": {"type": {"type": "string"}, "line": {"type": "integer"}}},
+            "Tree": {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
+        }
+    });
+    let files: FileMap = [
+        ("module.yaml", String::from(manifest)),
+        ("prompt.md", String::from("p")),
+        ("schema.json", schema.to_string()),
+    ]
+    .into_iter()
+    .collect();
+    crate::load(&files).module.unwrap()
+}
+
+fn envelope() -> Value {
+    json!({
+        "ok": true,
+        "meta": {"confidence": 0.8, "risk": "low", "explain": "e", "model": "m"},
+        "data": {"rationale": "SQL is pasted", "issues": [{"type": "security", "line": 2}, {"type": "style", "line": 3}]}
+    })
+}
+
+fn holds(table: &[(bool, Value)]) {
+    let module = module();
+    for (passes, expected) in table {
+        let found = judge(&module, expected, &envelope());
+        assert_eq!(found.is_empty(), *passes, "{expected}: {found:#?}");
+    }
+}
+
+#[test]
+fn an_answer_must_hold_what_is_shown() {
+    holds(&[
+        (true, json!({"ok": true})),
+        (false, json!({"ok": false})),
+        (true, json!({"ok": true, "meta": {"confidence": 0.80}})),
+        (false, json!({"ok": true, "meta": {"confidence": 0.81}})),
+        (true, json!({"rationale": "SQL is pasted"})),
+        (false, json!({"rationale": "other"})),
+        (false, json!({"unknown": null})),
+        (true, json!({"data": {"issues": [{"type": "security"}, {}]}})),
+        (false, json!({"data": {"issues": [{"type": "security"}]}})),
+        (true, json!({"$comment": "nothing but a remark"})),
+        (false, json!([])),
+    ]);
+}
+
+#[test]
+fn rules_hold_or_are_named() {
+    holds(&[
+        (
+            true,
+            json!({"_validate": {"required": ["ok", "data", "issues", "meta.risk", "issues[*].line"]}}),
+        ),
+        (false, json!({"_validate": {"required": ["verdict"]}})),
+        (
+            true,
+            json!({"_validate": {"confidence_min": 0.8, "confidence_max": 0.8}}),
+        ),
+        (false, json!({"_validate": {"confidence_min": 0.9}})),
+        (false, json!({"_validate": {"confidence_max": 0.7}})),
+        (true, json!({"_validate": {"rationale_min_length": 13}})),
+        (false, json!({"_validate": {"rationale_min_length": 14}})),
+        (
+            true,
+            json!({"_validate": {"contains": ["SQL", "style"], "not_contains": "looks good"}}),
+        ),
+        (false, json!({"_validate": {"contains": "Python"}})),
+        (false, json!({"_validate": {"not_contains": ["pasted"]}})),
+        (
+            true,
+            json!({"_validate": {"contains": {"issues[0].type": "secur"}}}),
+        ),
+        (
+            false,
+            json!({"_validate": {"contains": {"issues[1].type": "secur"}}}),
+        ),
+        (
+            true,
+            json!({"_contains": {"issues[*].type": ["style", "security"], "issues[*].line": [2]}}),
+        ),
+        (false, json!({"_contains": {"issues[*].type": ["speed"]}})),
+        (
+            true,
+            json!({"_contains": {"issues[*].type": ["style"]}, "ok": true}),
+        ),
+        (
+            false,
+            json!({"_contains": {"issues[*].type": ["style"]}, "ok": false}),
+        ),
+        (false, json!({"_validate": {"sparkles": true}})),
+    ]);
+}
+
+#[test]
+fn schemas_hold_or_are_named() {
+    holds(&[
+        (
+            true,
+            json!({"$validate": {"ok": {"const": true}, "data": {"properties": {"issues": {"minItems": 2}}}}}),
+        ),
+        (
+            false,
+            json!({"$validate": {"data": {"properties": {"issues": {"minItems": 3}}}}}),
+        ),
+        (false, json!({"$validate": {"error": {"type": "object"}}})),
+        (
+            true,
+            json!({"$validate": {"data": {"properties": {"issues": {"items": {"$ref": "#/$defs/Issue"}}}}}}),
+        ),
+        (
+            true,
+            json!({"$validate": {"ok": {"const": true}}, "$example": {"ok": true, "data": {"rationale": "other"}}}),
+        ),
+        (
+            false,
+            json!({"$example": {"ok": true, "data": {"rationale": "other"}}}),
+        ),
+    ]);
+}
+
+#[test]
+fn a_mismatch_says_where_and_what() {
+    let expected = json!({"ok": true, "data": {"issues": [{"type": "speed"}, {}]}});
+    let found = judge(&module(), &expected, &envelope());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].pointer, "/data/issues/0/type");
+    assert_eq!(found[0].expected, Some(json!("speed")));
+    assert_eq!(found[0].actual, Some(json!("security")));
+}
+
+#[test]
+fn coverage_counts_fields_once_and_ends() {
+    let mut coverage = Coverage::of(&module());
+    assert!(coverage.missing().any(|field| field == "issues[].type"));
+    assert!(coverage.missing().any(|field| field == "tree.child.child"));
+    assert_eq!(coverage.exercised(), 0);
+    coverage.exercise(&json!({"rationale": "r", "issues": []}));
+    coverage.exercise(&json!({"rationale": "r", "issues": [{"type": "t"}], "unknown": 1}));
+    assert_eq!(coverage.exercised(), 3);
+    assert!(coverage.missing().any(|field| field == "issues[].line"));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z$_*.\\[\\]]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("[a-z]{1,3}|_validate|_contains|\\$validate|ok|data", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// An answer is always what it is.
+    #[test]
+    fn every_answer_passes_its_own_test(data in any_json()) {
+        let envelope = json!({"ok": true, "meta": {"confidence": 1}, "data": {"d": data}});
+        prop_assert_eq!(judge(&module(), &envelope, &envelope), vec![]);
+    }
+
+    #[test]
+    fn no_test_and_no_answer_breaks_the_judge(expected in any_json(), envelope in any_json()) {
+        let module = module();
+        drop(judge(&module, &expected, &envelope));
+        Coverage::of(&module).exercise(&envelope);
+    }
+}

@@ -1,0 +1,275 @@
+//! Writes down what back-ends answer, whoever they are. What is kept is what led to the answer: of the
+//! attempts at one question those that finished, or the last that failed if none did. Ids and times of the
+//! vendor are left out, and text that came in pieces is kept in one: words, not their rhythm.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use engine::port::{Backend, Events, Upstream};
+use futures::{Stream, StreamExt};
+use ir::event::Delta;
+use ir::{Event, Request};
+use secrecy::SecretString;
+
+use super::fingerprint::Fingerprint;
+use super::redact::Redactor;
+use crate::limits;
+use crate::scripted::{Exchange, Recorded, RecordedBackend, Script};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error(
+        "the answers are longer than {} bytes, too long to be recorded",
+        limits::RECORDING_BYTES_MAX
+    )]
+    TooLarge,
+    #[error("the recording cannot be written as YAML: {0}")]
+    Form(String),
+}
+
+/// The answers so far.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    redactor: Redactor,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    exchanges: Vec<(Exchange, Outcome)>,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Finished,
+    Failed,
+}
+
+impl Recorder {
+    /// Secrets that must not be written down, whoever says them.
+    pub fn new(secrets: Vec<SecretString>) -> Arc<Self> {
+        Arc::new(Self {
+            redactor: Redactor::new(secrets),
+            heard: Mutex::default(),
+        })
+    }
+
+    /// The same back-end, written down.
+    pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
+        Arc::new(Wrapped {
+            inner,
+            recorder: self.clone(),
+        })
+    }
+
+    /// Everything that was answered, as a script that can be played.
+    pub fn script(&self) -> Result<Script, RecordError> {
+        let heard = self.heard();
+        if heard.bytes > limits::RECORDING_BYTES_MAX {
+            return Err(RecordError::TooLarge);
+        }
+        Ok(Script(select(&heard.exchanges)))
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        // Nothing panics while it holds the lock.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, taking: Taking) {
+        let mut asked = taking.fingerprint.asked;
+        self.redactor.value(&mut asked);
+        let exchange = Exchange {
+            request: Some(Recorded {
+                sha256: taking.fingerprint.sha256,
+                asked,
+            }),
+            backend: Some(RecordedBackend {
+                name: taking.backend.name,
+                kind: taking.backend.kind,
+                model: taking.backend.model,
+            }),
+            events: Some(
+                taking
+                    .events
+                    .into_iter()
+                    .map(|e| self.redactor.event(e))
+                    .collect(),
+            ),
+            ..Exchange::default()
+        };
+        let mut heard = self.heard();
+        heard.bytes += taking.bytes;
+        if heard.bytes <= limits::RECORDING_BYTES_MAX {
+            heard.exchanges.push((exchange, taking.outcome));
+        }
+    }
+}
+
+/// What a replay needs: see the head of this file. A question that was answered more than once is answered
+/// in the same order again.
+fn select(heard: &[(Exchange, Outcome)]) -> Vec<Exchange> {
+    let hash = |exchange: &Exchange| exchange.request.as_ref().map(|request| request.sha256.clone());
+    let mut kept: Vec<Exchange> = Vec::new();
+    for (place, (exchange, outcome)) in heard.iter().enumerate() {
+        let same = |(other, _): &&(Exchange, Outcome)| hash(other) == hash(exchange);
+        let finished_elsewhere = heard
+            .iter()
+            .filter(same)
+            .any(|(_, other)| *other == Outcome::Finished);
+        let later = heard.iter().skip(place + 1).filter(same).count() > 0;
+        if *outcome == Outcome::Finished || (!finished_elsewhere && !later) {
+            kept.push(exchange.clone());
+        }
+    }
+    let hashes: Vec<_> = kept.iter().map(hash).collect();
+    for (place, exchange) in kept.iter_mut().enumerate() {
+        let mine = hashes.get(place);
+        let again = hashes.iter().skip(place + 1).any(|other| Some(other) == mine);
+        exchange.times = again.then_some(1);
+    }
+    kept
+}
+
+#[derive(Debug)]
+struct Wrapped {
+    inner: Arc<dyn Upstream>,
+    recorder: Arc<Recorder>,
+}
+
+// A back-end that is written down is the same back-end: whatever it can be asked goes through.
+#[deny(clippy::missing_trait_methods)]
+impl Upstream for Wrapped {
+    fn backend(&self) -> &Backend {
+        self.inner.backend()
+    }
+
+    fn count_tokens(&self, text: &str) -> Option<usize> {
+        self.inner.count_tokens(text)
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        let taking = Taking {
+            fingerprint: Fingerprint::of(&request),
+            backend: self.inner.backend().clone(),
+            events: Vec::new(),
+            bytes: 0,
+            outcome: Outcome::Failed,
+        };
+        Box::pin(Tee {
+            events: self.inner.open(request),
+            recorder: self.recorder.clone(),
+            taking: Some(taking),
+        })
+    }
+}
+
+/// One answer while it is taken down.
+struct Taking {
+    fingerprint: Fingerprint,
+    backend: Backend,
+    events: Vec<Event>,
+    bytes: usize,
+    outcome: Outcome,
+}
+
+impl Taking {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Finish { .. } => self.outcome = Outcome::Finished,
+            Event::Error { .. } => self.outcome = Outcome::Failed,
+            _ => {}
+        }
+        if let (
+            Event::BlockDelta {
+                index,
+                delta: Delta::Text { text },
+            },
+            Some(Event::BlockDelta {
+                index: last,
+                delta: Delta::Text { text: so_far },
+            }),
+        ) = (event, self.events.last_mut())
+            && index == last
+        {
+            self.bytes += text.len();
+            if self.bytes <= limits::RECORDING_BYTES_MAX {
+                so_far.push_str(text);
+            }
+            return;
+        }
+        let event = match event {
+            Event::Started { model, .. } => Event::Started {
+                id: None,
+                model: model.clone(),
+                created: None,
+            },
+            event => event.clone(),
+        };
+        self.bytes += size(&event);
+        if self.bytes <= limits::RECORDING_BYTES_MAX {
+            self.events.push(event);
+        }
+    }
+}
+
+fn size(event: &Event) -> usize {
+    match event {
+        Event::BlockDelta {
+            delta: Delta::Text { text },
+            ..
+        } => text.len(),
+        event => serde_json::to_vec(event).map_or(0, |bytes| bytes.len()),
+    }
+}
+
+/// Passes events on and writes them down; an answer that nobody heard to its end is not one.
+struct Tee {
+    events: Events,
+    recorder: Arc<Recorder>,
+    taking: Option<Taking>,
+}
+
+impl Stream for Tee {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        let polled = self.events.poll_next_unpin(context);
+        match &polled {
+            Poll::Ready(Some(event)) => {
+                if let Some(taking) = &mut self.taking {
+                    taking.hear(event);
+                }
+                // Usage may follow a finish; nothing follows an error.
+                if matches!(event, Event::Error { .. }) {
+                    self.close();
+                }
+            }
+            Poll::Ready(None) => self.close(),
+            Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+impl Tee {
+    fn close(&mut self) {
+        if let Some(taking) = self.taking.take() {
+            self.recorder.keep(taking);
+        }
+    }
+}
+
+impl Drop for Tee {
+    fn drop(&mut self) {
+        if self
+            .taking
+            .as_ref()
+            .is_some_and(|taking| taking.outcome == Outcome::Finished)
+        {
+            self.close();
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! No key in a recording: every secret that is known is struck out wherever it stands, and what looks like
+//! a key is struck out of error messages, which some servers fill with what they were sent.
+
+use ir::Event;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+const STRUCK: &str = "[redacted]";
+
+/// Shorter ones would strike out ordinary words.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// How keys of known vendors begin.
+const PREFIXES: &[&str] = &["sk-", "pk-", "rk-", "gsk_", "xai-", "AIza", "hf_", "ghp_", "eyJ"];
+
+/// The secrets of this process.
+#[derive(Debug, Default)]
+pub(super) struct Redactor {
+    secrets: Vec<SecretString>,
+}
+
+impl Redactor {
+    pub(super) fn new(secrets: Vec<SecretString>) -> Self {
+        let long = |secret: &SecretString| secret.expose_secret().len() >= SECRET_BYTES_MIN;
+        Self {
+            secrets: secrets.into_iter().filter(long).collect(),
+        }
+    }
+
+    pub(super) fn text(&self, text: &mut String) {
+        for secret in &self.secrets {
+            let secret = secret.expose_secret();
+            if text.contains(secret) {
+                *text = text.replace(secret, STRUCK);
+            }
+        }
+    }
+
+    pub(super) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.value(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    pub(super) fn event(&self, event: Event) -> Event {
+        let event = match event {
+            Event::Error { mut error } => {
+                error.message = strike_keys(&error.message);
+                Event::Error { error }
+            }
+            event => event,
+        };
+        if self.secrets.is_empty() {
+            return event;
+        }
+        let Ok(mut value) = serde_json::to_value(&event) else {
+            return event;
+        };
+        self.value(&mut value);
+        serde_json::from_value(value).unwrap_or(event)
+    }
+}
+
+/// What a key looks like: a known beginning, or whatever stands behind `Bearer`.
+fn strike_keys(message: &str) -> String {
+    let mut struck = String::with_capacity(message.len());
+    let mut after_bearer = false;
+    for piece in message.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "-_.+/*".contains(c))) {
+        let word = piece.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || "-_.+/*".contains(c)));
+        let end = piece.get(word.len()..).unwrap_or_default();
+        let is_key = word.len() > 8 && PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+        struck.push_str(if is_key || (after_bearer && !word.is_empty()) {
+            STRUCK
+        } else {
+            word
+        });
+        struck.push_str(end);
+        after_bearer = word.eq_ignore_ascii_case("bearer") || (after_bearer && word.is_empty());
+    }
+    struck
+}

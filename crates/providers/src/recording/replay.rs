@@ -1,0 +1,117 @@
+//! A recording as a back-end. It answers what it was asked when it was recorded, and nothing else: any
+//! other question is refused with what has changed, and nobody is asked in its place.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::port::{Backend, Events, Upstream};
+use futures::{StreamExt, stream};
+use ir::error::Phase;
+use ir::{Error, ErrorKind, Event, Request};
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::fingerprint::Fingerprint;
+use crate::limits;
+use crate::scripted::{Recorded, Script, Scripted};
+
+#[derive(Debug)]
+pub struct Replay {
+    scripted: Scripted,
+    recorded: Vec<Recorded>,
+    stale: Mutex<Vec<Stale>>,
+}
+
+/// A question that the recording has no answer for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stale {
+    /// Lines with `-` were recorded, lines with `+` are asked now; empty where nothing was recorded.
+    pub difference: String,
+}
+
+impl Replay {
+    pub fn new(name: &str, script: Script) -> Self {
+        let recorded = script.0.iter().filter_map(|exchange| exchange.request.clone());
+        let recorded = recorded.collect();
+        // The answer keeps the label of whoever gave it.
+        let backend = script.0.iter().find_map(|exchange| exchange.backend.clone());
+        let scripted = match backend {
+            Some(backend) => Scripted::named(
+                Backend {
+                    name: backend.name,
+                    kind: backend.kind,
+                    model: backend.model,
+                },
+                script,
+            ),
+            None => Scripted::new(name, script),
+        };
+        Self {
+            scripted,
+            recorded,
+            stale: Mutex::default(),
+        }
+    }
+
+    /// The questions that had no answer, in the order in which they came.
+    pub fn stale(&self) -> Vec<Stale> {
+        let stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        stale.clone()
+    }
+
+    fn refuse(&self, request: &Request) -> Events {
+        let difference = difference(&self.recorded, &Fingerprint::of(request));
+        let message = if difference.is_empty() {
+            String::from("the recording is stale: it has no answer left for this request")
+        } else {
+            format!("the recording is stale: the request has changed\n{difference}")
+        };
+        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        stale.push(Stale { difference });
+        // Of this kind, so that nobody else is asked either.
+        let mut error = Error::new(ErrorKind::NoCandidate, Phase::BeforeSend, message);
+        error.provider_code = Some(String::from("stale_recording"));
+        stream::iter([Event::Error { error }]).boxed()
+    }
+}
+
+impl Upstream for Replay {
+    fn backend(&self) -> &Backend {
+        self.scripted.backend()
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        match self.scripted.try_open(&request) {
+            Some(events) => events,
+            None => self.refuse(&request),
+        }
+    }
+}
+
+/// What has changed since the recorded question that is most like this one.
+fn difference(recorded: &[Recorded], now: &Fingerprint) -> String {
+    let now = readable(&now.asked);
+    let before = recorded
+        .iter()
+        .take(limits::COMPARED_MAX)
+        .map(|recorded| readable(&recorded.asked))
+        .max_by(|a, b| {
+            let alike = |text: &str| TextDiff::from_lines(text, now.as_str()).ratio();
+            alike(a).total_cmp(&alike(b))
+        });
+    let Some(before) = before else {
+        return String::new();
+    };
+    let whole = TextDiff::from_lines(before.as_str(), now.as_str());
+    let text = whole.unified_diff().context_radius(1).to_string();
+    let mut lines: Vec<&str> = text.lines().collect();
+    if lines.len() > limits::DIFFERENCE_LINES_MAX {
+        lines.truncate(limits::DIFFERENCE_LINES_MAX);
+        lines.push("...");
+    }
+    lines.join("\n")
+}
+
+/// Line by line, texts included.
+fn readable(asked: &Value) -> String {
+    serde_saphyr::to_string(asked).unwrap_or_else(|_| format!("{asked:#}"))
+}
