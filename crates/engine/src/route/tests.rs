@@ -99,6 +99,26 @@ fn an_unbound_back_end_stays_eligible_beside_bound_ones() {
 }
 
 #[test]
+fn a_model_that_was_asked_for_is_never_replaced_by_another() {
+    let mut bound = chat("bound");
+    bound.model = Some(String::from("small"));
+    let mut case = Case::new(vec![bound], Policy::Priority);
+    case.request = request(Some("large"));
+    assert_eq!(
+        case.plan().expect_err("it would answer with another model").kind,
+        ErrorKind::NoCandidate
+    );
+}
+
+#[test]
+fn nobody_slips_past_the_lists_however_many_there_are() {
+    let candidates: Vec<Candidate> = (0..2_000).map(|number| chat(&format!("b{number}"))).collect();
+    let mut case = Case::new(candidates, Policy::WeightedRandom);
+    case.host.denylist = Some((0..1_999).map(|number| format!("b{number}")).collect());
+    assert_eq!(case.names(), ["b1999"]);
+}
+
+#[test]
 fn weight_zero_takes_no_new_work() {
     let mut drained = chat("drained");
     drained.weight = 0;
