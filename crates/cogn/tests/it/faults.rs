@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use ir::{Dialect, ErrorKind, Phase};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
-use testkit::http::scripted;
+use testkit::http::{Answer, HttpUpstream, scripted};
 
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 const PAGE: &str = include_str!("../../../../docs/reference/faults.md");
@@ -76,6 +76,26 @@ fn every_fault_ends_a_run_in_its_code_and_the_next_back_end_takes_over() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Answers that are whole and strange: no fault of the connection, so no other back-end is asked.
+#[test]
+fn strange_ends_and_broken_tool_calls_are_judged_as_answers() {
+    let reply = serde_json::from_str::<Value>(REPLY)
+        .expect("the reply is JSON")
+        .to_string();
+    let strange = json!({"content": reply});
+    let call = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
+        "function": {"name": "look", "arguments": "{\"where\": "}}]});
+    for (delta, reason, code) in [(strange, "mystery", None), (call, "tool_calls", Some("E1000"))] {
+        let first = json!({"choices": [{"index": 0, "delta": delta}]});
+        let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        let body = format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n");
+        let server = HttpUpstream::playing(Answer::good("text/event-stream", body));
+        let ended = envelope(&run(&back_end("strange", &server.url(""), 0, "")));
+        assert_eq!(ended["error"]["code"].as_str(), code, "{ended}");
+        assert_eq!(ended["ok"] == true, code.is_none(), "{ended}");
+    }
 }
 
 /// The page says the same as the table that is tested.
