@@ -130,3 +130,34 @@ async fn two_broken_answers_are_the_end() {
     assert_eq!(envelope["error"]["code"], "E1000");
     assert_ne!(envelope["ok"], Value::Bool(true));
 }
+
+#[tokio::test]
+async fn a_tool_that_the_module_denies_is_the_end_of_it() {
+    let yaml = "- events:
+    - {type: started}
+    - {type: block_start, index: 0, block: {kind: tool_call, id: c1, name: delete_all}}
+    - {type: block_end, index: 0}
+    - {type: finish, reason: tool_calls}
+";
+    let denied = answer(
+        &engine(
+            vec![module("m", "", "p")],
+            vec![named("s", yaml)],
+            Settings::default(),
+        ),
+        "m",
+        json!({}),
+    )
+    .await;
+    assert_eq!(denied["error"]["code"], "E4007", "{denied}");
+    assert_eq!(denied["error"]["details"]["tool"], "delete_all");
+    // Allowed, it is no answer either; but nothing was denied.
+    let allowed = module("m", "tools: {allowed: [delete_all]}\n", "p");
+    let answer = answer(
+        &engine(vec![allowed], vec![named("s", yaml)], Settings::default()),
+        "m",
+        json!({}),
+    )
+    .await;
+    assert_eq!(answer["error"]["code"], "E1000", "{answer}");
+}

@@ -59,7 +59,7 @@ impl Scene {
             root: modules
                 .get(root)
                 .cloned()
-                .ok_or(format!("there is no module `{root}`"))?,
+                .ok_or_else(|| format!("there is no module `{root}`"))?,
             modules,
             input: part("input").cloned().unwrap_or_default(),
             answers: part("answers").cloned().unwrap_or_default(),

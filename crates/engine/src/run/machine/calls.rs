@@ -2,7 +2,7 @@
 //! one retry loop; the fleet's dispatch says where it leads.
 
 use ir::error::Phase;
-use ir::event::{Delta, FinishReason};
+use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event};
 
 use super::attempt::Attempt;
@@ -114,6 +114,10 @@ impl Machine {
             Event::Usage { usage } => attempt.usage.get_or_insert_default().update(usage),
             Event::Finish { reason } => attempt.finish = Some(reason),
             Event::Error { error } => return self.lose(number, error, now_ms, out),
+            Event::BlockStart {
+                block: Block::ToolCall { name, .. },
+                ..
+            } if !self.plan.module.manifest.tools.permits(&name) => return self.deny(&name, now_ms, out),
             Event::BlockStart { .. }
             | Event::BlockDelta { .. }
             | Event::BlockEnd { .. }

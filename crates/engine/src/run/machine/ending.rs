@@ -99,6 +99,16 @@ impl Machine {
         self.fail(ErrorBody::new(Code::E2010, message), reply.as_deref(), out);
     }
 
+    /// A tool that the module does not allow was called: nobody will carry it out, and no other model may try.
+    pub(super) fn deny(&mut self, tool: &str, now_ms: u64, out: &mut Vec<Output>) {
+        let reply = self.drop_all(Outcome::Cancelled, now_ms, out);
+        let message = format!("the model called the tool `{tool}`, which the module does not allow");
+        let body = ErrorBody::new(Code::E4007, message)
+            .suggest("list it under tools.allowed in module.yaml, or make the prompt forbid it")
+            .detail("tool", tool);
+        self.fail(body, reply.as_deref(), out);
+    }
+
     /// Ends with an error of the runtime's own and with what there is of the data.
     fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
         let partial = self.partial(reply);
