@@ -22,7 +22,7 @@ use crate::permission::{admit_run, is_harmless};
 use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
-    inherit, interruption, render,
+    Witness, inherit, interruption, render,
 };
 use crate::settings::Settings;
 use tenancy::Tenant;
@@ -102,6 +102,11 @@ impl Engine {
     /// Runs that are in progress keep the back-ends they began with.
     pub fn replace_fleet(&self, fleet: Fleet) {
         *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fleet);
+    }
+
+    /// Tells of every run that ends, from now on. Only one can be told.
+    pub fn tell(&self, witness: Witness) {
+        self.traces.tell(witness);
     }
 
     /// How many runs are in progress.

@@ -17,7 +17,7 @@ use crate::gate::Keeper;
 use crate::modules::Modules;
 use crate::port::{Clock, Journal};
 use crate::run::machine::{Machine, Plan};
-use crate::run::{Inherited, Live, Mode, Options, Shadows, Task, Traces, Warning};
+use crate::run::{Inherited, Live, Mode, Options, Shadows, Task, Traces, Warning, context};
 use crate::settings::Settings;
 
 /// What all runs of an engine share, as it is at this moment.
@@ -64,7 +64,12 @@ impl Launcher {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
         };
-        let request = lower(&module, &launch.input, &options);
+        let mut request = lower(&module, &launch.input, &options);
+        let trace = launch.options.trace;
+        if let Some(own) = trace.and_then(|trace| context(launch.run, Some(trace))) {
+            request.meta.trace_id = Some(own.trace_id());
+            request.meta.span_id = Some(own.span_id());
+        }
         let fleet_ms = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut dispatch = Dispatch::new(self.fleet.clone(), Arc::new(request), launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
@@ -92,6 +97,7 @@ impl Launcher {
             chunk_type: launch.options.chunk_type,
             warnings: launch.warnings,
             timeout_ms: launch.options.timeout_ms,
+            trace,
             settings: self.settings.clone(),
             inherited: launch.inherited,
             prepares: preparation.is_some(),

@@ -21,6 +21,7 @@ mod server;
 mod settings;
 mod state;
 mod streaming;
+mod trace;
 mod ws;
 
 pub use auth::{Algorithm, Auth, Tokens};

@@ -19,6 +19,16 @@ impl RunId {
         Self(Ulid::from_parts(at_ms, random))
     }
 
+    /// When it was made, in milliseconds since 1970.
+    pub fn at_ms(self) -> u64 {
+        self.0.timestamp_ms()
+    }
+
+    /// All of it as a number, which no other run has.
+    pub fn number(self) -> u128 {
+        self.0.0
+    }
+
     /// Dice for decisions about the run: whoever knows the id can throw them again.
     pub fn seed(self) -> u64 {
         // The low bits are the random ones.

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod patch;
+pub mod trace;
 pub mod usage;
 
 pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Party};
@@ -41,4 +42,5 @@ pub use fold::Fold;
 pub use id::RunId;
 pub use media::{Media, MediaId, MediaKind, MediaSource};
 pub use operation::{Feature, Operation, Transport};
+pub use trace::TraceContext;
 pub use usage::Usage;

@@ -61,15 +61,21 @@ mod run;
 #[cfg(test)]
 mod run_flags;
 #[cfg(test)]
+mod schemathesis;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod serve_edge;
 #[cfg(test)]
 mod serve_hostile;
 #[cfg(test)]
+mod serve_recipes;
+#[cfg(test)]
 mod serve_reload;
 #[cfg(test)]
 mod serve_socket;
+#[cfg(test)]
+mod serve_trace;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]

@@ -118,6 +118,11 @@ impl Server {
         for backend in backends {
             command.args(["--backend", backend]);
         }
+        Self::spawn(command)
+    }
+
+    /// Any command that serves and says where.
+    pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ir::TraceContext;
 use module::manifest::ChunkType;
 use module::{Code, Module};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub struct Options {
     pub model: Option<String>,
     /// The run ends this long after its start, if the module's own limit does not end it before.
     pub timeout_ms: Option<u64>,
+    /// The caller's place in a trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl Default for Options {
@@ -57,6 +61,7 @@ impl Default for Options {
             chunk_type: None,
             model: None,
             timeout_ms: None,
+            trace: None,
         }
     }
 }

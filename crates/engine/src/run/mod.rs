@@ -18,10 +18,12 @@ pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
 pub use record::{AttemptError, AttemptRecord, Outcome, Role, Trace};
 pub use render::envelope;
 pub use subscription::{From, Place, Subscription};
+pub use traces::Witness;
 
 pub(crate) use command::Command;
 pub(crate) use handover::{Inherited, inherit, interruption};
 pub(crate) use live::Live;
+pub(crate) use record::context;
 pub(crate) use render::render;
 pub(crate) use shadow::Shadows;
 pub(crate) use subscription::Source;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ir::{Error, ErrorKind, RunId, Usage};
+use ir::{Error, ErrorKind, RunId, TraceContext, Usage};
 use serde::Serialize;
 
 use crate::port::Spent;
@@ -23,8 +23,29 @@ pub struct Trace {
     /// Who was not to be asked, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<BTreeMap<String, String>>,
+    /// The caller's place in a trace of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TraceContext>,
+    /// How the run failed; `None` for a good end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// In the order in which they began.
     pub attempts: Vec<AttemptRecord>,
+}
+
+impl Trace {
+    /// The run's own place in its caller's trace, or in one of its own.
+    pub fn context(&self) -> Option<TraceContext> {
+        context(self.run, self.parent)
+    }
+}
+
+/// Whoever knows the run knows its span: nothing needs to be kept.
+pub(crate) fn context(run: RunId, parent: Option<TraceContext>) -> Option<TraceContext> {
+    match parent {
+        Some(parent) => Some(parent.child(run.seed())),
+        None => TraceContext::new(run.number(), run.seed(), true),
+    }
 }
 
 /// One call of one back-end. Times are milliseconds of the run.

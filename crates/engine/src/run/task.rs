@@ -18,7 +18,7 @@ use tracing::{error, warn};
 
 use super::live::Live;
 use super::machine::{Input, Machine, Output};
-use super::record::AttemptRecord;
+use super::record::{AttemptRecord, Trace};
 use super::render::render;
 use super::shadow::Shadows;
 use super::traces::Traces;
@@ -175,13 +175,14 @@ impl Task {
             }
             Some(Finish { code, review }) => {
                 let at_ms = self.clock.now_ms();
-                let mut end = End::new(code, at_ms, self.spent());
+                let mut end = End::new(code.clone(), at_ms, self.spent());
                 end.review = review;
                 self.journal
                     .finish(tenant, self.run, self.offset, &events, &end)
                     .await?;
                 // Whoever sees the end can ask how it came about.
-                self.traces.put(tenant, self.machine.trace());
+                let trace = self.machine.trace();
+                self.traces.put(tenant, Trace { code, ..trace });
             }
         }
         self.publish(events);

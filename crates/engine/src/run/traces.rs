@@ -1,7 +1,8 @@
 //! The traces of runs that have ended, for as long as there is room: the latest ones.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ir::RunId;
 
@@ -10,7 +11,19 @@ use crate::limits;
 use tenancy::Tenant;
 
 #[derive(Debug, Default)]
-pub(crate) struct Traces(Mutex<Shelf>);
+pub(crate) struct Traces {
+    shelf: Mutex<Shelf>,
+    witness: OnceLock<Witness>,
+}
+
+/// Someone who is told of every run that ends. It must not block.
+pub struct Witness(pub Box<dyn Fn(&Trace) + Send + Sync>);
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witness")
+    }
+}
 
 #[derive(Debug, Default)]
 struct Shelf {
@@ -19,7 +32,15 @@ struct Shelf {
 }
 
 impl Traces {
+    /// The first witness stays.
+    pub(crate) fn tell(&self, witness: Witness) {
+        self.witness.set(witness).ok();
+    }
+
     pub(crate) fn put(&self, tenant: &Tenant, trace: Trace) {
+        if let Some(Witness(tell)) = self.witness.get() {
+            tell(&trace);
+        }
         let mut shelf = self.shelf();
         if shelf.order.len() >= limits::TRACES_MAX
             && let Some(oldest) = shelf.order.pop_front()
@@ -38,6 +59,6 @@ impl Traces {
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         // No code panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

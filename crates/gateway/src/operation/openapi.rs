@@ -112,7 +112,8 @@ fn responses(operation: &Operation) -> Value {
 /// The status of a good answer, and what it looks like.
 fn good(answer: &Answer) -> (&'static str, Value) {
     let success = json!({"$ref": "#/components/schemas/Success"});
-    let stream = json!({"schema": {"type": "string"}});
+    // Events and lines have their own schemas; a body of them has none that this version could say.
+    let stream = json!({"schema": {}});
     match answer {
         Answer::Resource(data) => {
             let schema = json!({"allOf": [success, {"properties": {"data": data}}]});

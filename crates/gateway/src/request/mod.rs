@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use engine::run::{OnDisconnect, Options, Place};
 use futures::StreamExt;
-use ir::RunId;
+use ir::{RunId, TraceContext};
 use module::Code;
 use module::envelope::ErrorBody;
 use module::manifest::ChunkType;
@@ -37,6 +37,9 @@ pub(crate) struct RequestOptions {
     pub(crate) on_disconnect: OnDisconnect,
     /// A mismatch is an error instead of a warning.
     pub(crate) strict: bool,
+    /// Comes in a header, never in the body.
+    #[serde(skip)]
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl RequestOptions {
@@ -45,6 +48,7 @@ impl RequestOptions {
             on_disconnect: self.on_disconnect,
             progress: self.progress.unwrap_or(true),
             chunk_type: self.chunk_type,
+            trace: self.trace,
             ..Options::default()
         }
     }

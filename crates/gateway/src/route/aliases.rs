@@ -19,6 +19,7 @@ use crate::reply::Refusal;
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
 use crate::seats::Client;
 use crate::state::Gateway;
+use crate::trace;
 
 pub(super) fn operations() -> Vec<Operation> {
     let whole = Operation::post("/run", "run", whole)
@@ -100,6 +101,7 @@ async fn run(
             return Err(Refusal::new(error));
         }
     };
+    let trace = trace::of(headers);
     let mut signals = Signals::from_headers(headers)?;
     demand(&mut signals, wanted);
     let call = Call {
@@ -107,7 +109,10 @@ async fn run(
         module,
         body: ExecuteBody {
             input,
-            options: body.options,
+            options: RequestOptions {
+                trace,
+                ..body.options
+            },
             recovery: body.recovery,
         },
         signals,
@@ -115,5 +120,5 @@ async fn run(
     };
     let framing = call.signals.framing;
     let begun = call.begin(gateway).await?;
-    answer(gateway, begun, framing).await
+    Ok(trace::tell(answer(gateway, begun, framing).await?, trace))
 }

@@ -19,6 +19,7 @@ use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::seats::Client;
 use crate::state::Gateway;
 use crate::streaming;
+use crate::trace;
 
 /// What a run can fail with before or after it has begun, whoever calls it.
 pub(super) const RUN_CODES: &[Code] = &[
@@ -102,6 +103,8 @@ async fn execute(
     if body.recovery.is_none() {
         body.recovery = RecoveryRequest::from_headers(&headers)?;
     }
+    let trace = trace::of(&headers);
+    body.options.trace = trace;
     let mut signals = Signals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
     let call = Call {
@@ -113,7 +116,7 @@ async fn execute(
     };
     let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
-    answer(&gateway, begun, framing).await
+    Ok(trace::tell(answer(&gateway, begun, framing).await?, trace))
 }
 
 /// The answer to a run that has begun.

@@ -52,10 +52,24 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
     let base_url = options.base_url.trim_end_matches('/');
     Ok(Prepared {
         url: format!("{base_url}{}", (vendor.path)(&chat)),
-        headers: headers(vendor, options)?,
+        headers: traced(headers(vendor, options)?, request),
         warnings: warnings.collect(),
         body: serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?,
     })
+}
+
+/// With the caller's trace, where there is one.
+fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
+    if let (Some(trace_id), Some(span_id)) = (&request.meta.trace_id, &request.meta.span_id) {
+        let context = format!("00-{trace_id}-{span_id}-01");
+        // What came from elsewhere than a header need not be one.
+        if context.parse::<ir::TraceContext>().is_ok()
+            && let Ok(value) = HeaderValue::from_str(&context)
+        {
+            headers.insert("traceparent", value);
+        }
+    }
+    headers
 }
 
 /// The instance's own model, else the one that was asked for, else the usual one.

@@ -2,6 +2,7 @@
 
 mod log;
 mod reload;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -83,6 +84,12 @@ impl Serve {
             let gateway = Gateway::new(engine.clone(), server.gateway(listen));
             let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
+            let exporter = traces::Exporter::of(&settings, &engine)?;
+            let exporting = async {
+                if let Some(exporter) = exporter {
+                    exporter.work(swept.clone()).await;
+                }
+            };
             let janitor = access::janitor(&journal, &clock, &settings).work(swept.clone());
             let reload = Reload {
                 search: search.clone(),
@@ -101,7 +108,7 @@ impl Serve {
                 swept.cancel();
                 served
             };
-            let (served, ()) = tokio::join!(serve, janitor);
+            let (served, (), ()) = tokio::join!(serve, janitor, exporting);
             served?;
             journal.close().await;
             Ok(Exit::Good)

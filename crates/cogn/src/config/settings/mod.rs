@@ -8,6 +8,7 @@ mod media;
 mod network;
 mod routing;
 mod server;
+mod traces;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ pub(crate) use media::Media;
 pub(crate) use network::Network;
 pub(crate) use routing::Routing;
 pub(crate) use server::{LogFormat, Server};
+pub(crate) use traces::Traces;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) journal: Journal,
     pub(crate) server: Server,
+    pub(crate) traces: Traces,
 }
 
 /// A name for a secret that is kept elsewhere.

@@ -143,6 +143,10 @@ impl Machine {
         if self.plan.mode == Mode::Sync {
             add_warnings(&mut envelope.annotations, self.plan.warnings());
         }
+        if let Some(trace) = self.plan.trace {
+            let trace_id = Value::from(trace.trace_id());
+            envelope.meta.more.insert(String::from("trace_id"), trace_id);
+        }
         let recovery = self.recovery(code.as_deref());
         let run = self.plan.run.to_string();
         let last = Chunk::ending(&run, envelope, usage, recovery.as_ref());

@@ -171,6 +171,8 @@ impl Machine {
             turn: self.dispatch.turn(),
             order: self.explanation.as_ref().map(|why| why.selected.clone()),
             rejected: self.explanation.as_ref().map(Explanation::reasons),
+            parent: self.plan.trace,
+            code: None,
             attempts,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ir::RunId;
+use ir::{RunId, TraceContext};
 use module::Module;
 use module::manifest::ChunkType;
 use module::stream::{Projector, ProjectorOptions};
@@ -24,6 +24,8 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// Ends the run earlier than the module would.
     pub timeout_ms: Option<u64>,
+    /// The caller's place in a trace.
+    pub trace: Option<TraceContext>,
     pub settings: Settings,
     /// What happens behind an answer.
     pub judge: Arc<dyn Judge>,

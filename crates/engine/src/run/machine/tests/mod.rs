@@ -46,6 +46,7 @@ fn plan() -> Plan {
         chunk_type: None,
         warnings: Vec::new(),
         timeout_ms: None,
+        trace: None,
         settings: Settings::default(),
         judge: Arc::new(Accept),
         inherited: None,

@@ -1,0 +1,113 @@
+//! A run's record as spans in the JSON form of OTLP.
+
+use engine::run::{AttemptRecord, Outcome, Trace};
+use ir::{TraceContext, Usage};
+use serde_json::{Value, json};
+
+const INTERNAL: u8 = 1;
+const CLIENT: u8 = 3;
+const ERROR: u8 = 2;
+
+/// The run's span first, then one for each attempt.
+pub(super) fn spans(trace: &Trace) -> Vec<Value> {
+    let Some(context) = trace.context() else {
+        return Vec::new();
+    };
+    let began_ms = trace.run.at_ms();
+    let took_ms = trace
+        .attempts
+        .iter()
+        .map(|attempt| attempt.started_ms + attempt.latency_ms)
+        .max();
+    let mut run = json!({
+        "traceId": context.trace_id(),
+        "spanId": context.span_id(),
+        "name": format!("run {}", trace.module),
+        "kind": INTERNAL,
+        "startTimeUnixNano": nanos(began_ms),
+        "endTimeUnixNano": nanos(began_ms + took_ms.unwrap_or_default()),
+        "attributes": attributes(&[
+            ("gen_ai.operation.name", Value::from("chat")),
+            ("gen_ai.conversation.id", Value::from(trace.run.to_string())),
+            ("cogn.module", Value::from(trace.module.clone())),
+            ("cogn.policy", Value::from(trace.policy)),
+            ("cogn.attempts", Value::from(trace.attempts.len())),
+            ("error.type", Value::from(trace.code.clone())),
+        ]),
+    });
+    if let Some(parent) = trace.parent {
+        run["parentSpanId"] = Value::from(parent.span_id());
+    }
+    if let Some(code) = &trace.code {
+        run["status"] = json!({"code": ERROR, "message": code});
+    }
+    let attempts = trace
+        .attempts
+        .iter()
+        .map(|attempt| span_of(attempt, trace, context));
+    std::iter::once(run).chain(attempts).collect()
+}
+
+fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
+    let began_ms = trace.run.at_ms() + attempt.started_ms;
+    let own = run.child(trace.run.seed().wrapping_add(u64::from(attempt.number)));
+    let usage = |of: fn(&Usage) -> Option<u64>| attempt.usage.as_ref().and_then(of);
+    let code = attempt.error.as_ref().map(|error| error.code);
+    let mut span = json!({
+        "traceId": run.trace_id(),
+        "spanId": own.span_id(),
+        "parentSpanId": run.span_id(),
+        "name": format!("chat {}", attempt.model.as_deref().unwrap_or(&attempt.backend)),
+        "kind": CLIENT,
+        "startTimeUnixNano": nanos(began_ms),
+        "endTimeUnixNano": nanos(began_ms + attempt.latency_ms),
+        "attributes": attributes(&[
+            ("gen_ai.operation.name", Value::from("chat")),
+            ("gen_ai.provider.name", Value::from(attempt.kind.clone())),
+            ("gen_ai.response.model", Value::from(attempt.model.clone())),
+            ("gen_ai.usage.input_tokens", Value::from(usage(|usage| usage.input_tokens))),
+            ("gen_ai.usage.output_tokens", Value::from(usage(|usage| usage.output_tokens))),
+            ("cogn.backend", Value::from(attempt.backend.clone())),
+            ("cogn.attempt", Value::from(attempt.number)),
+            ("cogn.outcome", Value::from(attempt.outcome.as_str())),
+            ("cogn.first_token_ms", Value::from(attempt.first_token_ms)),
+            ("error.type", Value::from(code)),
+        ]),
+    });
+    if attempt.outcome == Outcome::Failed {
+        span["status"] = json!({"code": ERROR, "message": code});
+    }
+    span
+}
+
+/// What one message to a collector holds.
+pub(super) fn message(service_name: &str, spans: &[Value]) -> Value {
+    let resource = attributes(&[("service.name", Value::from(service_name))]);
+    let scope = json!({"name": "cogn", "version": env!("CARGO_PKG_VERSION")});
+    json!({
+        "resourceSpans": [{
+            "resource": {"attributes": resource},
+            "scopeSpans": [{"scope": scope, "spans": spans}],
+        }]
+    })
+}
+
+/// What is unknown is left out.
+fn attributes(pairs: &[(&str, Value)]) -> Value {
+    let typed = |value: &Value| match value {
+        Value::Null => None,
+        // The JSON form writes 64-bit numbers as text.
+        Value::Number(number) => Some(json!({"intValue": number.to_string()})),
+        Value::Bool(truth) => Some(json!({"boolValue": truth})),
+        Value::String(text) => Some(json!({"stringValue": text})),
+        other => Some(json!({"stringValue": other.to_string()})),
+    };
+    pairs
+        .iter()
+        .filter_map(|(key, value)| Some(json!({"key": key, "value": typed(value)?})))
+        .collect()
+}
+
+fn nanos(ms: u64) -> String {
+    (u128::from(ms) * 1_000_000).to_string()
+}
