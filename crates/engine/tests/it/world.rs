@@ -48,6 +48,7 @@ pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
         chunk_type: None,
         warnings: Vec::new(),
         timeout_ms: None,
+        trace: None,
         settings: Settings::default(),
         judge: Arc::new(Accept),
         inherited: None,

@@ -144,7 +144,7 @@ impl Server {
                         peer,
                         stopping,
                     )
-                    .await
+                    .await;
                 }
                 Some(acceptor) => {
                     let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
