@@ -43,7 +43,7 @@ pub(crate) fn show() -> Result<()> {
             ],
         ),
         (
-            "A recorded answer of a large model, for comparison; a model of this size writes better than the small one.",
+            "A script in place of a model: this is what a longer answer looks like.",
             &[
                 "run",
                 "code-simplifier",

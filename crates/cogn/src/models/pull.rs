@@ -145,7 +145,7 @@ fn by_name(
             Ok(note) => return Ok(note),
             Err(error) => {
                 progress.clear();
-                output.note(format!("not from {shown}: {error:#}"));
+                output.note(format!("not from {shown}: {}", error.root_cause()));
                 reasons.push(shown);
             }
         }
