@@ -29,7 +29,7 @@ fn main() {
     let mut options = Options::new("embedded", "smollm2", testkit::weights::small_model());
     options.context_tokens = 1024;
     let local = Local::new(&options);
-    let free = json!({"type": "object", "properties": {"story": {"type": "string"}}, "required": ["story"]});
+    let free = json!({"type": "object", "properties": {"story": {"type": "string", "minLength": 900}}, "required": ["story"]});
     let plain = Plain::load(&options);
     // Both are loaded before anything is measured.
     ours(&local, &free);
