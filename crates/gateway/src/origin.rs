@@ -11,6 +11,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::once::REPLAYED_HEADER;
 use crate::reply::{Refusal, SESSION_HEADER};
 use crate::settings::Settings;
 use crate::state::Gateway;
@@ -46,6 +47,7 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
         .expose_headers([
             HeaderName::from_static(SESSION_HEADER),
             HeaderName::from_static("x-cognitive-warning"),
+            HeaderName::from_static(REPLAYED_HEADER),
             HeaderName::from_static("traceparent"),
             header::RETRY_AFTER,
         ])

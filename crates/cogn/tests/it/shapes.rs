@@ -114,6 +114,32 @@ fn list_prints_its_shape() {
     assert!(printed.as_array().is_some_and(|rows| rows.len() > 5));
 }
 
+#[test]
+fn keys_and_usage_print_their_shapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal.db");
+    let journal = journal.to_str().unwrap();
+    let made = check(
+        "keys",
+        &[
+            "keys",
+            "create",
+            "n",
+            "--rate",
+            "5/s",
+            "--module",
+            "m",
+            "--journal",
+            journal,
+        ],
+    );
+    let id = made["id"].as_str().unwrap();
+    let listed = check("keys", &["keys", "list", "--journal", journal]);
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    check("keys", &["keys", "revoke", id, "--journal", journal]);
+    check("usage", &["usage", "--journal", journal]);
+}
+
 /// Every saved reply of the examples, good or bad, becomes an envelope in both profiles.
 #[test]
 fn check_prints_its_shape() {
