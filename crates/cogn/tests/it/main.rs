@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod backends;
 #[cfg(test)]
+mod batch;
+#[cfg(test)]
 mod chaos;
 #[cfg(test)]
 mod check;

@@ -25,11 +25,29 @@ pub(crate) fn start(binary: &Path) -> Result<Vec<Row>> {
             .args(["validate", "examples/modules/code-simplifier"]);
         command
     };
+    let run = || {
+        let mut command = Command::new(binary);
+        command.current_dir(root()).args([
+            "run",
+            "examples/modules/sql-explainer",
+            "examples/modules/sql-explainer/tests/top-customers.input.json",
+            "--replay",
+            "examples/modules/sql-explainer/tests/recordings/top-customers.yaml",
+        ]);
+        command
+    };
     let (version_ms, node_ms) = side_by_side(ROUNDS, &version, &node)?;
     let (validate_ms, node_again_ms) = side_by_side(ROUNDS, &validate, &node)?;
+    let (run_ms, node_last_ms) = side_by_side(ROUNDS, &run, &node)?;
     Ok(vec![
         row("`cogn --version`", version_ms, node_ms, 0.2),
         row("`cogn validate` of one module", validate_ms, node_again_ms, 0.2),
+        row(
+            "`cogn run` on a scripted back-end",
+            run_ms,
+            node_last_ms,
+            1.0 / 6.0,
+        ),
     ])
 }
 

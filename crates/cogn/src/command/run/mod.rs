@@ -1,6 +1,7 @@
 //! `cogn run`: one module, one input, one envelope.
 
 mod answer;
+mod batch;
 mod input;
 mod trace;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::answer::{Last, answer};
+use self::batch::Batch;
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
@@ -52,6 +54,13 @@ pub(crate) struct Run {
     /// Write how the run went into this file, as JSON: attempts, events, times.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Run every line of this file, one JSON input each, and write an envelope per line to -o. Started again,
+    /// it goes on with the lines that have no answer yet.
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with_all = ["input", "args", "stream", "trace", "record"])]
+    batch: Option<PathBuf>,
+    /// So many runs of a batch at a time.
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = crate::command::test::jobs)]
+    jobs: usize,
     /// Write the envelope into this file, as JSON; it is there whole or not at all.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     output: Option<PathBuf>,
@@ -62,26 +71,29 @@ impl Run {
         let found = search.find(&self.module)?;
         let module = Arc::new(wiring::load_module(&found.path)?);
         let modules = Library::around(search, &found.path).reachable(&module);
-        let input = self.input.read(&module)?;
         let asking = self.asking()?;
+        if let (Some(from), Some(to)) = (&self.batch, &self.output) {
+            let engine = asking.engine(modules);
+            let batch = Batch {
+                engine: &engine,
+                from,
+                to,
+                jobs: self.jobs,
+            };
+            let execute = |input| {
+                let input = self.input.complete(&module, input)?;
+                Ok(self.execute(module.clone(), input))
+            };
+            return wiring::small_runtime()?.block_on(batch.run(execute, output));
+        }
+        let input = self.input.read(&module)?;
         let recording = self
             .record
             .as_ref()
             .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
         let engine = asking.engine(modules);
-        let mode = if self.stream { Mode::Stream } else { Mode::Sync };
-        let execute = Execute {
-            module,
-            input,
-            mode,
-            options: Options {
-                model: self.asked.model.clone(),
-                timeout_ms: self.timeout.map(Duration::as_millis),
-                ..Options::default()
-            },
-            warnings: Vec::new(),
-        };
+        let execute = self.execute(module, input);
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::small_runtime()?.block_on(running)?;
         let envelope = last.envelope();
@@ -94,6 +106,20 @@ impl Run {
         self.show(&last, &envelope, output)?;
         let good = envelope.get("ok") == Some(&Value::Bool(true));
         Ok(if good { Exit::Good } else { Exit::No })
+    }
+
+    fn execute(&self, module: Arc<Module>, input: Value) -> Execute {
+        Execute {
+            module,
+            input,
+            mode: if self.stream { Mode::Stream } else { Mode::Sync },
+            options: Options {
+                model: self.asked.model.clone(),
+                timeout_ms: self.timeout.map(Duration::as_millis),
+                ..Options::default()
+            },
+            warnings: Vec::new(),
+        }
     }
 
     fn asking(&self) -> Result<Asking> {
