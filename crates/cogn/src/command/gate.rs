@@ -164,7 +164,7 @@ impl Gate {
             };
             match serde_json::from_str(&text) {
                 Ok(Value::Array(list)) => {
-                    all.extend((1..).zip(list).map(|(line, record)| saved(Some(line), record)))
+                    all.extend((1..).zip(list).map(|(line, record)| saved(Some(line), record)));
                 }
                 Ok(record) => all.push(saved(None, record)),
                 // Not one document, so one per line.

@@ -195,8 +195,10 @@ async fn round(seed: u64) {
 
 #[tokio::test]
 async fn nothing_is_lost_doubled_or_left_open_whatever_dies() {
-    let asked = env::var("CHAOS_ROUNDS").ok();
-    let rounds = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    let asked = env::var_os("CHAOS_ROUNDS");
+    let rounds = asked
+        .and_then(|rounds| rounds.to_str()?.parse().ok())
+        .unwrap_or(ROUNDS);
     for seed in 0..rounds {
         round(seed).await;
     }
