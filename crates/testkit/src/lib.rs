@@ -12,4 +12,5 @@ pub mod http;
 #[cfg(feature = "servers")]
 pub mod llama;
 pub mod puppet;
+pub mod tools;
 pub mod weights;

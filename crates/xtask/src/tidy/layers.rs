@@ -10,10 +10,11 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("ir", &[], IO),
     ("module", &["ir"], IO),
     ("tenancy", &["ir"], IO),
+    ("media", &["ir"], IO),
     ("wire", &["ir"], IO),
     (
         "engine",
-        &["ir", "module", "tenancy"],
+        &["ir", "module", "media", "tenancy"],
         &["sqlx", "reqwest", "axum"],
     ),
     (
@@ -33,6 +34,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &[
             "ir",
             "module",
+            "media",
             "wire",
             "tenancy",
             "engine",

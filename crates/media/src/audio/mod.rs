@@ -1,0 +1,122 @@
+//! Sound: packets are counted to know how long it is, whatever the header claims; tags are left out
+//! without touching a sample. Demuxing is a library's work; what is kept of a file is decided here.
+
+mod mpeg;
+mod ogg;
+mod wav;
+
+use std::io::{Read, Seek, SeekFrom};
+
+use symphonia_bundle_mp3::MpaReader;
+use symphonia_core::codecs::CodecParameters;
+use symphonia_core::formats::{FormatOptions, FormatReader};
+use symphonia_core::io::{MediaSource, MediaSourceStream, MediaSourceStreamOptions};
+use symphonia_format_ogg::OggReader;
+use symphonia_format_riff::WavReader;
+
+use crate::fact::Facts;
+use crate::fault::Fault;
+use crate::format::Format;
+use crate::limits;
+use crate::piece::Pieces;
+use crate::source::{Source, length};
+
+/// What is kept, and what was left out.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) pieces: Pieces,
+    pub(crate) removed: Vec<&'static str>,
+}
+
+pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<Kept, Fault> {
+    let kept = match facts.format {
+        Format::Mpeg => mpeg::walk(source),
+        Format::Wav => wav::walk(source),
+        Format::Ogg => ogg::walk(source),
+        _ => return Err(Fault::undecodable("it is no sound")),
+    }?;
+    measure(source, facts)?;
+    Ok(kept)
+}
+
+/// Counts every packet of the longest track.
+fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Fault> {
+    let length = length(source)?;
+    source.rewind()?;
+    let stream = MediaSourceStream::new(
+        Box::new(Borrowed { source, length }),
+        MediaSourceStreamOptions::default(),
+    );
+    let options = FormatOptions::default();
+    let broken = |error: symphonia_core::errors::Error| Fault::undecodable(error.to_string());
+    let mut reader: Box<dyn FormatReader + '_> = match facts.format {
+        Format::Mpeg => Box::new(MpaReader::try_new(stream, options).map_err(broken)?),
+        Format::Ogg => Box::new(OggReader::try_new(stream, options).map_err(broken)?),
+        _ => Box::new(WavReader::try_new(stream, options).map_err(broken)?),
+    };
+    let Some(track) = reader.tracks().first() else {
+        return Err(Fault::undecodable("it holds no sound"));
+    };
+    if let Some(CodecParameters::Audio(audio)) = &track.codec_params {
+        facts.sample_rate_hz = audio.sample_rate.map(u64::from);
+        facts.channels = audio.channels.as_ref().map(|channels| channels.count() as u64);
+    }
+    let id = track.id;
+    let base = track.time_base;
+    let promised = track.num_frames;
+    let mut units: u64 = 0;
+    for _ in 0..limits::PACKETS_MAX {
+        match reader.next_packet() {
+            Ok(Some(packet)) if packet.track_id == id => units = units.saturating_add(packet.dur.get()),
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                facts.duration_ms = base.and_then(|base| {
+                    let numer = u128::from(base.numer.get());
+                    let ms = u128::from(units) * numer * 1_000 / u128::from(base.denom.get());
+                    u64::try_from(ms).ok().filter(|_| units > 0)
+                });
+                return whole(facts, promised, units);
+            }
+            Err(error) => return Err(broken(error)),
+        }
+    }
+    Err(Fault::undecodable("it has too many packets"))
+}
+
+/// A header that counts its frames tells when some are missing. A packet may be left out at the seams.
+fn whole(facts: &Facts, promised: Option<u64>, units: u64) -> Result<(), Fault> {
+    const SEAM_UNITS: u64 = 4 * 1_152;
+    let missing = promised.is_some_and(|promised| units.saturating_add(SEAM_UNITS) < promised);
+    if facts.format == Format::Mpeg && missing {
+        return Err(Fault::truncated());
+    }
+    Ok(())
+}
+
+/// A source that is lent to the demuxer.
+struct Borrowed<'s> {
+    source: &'s mut dyn Source,
+    length: u64,
+}
+
+impl Read for Borrowed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.source.read(buffer)
+    }
+}
+
+impl Seek for Borrowed<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.source.seek(to)
+    }
+}
+
+impl MediaSource for Borrowed<'_> {
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn byte_len(&self) -> Option<u64> {
+        Some(self.length)
+    }
+}

@@ -1,0 +1,88 @@
+//! GIF, block by block. Kept: pictures, their timing and how often they repeat. The first picture can be
+//! cut out as it stands.
+
+use super::Walk;
+use crate::fault::Fault;
+use crate::limits;
+use crate::piece::Pieces;
+
+pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
+    let mut walk = Walk::default();
+    let screen = *bytes.get(10).ok_or_else(Fault::truncated)?;
+    let mut at = 13 + table(screen);
+    let mut first = Pieces::default();
+    walk.pieces.keep(0..at as u64);
+    first.keep(0..at as u64);
+    for _ in 0..limits::PARTS_MAX {
+        let start = at;
+        match *bytes.get(at).ok_or_else(Fault::truncated)? {
+            0x3b => {
+                let range = start as u64..start as u64 + 1;
+                walk.pieces.keep(range.clone());
+                first.keep(range.clone());
+                walk.end = range.end;
+                if walk.frames == 0 {
+                    return Err(Fault::undecodable("it holds no picture"));
+                }
+                walk.first = (walk.frames > 1).then_some(first);
+                return Ok(walk);
+            }
+            0x2c => {
+                let flags = *bytes.get(at + 9).ok_or_else(Fault::truncated)?;
+                at = behind_blocks(bytes, at + 10 + table(flags) + 1)?;
+                walk.frames += 1;
+                walk.pieces.keep(start as u64..at as u64);
+                if walk.frames == 1 {
+                    first.keep(start as u64..at as u64);
+                }
+            }
+            0x21 => {
+                let label = *bytes.get(at + 1).ok_or_else(Fault::truncated)?;
+                at = behind_blocks(bytes, at + 2)?;
+                let range = start as u64..at as u64;
+                match label {
+                    0xf9 => {
+                        walk.pieces.keep(range.clone());
+                        if walk.frames == 0 {
+                            first.keep(range);
+                        }
+                    }
+                    0xff if repeats(bytes, start) => walk.pieces.keep(range),
+                    0xff => walk.remove("application data"),
+                    0xfe => walk.remove("comment"),
+                    _ => walk.remove("text"),
+                }
+            }
+            _ => return Err(Fault::undecodable("a block is of no known kind")),
+        }
+    }
+    Err(Fault::undecodable("it has too many blocks"))
+}
+
+/// Bytes of the colour table that these flags announce.
+fn table(flags: u8) -> usize {
+    if flags & 0x80 == 0 {
+        0
+    } else {
+        3 << ((flags & 7) + 1)
+    }
+}
+
+/// The place behind a run of sub-blocks.
+fn behind_blocks(bytes: &[u8], from: usize) -> Result<usize, Fault> {
+    let mut at = from;
+    loop {
+        let length = usize::from(*bytes.get(at).ok_or_else(Fault::truncated)?);
+        at += 1 + length;
+        if length == 0 {
+            return Ok(at);
+        }
+    }
+}
+
+/// The extension that says how often an animation repeats, in its two spellings and its one form.
+fn repeats(bytes: &[u8], start: usize) -> bool {
+    let body = bytes.get(start + 2..start + 19).unwrap_or_default();
+    (body.starts_with(b"\x0bNETSCAPE2.0\x03\x01") || body.starts_with(b"\x0bANIMEXTS1.0\x03\x01"))
+        && body.get(16) == Some(&0)
+}

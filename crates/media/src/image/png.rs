@@ -1,0 +1,86 @@
+//! PNG, chunk by chunk, each with its check. Kept: what showing the still picture needs, colour and the
+//! orientation. An animation loses its frames behind the first here.
+
+use super::Walk;
+use crate::fault::Fault;
+use crate::limits;
+use crate::orientation::Orientation;
+use crate::source::be_u32;
+
+/// Chunks that are needed to show the picture as it was meant.
+const KEPT: &[&[u8; 4]] = &[
+    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"bKGD",
+    b"pHYs", b"cICP", b"mDCV", b"cLLI",
+];
+
+pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
+    let mut walk = Walk {
+        frames: 1,
+        ..Walk::default()
+    };
+    walk.pieces.keep(0..8);
+    let mut at = 8;
+    let mut first = true;
+    for _ in 0..limits::PARTS_MAX {
+        let length = be_u32(bytes, at).ok_or_else(Fault::truncated)? as usize;
+        let kind = bytes.get(at + 4..at + 8).ok_or_else(Fault::truncated)?;
+        let body_end = (at + 8).checked_add(length).ok_or_else(Fault::truncated)?;
+        let body = bytes.get(at + 8..body_end).ok_or_else(Fault::truncated)?;
+        let stated = be_u32(bytes, body_end).ok_or_else(Fault::truncated)?;
+        if crc32fast::hash(bytes.get(at + 4..body_end).unwrap_or_default()) != stated {
+            return Err(Fault::undecodable("a chunk does not match its check"));
+        }
+        if first != (kind == b"IHDR") {
+            return Err(Fault::undecodable("its header is not where it belongs"));
+        }
+        first = false;
+        let range = at as u64..body_end as u64 + 4;
+        at = body_end + 4;
+        if KEPT.iter().any(|kept| kind == kept.as_slice()) {
+            walk.pieces.keep(range.clone());
+        } else {
+            leave_out(&mut walk, kind, body)?;
+        }
+        if kind == b"IEND" {
+            walk.end = range.end;
+            return Ok(walk);
+        }
+    }
+    Err(Fault::undecodable("it has too many chunks"))
+}
+
+fn leave_out(walk: &mut Walk, kind: &[u8], body: &[u8]) -> Result<(), Fault> {
+    match kind {
+        b"eXIf" => {
+            walk.remove("exif");
+            if let Some(orientation) = Orientation::of_exif(body).filter(|_| walk.orientation.is_none()) {
+                walk.orientation = Some(orientation);
+                walk.pieces.put(chunk(*b"eXIf", &orientation.to_exif()));
+            }
+        }
+        b"tEXt" | b"zTXt" => walk.remove("text"),
+        b"iTXt" if body.starts_with(b"XML:com.adobe.xmp") => walk.remove("xmp"),
+        b"iTXt" => walk.remove("text"),
+        b"tIME" => walk.remove("time"),
+        b"acTL" => {
+            walk.frames = u64::from(be_u32(body, 0).unwrap_or(1)).max(1);
+        }
+        b"fcTL" | b"fdAT" => {}
+        // A capital letter says that the picture cannot be shown without it.
+        [first, ..] if first.is_ascii_uppercase() => {
+            return Err(Fault::undecodable("it needs a chunk that nobody knows"));
+        }
+        _ => walk.remove("application data"),
+    }
+    Ok(())
+}
+
+fn chunk(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let mut chunk = Vec::from(length.to_be_bytes());
+    chunk.extend(kind);
+    chunk.extend(body);
+    let check = crc32fast::hash(chunk.get(4..).unwrap_or_default());
+    chunk.extend(check.to_be_bytes());
+    chunk
+}

@@ -1,0 +1,143 @@
+//! The whole look at media, from its first bytes to its last, cheapest questions first: is the type taken,
+//! is it small enough, are the bytes those that were sent, are they what they are said to be, are they
+//! whole, and is what they hold within bounds.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ir::media::MediaKind;
+
+use crate::bounds::Bounds;
+use crate::checksum::{Declared, verify};
+use crate::fact::Facts;
+use crate::fault::Fault;
+use crate::format::{Family, Format, detect, family_of};
+use crate::image::{self, Walk};
+use crate::orientation::Orientation;
+use crate::piece::Pieces;
+use crate::source::{Source, head, length, whole};
+use crate::{audio, document, limits, video};
+
+/// Media that is what it says, whole and within bounds, and how it is written without its metadata.
+#[derive(Debug)]
+pub struct Inspected {
+    pub facts: Facts,
+    /// What is left out when it is written, in words.
+    pub removed: Vec<&'static str>,
+    pub(crate) pieces: Pieces,
+    pub(crate) first: Option<Pieces>,
+    pub(crate) orientation: Option<Orientation>,
+}
+
+/// Looks at all of it. A library that gives up on hostile bytes is a fault of the bytes.
+pub fn inspect(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Fault> {
+    let looked = catch_unwind(AssertUnwindSafe(|| look(source, declared, bounds)));
+    looked.unwrap_or_else(|_| Err(Fault::undecodable("it is broken in a way that nobody foresaw")))
+}
+
+fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Fault> {
+    let said = declared
+        .mime
+        .as_deref()
+        .map(|mime| format_of(mime, bounds))
+        .transpose()?;
+    let size = length(source)?;
+    if let Some(format) = said {
+        bounds.size(format.kind(), size)?;
+    }
+    let (size_bytes, sha256) = verify(source, declared.checksum.as_ref())?;
+    let head = head(source)?;
+    let family = family_of(&head);
+    if let Some(said) = said.filter(|said| family != Some(said.family())) {
+        return Err(mismatch(said, detect(&head), &head));
+    }
+    let family = family.ok_or_else(|| bounds.unsupported(detect(&head)))?;
+    // Which of a family it is shows inside; until then its largest bound holds.
+    let kind = match family {
+        Family::Alone(format) => format_of(format.mime(), bounds)?.kind(),
+        Family::Boxes | Family::Elements => MediaKind::Video,
+    };
+    bounds.size(kind, size_bytes)?;
+    let mut found = match family {
+        Family::Boxes => container(video::look_at_boxes(source)?),
+        Family::Elements => container(video::look_at_elements(source)?),
+        Family::Alone(format) => alone(source, format, bounds)?,
+    };
+    let format = found.facts.format;
+    if let Some(said) = said.filter(|said| *said != format) {
+        return Err(mismatch(said, Some(format.mime()), &head));
+    }
+    format_of(format.mime(), bounds)?;
+    bounds.size(format.kind(), size_bytes)?;
+    found.facts.size_bytes = size_bytes;
+    found.facts.sha256 = sha256;
+    bounds.content(&found.facts)?;
+    if format.kind() == MediaKind::Image {
+        let bytes = whole(source, limits::IMAGE_BYTES_MAX)?;
+        image::prove(&bytes, &found.facts)?;
+    }
+    Ok(found)
+}
+
+fn format_of(mime: &str, bounds: &Bounds) -> Result<Format, Fault> {
+    Format::from_mime(mime)
+        .filter(|format| bounds.admits(*format))
+        .ok_or_else(|| bounds.unsupported(Some(mime)))
+}
+
+fn mismatch(said: Format, detected: Option<&str>, head: &[u8]) -> Fault {
+    Fault::Mismatch {
+        declared: String::from(said.mime()),
+        detected: detected.map(String::from),
+        magic_bytes: hex::encode(head.get(..head.len().min(8)).unwrap_or_default()),
+    }
+}
+
+fn alone(source: &mut dyn Source, format: Format, bounds: &Bounds) -> Result<Inspected, Fault> {
+    let mut facts = Facts::new(format);
+    Ok(match format.kind() {
+        MediaKind::Image => {
+            let bytes = whole(source, bounds.bytes(Some(MediaKind::Image)))?;
+            let walk = image::walk(format, &bytes)?;
+            image::measure(&bytes, &walk, &mut facts)?;
+            picture(facts, walk)
+        }
+        MediaKind::Document => {
+            let (pieces, removed) = document::look(source, &mut facts)?;
+            plain(facts, pieces, removed)
+        }
+        _ => {
+            let kept = audio::look(source, &mut facts)?;
+            plain(facts, kept.pieces, kept.removed)
+        }
+    })
+}
+
+fn picture(facts: Facts, walk: Walk) -> Inspected {
+    Inspected {
+        facts,
+        removed: walk.removed,
+        pieces: walk.pieces,
+        first: walk.first,
+        orientation: walk.orientation,
+    }
+}
+
+fn container(found: video::Found) -> Inspected {
+    let mut facts = Facts::new(found.format);
+    facts.width = found.width;
+    facts.height = found.height;
+    facts.duration_ms = found.duration_ms;
+    facts.sample_rate_hz = found.sample_rate_hz;
+    facts.channels = found.channels;
+    plain(facts, found.pieces, found.removed)
+}
+
+fn plain(facts: Facts, pieces: Pieces, removed: Vec<&'static str>) -> Inspected {
+    Inspected {
+        facts,
+        removed,
+        pieces,
+        first: None,
+        orientation: None,
+    }
+}

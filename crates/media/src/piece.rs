@@ -1,0 +1,112 @@
+//! A file written anew from pieces of another: ranges that are kept, bytes that are put in their place,
+//! and zeros where something stood that must keep its size. Nothing is copied through memory as a whole.
+
+use std::io::{self, Read, SeekFrom, Write};
+use std::ops::Range;
+
+use crate::fault::Fault;
+use crate::source::Source;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Keep(Range<u64>),
+    Put(Vec<u8>),
+    Zeros(u64),
+}
+
+/// Pieces in order, neighbours joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    pub(crate) fn keep(&mut self, range: Range<u64>) {
+        match self.0.last_mut() {
+            _ if range.is_empty() => {}
+            Some(Piece::Keep(last)) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(Piece::Keep(range)),
+        }
+    }
+
+    pub(crate) fn put(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.0.push(Piece::Put(bytes));
+        }
+    }
+
+    pub(crate) fn zeros(&mut self, count: u64) {
+        if count > 0 {
+            self.0.push(Piece::Zeros(count));
+        }
+    }
+
+    pub(crate) fn append(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    pub(crate) fn write(&self, source: &mut dyn Source, out: &mut dyn Write) -> Result<(), Fault> {
+        for piece in &self.0 {
+            match piece {
+                Piece::Keep(range) => {
+                    source.seek(SeekFrom::Start(range.start))?;
+                    let length = range.end.saturating_sub(range.start);
+                    let copied = io::copy(&mut (&mut *source).take(length), out)?;
+                    if copied < length {
+                        return Err(Fault::truncated());
+                    }
+                }
+                Piece::Put(bytes) => out.write_all(bytes)?,
+                Piece::Zeros(count) => {
+                    io::copy(&mut io::repeat(0).take(*count), out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Changes in place, put together into pieces: everything between them is kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patches(Vec<(u64, Patch)>);
+
+#[derive(Clone, Debug)]
+enum Patch {
+    Bytes(Vec<u8>),
+    Zeros(u64),
+}
+
+impl Patches {
+    pub(crate) fn bytes(&mut self, at: u64, bytes: Vec<u8>) {
+        self.0.push((at, Patch::Bytes(bytes)));
+    }
+
+    pub(crate) fn zeros(&mut self, range: Range<u64>) {
+        self.0
+            .push((range.start, Patch::Zeros(range.end.saturating_sub(range.start))));
+    }
+
+    /// The file of `length` bytes with every change made. Changes inside earlier ones are left out.
+    pub(crate) fn apply(mut self, length: u64) -> Pieces {
+        self.0.sort_by_key(|(at, _)| *at);
+        let mut pieces = Pieces::default();
+        let mut done = 0;
+        for (at, patch) in self.0 {
+            if at < done {
+                continue;
+            }
+            pieces.keep(done..at);
+            done = match patch {
+                Patch::Bytes(bytes) => {
+                    let end = at + bytes.len() as u64;
+                    pieces.put(bytes);
+                    end
+                }
+                Patch::Zeros(count) => {
+                    pieces.zeros(count);
+                    at + count
+                }
+            };
+        }
+        pieces.keep(done..length);
+        pieces
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading at places of a file, within bounds. A file that ends too early is a fault of the file.
+
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+
+use crate::fault::Fault;
+use crate::limits;
+
+/// Bytes that can be read from any place: a file, or memory in tests.
+pub trait Source: Read + Seek + Send + Sync {}
+
+impl<T: Read + Seek + Send + Sync> Source for T {}
+
+pub(crate) fn length(source: &mut dyn Source) -> Result<u64, Fault> {
+    Ok(source.seek(SeekFrom::End(0))?)
+}
+
+/// Exactly `length` bytes from `offset` on.
+pub(crate) fn read_at(source: &mut dyn Source, offset: u64, length: u64) -> Result<Vec<u8>, Fault> {
+    if length > limits::TABLE_BYTES_MAX {
+        return Err(Fault::undecodable("a header is larger than any honest one"));
+    }
+    source.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    source.take(length).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < length {
+        return Err(Fault::truncated());
+    }
+    Ok(bytes)
+}
+
+/// The first bytes, as many as there are.
+pub(crate) fn head(source: &mut dyn Source) -> Result<Vec<u8>, Fault> {
+    source.rewind()?;
+    let mut bytes = Vec::new();
+    source.take(limits::HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The whole file, if it is no larger than `allowed`.
+pub(crate) fn whole(source: &mut dyn Source, allowed: u64) -> Result<Vec<u8>, Fault> {
+    source.rewind()?;
+    let mut bytes = Vec::new();
+    source.take(allowed.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > allowed {
+        return Err(Fault::undecodable("the file is larger than can be looked at"));
+    }
+    Ok(bytes)
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => Self::truncated(),
+            _ => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// Numbers at places of a slice; `None` behind its end.
+pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    array(bytes, at).map(u16::from_be_bytes)
+}
+
+pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_be_bytes)
+}
+
+pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_be_bytes)
+}
+
+pub(crate) fn le_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    let piece = bytes.get(at..at.checked_add(N)?)?;
+    piece.try_into().ok()
+}

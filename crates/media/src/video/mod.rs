@@ -1,0 +1,26 @@
+//! Video, and sound in the same containers. Duration is added up from what is there, not taken from the
+//! header; metadata is overwritten where it stands, so that nothing moves.
+
+mod bmff;
+mod boxes;
+mod ebml;
+mod webm;
+
+pub(crate) use bmff::look as look_at_boxes;
+pub(crate) use webm::look as look_at_elements;
+
+use crate::format::Format;
+use crate::piece::Pieces;
+
+/// What a container turned out to be.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) format: Format,
+    pub(crate) width: Option<u64>,
+    pub(crate) height: Option<u64>,
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) sample_rate_hz: Option<u64>,
+    pub(crate) channels: Option<u64>,
+    pub(crate) pieces: Pieces,
+    pub(crate) removed: Vec<&'static str>,
+}

@@ -1,0 +1,85 @@
+//! WebM, with picture or only sound. Frames are counted to know how long it is: what is recorded live
+//! has no length in its header, and what has one may be wrong.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use matroska_demuxer::{DemuxError, Frame, MatroskaFile, TrackType};
+
+use super::{Found, ebml};
+use crate::fault::Fault;
+use crate::format::Format;
+use crate::limits;
+use crate::source::{Source, length};
+
+pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
+    let walk = ebml::walk(source)?;
+    let total = length(source)?;
+    source.rewind()?;
+    let mut film = MatroskaFile::open(Lent(&mut *source)).map_err(|error| broken(&error))?;
+    if film.ebml_header().doc_type() != "webm" {
+        return Err(Fault::undecodable("it is Matroska, not WebM"));
+    }
+    let scale = film.info().timestamp_scale().get();
+    let stated = film
+        .info()
+        .duration()
+        .filter(|length| length.is_finite())
+        .unwrap_or(0.0);
+    let of = |kind: TrackType| film.tracks().iter().find(move |track| track.track_type() == kind);
+    let picture = of(TrackType::Video).and_then(|track| track.video());
+    let sound = of(TrackType::Audio).and_then(|track| track.audio());
+    let format = match (picture, sound) {
+        (Some(_), _) => Format::Webm,
+        (None, Some(_)) => Format::AudioWebm,
+        (None, None) => return Err(Fault::undecodable("it holds neither picture nor sound")),
+    };
+    let mut found = Found {
+        format,
+        width: picture.map(|video| video.pixel_width().get()),
+        height: picture.map(|video| video.pixel_height().get()),
+        duration_ms: None,
+        sample_rate_hz: sound.map(|audio| audio.sampling_frequency() as u64),
+        channels: sound.map(|audio| audio.channels().get()),
+        pieces: walk.patches.apply(total),
+        removed: walk.removed,
+    };
+    let last = last_frame(&mut film)?;
+    let units = (last as f64).max(stated);
+    // Timestamps count in units of so many nanoseconds.
+    let ms = units * scale as f64 / 1_000_000.0;
+    found.duration_ms = (last > 0 || stated > 0.0).then_some(ms.ceil() as u64);
+    Ok(found)
+}
+
+/// When the last frame begins, or ends where it says so.
+fn last_frame<R: Read + Seek>(film: &mut MatroskaFile<R>) -> Result<u64, Fault> {
+    let mut frame = Frame::default();
+    let mut last = 0;
+    for _ in 0..limits::PACKETS_MAX {
+        match film.next_frame(&mut frame) {
+            Ok(true) => last = last.max(frame.timestamp.saturating_add(frame.duration.unwrap_or(0))),
+            Ok(false) => return Ok(last),
+            Err(error) => return Err(broken(&error)),
+        }
+    }
+    Err(Fault::undecodable("it has too many frames"))
+}
+
+fn broken(error: &DemuxError) -> Fault {
+    Fault::undecodable(error.to_string())
+}
+
+/// A source that is lent to the demuxer.
+struct Lent<'s>(&'s mut dyn Source);
+
+impl Read for Lent<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for Lent<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}

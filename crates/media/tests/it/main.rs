@@ -1,0 +1,15 @@
+//! Media made by real tools and judged by real tools, and bytes made to do harm.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test fails by panicking"
+)]
+
+mod adapt;
+mod clean;
+mod facts;
+mod hostile;
+mod refuse;
+mod samples;

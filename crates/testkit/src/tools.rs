@@ -1,0 +1,53 @@
+//! Programs that tests call, installed by the tests themselves when they are missing. A test is never
+//! left out because a program is not there.
+
+use std::process::Command;
+use std::sync::Mutex;
+
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+/// Makes sure that these programs can be called; each stands with the Debian package that brings it.
+pub fn need(programs: &[(&str, &str)]) {
+    let _guard = INSTALLING.lock().unwrap();
+    let missing: Vec<&str> = programs
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let apt = |arguments: &[&str]| {
+        Command::new("apt-get")
+            .args(["-o", "DPkg::Lock::Timeout=300", "-qq", "-y"])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .output()
+    };
+    let install = [&["install", "--no-install-recommends"], missing.as_slice()].concat();
+    let done =
+        |output: std::io::Result<std::process::Output>| output.is_ok_and(|output| output.status.success());
+    // Lists of packages may be old or missing: fetch them only when the first try fails.
+    let installed = done(apt(&install)) || (done(apt(&["update"])) && done(apt(&install)));
+    assert!(
+        installed,
+        "tests need these packages: apt-get install {}",
+        missing.join(" ")
+    );
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Runs a program to its end and gives what it printed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
