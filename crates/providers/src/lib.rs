@@ -2,6 +2,7 @@
 //! This crate must not know what a module is, nor how answers are stored or served.
 
 pub mod anthropic;
+pub mod fetch;
 pub mod gemini;
 pub mod http;
 pub mod key_set;
@@ -13,6 +14,7 @@ pub mod recording;
 pub mod scripted;
 
 pub use anthropic::anthropic;
+pub use fetch::GuardedFetch;
 pub use gemini::gemini;
 pub use http::{Client, ClientOptions, Http, HttpOptions, Proxy, Timeouts};
 pub use key_set::KeySetUrl;

@@ -22,3 +22,13 @@ pub const RECORDING_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const COMPARED_MAX: usize = 16;
 /// Most lines that say what has changed.
 pub const DIFFERENCE_LINES_MAX: usize = 40;
+/// Most redirects on the way to media.
+pub const FETCH_REDIRECTS_MAX: usize = 5;
+/// Longest URL of media.
+pub const FETCH_URL_BYTES_MAX: usize = 8 * 1024;
+/// Most addresses of one name that are looked at.
+pub const FETCH_ADDRESSES_MAX: usize = 64;
+/// How long connecting, silence and the whole of a fetch may take.
+pub const FETCH_CONNECT_MS: u64 = 5_000;
+pub const FETCH_IDLE_MS: u64 = 10_000;
+pub const FETCH_TOTAL_MS: u64 = 60_000;

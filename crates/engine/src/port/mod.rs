@@ -3,6 +3,7 @@
 
 mod archive;
 mod clock;
+mod fetch;
 mod journal;
 mod upstream;
 
@@ -11,5 +12,6 @@ pub use archive::{
     UsageLine, Verdict,
 };
 pub use clock::Clock;
+pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{End, Entry, Finish, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
 pub use upstream::{Backend, Events, Upstream};

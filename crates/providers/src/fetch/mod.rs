@@ -1,0 +1,204 @@
+//! Media from addresses that a caller named, without letting the caller reach into the network that this
+//! runs in. A name is resolved once; every address it has must be public; the connection goes to the
+//! addresses that were looked at and nowhere else; and each redirect is a new address, looked at anew.
+
+mod address;
+mod resolve;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::port::{Fetch, FetchError, Fetched, Hosts};
+use futures::StreamExt;
+use reqwest::Response;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::redirect::Policy;
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use self::address::is_public;
+use self::resolve::{Resolve, System};
+use self::target::{Named, Target};
+use crate::limits;
+
+/// The ports on which the web is served.
+const PORTS: &[u16] = &[80, 443];
+
+#[derive(Clone, Debug)]
+pub struct GuardedFetch {
+    resolver: Arc<dyn Resolve>,
+    /// Whether an address may be reached. Always [`is_public`], except where a test plays the internet.
+    may_reach: fn(IpAddr) -> bool,
+    ports: Vec<u16>,
+}
+
+impl Default for GuardedFetch {
+    fn default() -> Self {
+        Self {
+            resolver: Arc::new(System),
+            may_reach: is_public,
+            ports: PORTS.to_vec(),
+        }
+    }
+}
+
+#[async_trait]
+impl Fetch for GuardedFetch {
+    async fn fetch(
+        &self,
+        url: &str,
+        hosts: &Hosts,
+        bytes_max: u64,
+        out: &mut File,
+    ) -> Result<Fetched, FetchError> {
+        let total = Duration::from_millis(limits::FETCH_TOTAL_MS);
+        let work = self.follow(url, hosts, bytes_max, out);
+        timeout(total, work)
+            .await
+            .unwrap_or(Err(FetchError::Timeout(limits::FETCH_TOTAL_MS)))
+    }
+}
+
+impl GuardedFetch {
+    async fn follow(
+        &self,
+        url: &str,
+        hosts: &Hosts,
+        bytes_max: u64,
+        out: &mut File,
+    ) -> Result<Fetched, FetchError> {
+        let mut target = Target::parse(url, hosts, &self.ports)?;
+        for _ in 0..=limits::FETCH_REDIRECTS_MAX {
+            let response = self.ask(&target).await?;
+            let status = response.status();
+            if status.is_success() {
+                return take(response, bytes_max, out).await;
+            }
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .filter(|_| status.is_redirection());
+            let Some(location) = location else {
+                return Err(FetchError::Status(status.as_u16()));
+            };
+            let location = location
+                .to_str()
+                .map_err(|_| FetchError::Blocked(String::from("the redirect is not written in ASCII")))?;
+            target = target.redirect(location, hosts, &self.ports)?;
+        }
+        Err(FetchError::TooManyRedirects(limits::FETCH_REDIRECTS_MAX))
+    }
+
+    /// One hop: look at the addresses, then talk to those and no others.
+    async fn ask(&self, target: &Target) -> Result<Response, FetchError> {
+        let addresses = self.addresses(target).await?;
+        let sockets = target.sockets(&addresses);
+        let name = target.url.host_str().unwrap_or_default();
+        let client = reqwest::Client::builder()
+            .resolve_to_addrs(name, &sockets)
+            .redirect(Policy::none())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(Duration::from_millis(limits::FETCH_CONNECT_MS))
+            .read_timeout(Duration::from_millis(limits::FETCH_IDLE_MS))
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| unreachable(&error))?;
+        let call = client
+            .get(target.url.clone())
+            .header(ACCEPT, "image/*, audio/*, video/*, application/pdf, */*;q=0.1")
+            // What is unpacked on the way could be larger than what was sent.
+            .header(ACCEPT_ENCODING, "identity");
+        let response = call.send().await.map_err(|error| unreachable(&error))?;
+        // Belt and braces: whoever answered is one of those who were looked at.
+        match response.remote_addr() {
+            Some(peer) if addresses.contains(&peer.ip()) => Ok(response),
+            _ => Err(FetchError::Blocked(String::from("somebody else answered"))),
+        }
+    }
+
+    /// Every address of the host, if all of them may be reached. A name with one that may not is refused
+    /// as a whole: that it also has others is how rebinding begins.
+    async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, FetchError> {
+        let addresses = match &target.host {
+            Named::Address(address) => vec![*address],
+            Named::Name(name) => {
+                let patience = Duration::from_millis(limits::FETCH_CONNECT_MS);
+                let found = timeout(patience, self.resolver.resolve(name)).await;
+                let found = found.map_err(|_| FetchError::Timeout(limits::FETCH_CONNECT_MS))?;
+                found.map_err(|error| FetchError::Unreachable(error.to_string()))?
+            }
+        };
+        if addresses.is_empty() {
+            return Err(FetchError::Unreachable(String::from("the name has no address")));
+        }
+        if addresses.len() > limits::FETCH_ADDRESSES_MAX {
+            return Err(FetchError::Blocked(String::from(
+                "the name has too many addresses",
+            )));
+        }
+        if !addresses.iter().all(|address| (self.may_reach)(*address)) {
+            return Err(FetchError::Blocked(String::from("it is not a public address")));
+        }
+        Ok(addresses)
+    }
+}
+
+/// Writes the body, counting.
+async fn take(response: Response, bytes_max: u64, out: &mut File) -> Result<Fetched, FetchError> {
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let content_type = header(CONTENT_TYPE).map(String::from);
+    if header(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(FetchError::ContentType(String::from(
+            "an encoding that was not asked for",
+        )));
+    }
+    let page = |kind: &String| kind.starts_with("text/html") || kind.starts_with("application/xhtml");
+    if let Some(page) = content_type.as_ref().filter(|kind| page(kind)) {
+        return Err(FetchError::ContentType(page.clone()));
+    }
+    let too_large = |actual| FetchError::TooLarge {
+        allowed: bytes_max,
+        actual,
+    };
+    if let Some(length) = response.content_length().filter(|length| *length > bytes_max) {
+        return Err(too_large(length));
+    }
+    let mut size_bytes: u64 = 0;
+    let mut bytes = response.bytes_stream();
+    while let Some(piece) = bytes.next().await {
+        let piece = piece.map_err(|error| unreachable(&error))?;
+        size_bytes += piece.len() as u64;
+        if size_bytes > bytes_max {
+            return Err(too_large(size_bytes));
+        }
+        out.write_all(&piece)
+            .await
+            .map_err(|error| FetchError::Unreachable(format!("cannot keep what came: {error}")))?;
+    }
+    let kept = out.flush().await;
+    kept.map_err(|error| FetchError::Unreachable(format!("cannot keep what came: {error}")))?;
+    Ok(Fetched {
+        content_type,
+        size_bytes,
+    })
+}
+
+/// What went wrong below HTTP, without the URL: it may hold a token.
+fn unreachable(error: &reqwest::Error) -> FetchError {
+    if error.is_timeout() {
+        return FetchError::Timeout(limits::FETCH_IDLE_MS);
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    FetchError::Unreachable(cause.to_string())
+}

@@ -1,0 +1,24 @@
+//! Names to addresses, once per hop. A port of its own, so that tests can play a resolver that lies.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+
+#[async_trait]
+pub(super) trait Resolve: Send + Sync + fmt::Debug {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The machine's own resolver.
+#[derive(Debug)]
+pub(super) struct System;
+
+#[async_trait]
+impl Resolve for System {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let found = tokio::net::lookup_host((name, 0)).await?;
+        Ok(found.map(|socket| socket.ip()).collect())
+    }
+}
