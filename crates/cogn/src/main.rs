@@ -14,6 +14,7 @@ mod duration;
 mod exit;
 mod gates;
 mod markdown;
+mod media;
 mod models;
 mod modules;
 mod near;

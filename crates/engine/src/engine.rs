@@ -15,8 +15,9 @@ use tracing::{info, warn};
 use crate::admission::{Admission, Permit};
 use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::launch::{Launch, Launched, Launcher};
+use crate::launch::{Launch, Launcher};
 use crate::limits;
+use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
 use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
@@ -49,6 +50,7 @@ pub struct Engine {
     tasks: TaskTracker,
     shadows: Shadows,
     stop: CancellationToken,
+    media: MediaDesk,
 }
 
 impl Engine {
@@ -61,10 +63,18 @@ impl Engine {
             live: Arc::default(),
             traces: Arc::default(),
             epoch: Instant::now(),
+            media: MediaDesk::default(),
             tasks: TaskTracker::new(),
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
+    }
+
+    /// Who makes the media of runs ready. Without one, nothing is fetched and no file is read.
+    #[must_use]
+    pub fn with_media(mut self, media: MediaDesk) -> Self {
+        self.media = media;
+        self
     }
 
     /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
@@ -277,7 +287,8 @@ impl Engine {
             Value::Object(input) => input.clone(),
             _ => serde_json::Map::new(),
         };
-        let Launched { task, live } = self.launcher().task(Launch {
+        let launcher = self.launcher();
+        let launch = Launch {
             tenant: tenant.clone(),
             run,
             module,
@@ -289,12 +300,15 @@ impl Engine {
             inherited: beginning.inherited,
             journal: self.ports.journal.clone(),
             traces: self.traces.clone(),
-        });
-        self.live().insert(run, live);
+        };
+        let seated = launch.seat();
+        self.live().insert(run, seated.live.clone());
         let permit = beginning.permit;
         let running = self.live.clone();
         self.tasks.spawn(async move {
-            task.drive().await;
+            if let Some(task) = launcher.begin(launch, seated).await {
+                task.drive().await;
+            }
             lock(&running).remove(&run);
             drop(permit);
         });
@@ -309,6 +323,7 @@ impl Engine {
             epoch: self.epoch,
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
+            media: self.media.clone(),
         }
     }
 

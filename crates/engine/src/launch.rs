@@ -4,20 +4,25 @@ use std::sync::Arc;
 
 use ir::RunId;
 use module::Module;
-use module::compose::links;
-use module::lower::{LowerOptions, lower};
+use module::compose::{Results, links};
+use module::input::media_places;
+use module::lower::{LowerOptions, lower_with_media};
 use serde_json::{Map, Value};
 use tenancy::Tenant;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::compose::{Job, Preparation};
 use crate::fleet::{Dispatch, Fleet};
 use crate::gate::Keeper;
+use crate::media::{MediaDesk, Ready};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal};
 use crate::run::machine::{Machine, Plan};
-use crate::run::{Inherited, Live, Mode, Options, Shadows, Task, Traces, Warning, context};
+use crate::run::{
+    Inherited, Live, Mode, Opening, Options, Preface, Shadows, Task, Traces, Warning, annotate, context,
+};
 use crate::settings::Settings;
 
 /// What all runs of an engine share, as it is at this moment.
@@ -31,6 +36,7 @@ pub(crate) struct Launcher {
     pub(crate) epoch: Instant,
     pub(crate) shadows: Shadows,
     pub(crate) stop: CancellationToken,
+    pub(crate) media: MediaDesk,
 }
 
 /// What is one run's own.
@@ -50,21 +56,62 @@ pub(crate) struct Launch {
     pub(crate) traces: Arc<Traces>,
 }
 
-/// A run that is ready to be driven.
+/// A run as its readers see it, from before the first of them could come.
 #[derive(Debug)]
-pub(crate) struct Launched {
-    pub(crate) task: Task,
+pub(crate) struct Seated {
     pub(crate) live: Arc<Live>,
+    seats: watch::Receiver<usize>,
+    offset: u64,
+}
+
+impl Launch {
+    pub(crate) fn seat(&self) -> Seated {
+        let offset = self.inherited.as_ref().map_or(0, |inherited| inherited.offset);
+        let live = Live::new(self.tenant.clone(), offset);
+        Seated {
+            seats: live.watch_seats(),
+            live,
+            offset,
+        }
+    }
 }
 
 impl Launcher {
-    pub(crate) fn task(&self, launch: Launch) -> Launched {
+    /// Makes the media of a run ready, if it has any, and then its task; `None` when the server stops
+    /// meanwhile.
+    pub(crate) async fn begin(&self, launch: Launch, mut seated: Seated) -> Option<Task> {
+        if media_places(&launch.module, &launch.input).is_empty() {
+            return Some(self.task(launch, seated, Preface::default(), Ready::default()));
+        }
+        let own_ms = launch.module.manifest.response.max_duration_ms;
+        let mut opening = Opening {
+            run: launch.run,
+            journal: launch.journal.clone(),
+            live: seated.live.clone(),
+            offset: seated.offset,
+            mode: launch.mode,
+            progress: launch.options.progress,
+            annotations: annotate(&launch.warnings),
+            inherited: launch.inherited.is_some(),
+            deadline_ms: launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms),
+            stop: self.stop.clone(),
+        };
+        let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
+        let (preface, ready) = prepared.await?;
+        seated.offset = opening.offset;
+        Some(self.task(launch, seated, preface, ready))
+    }
+
+    fn task(&self, launch: Launch, seated: Seated, preface: Preface, ready: Ready) -> Task {
         let module = launch.module;
         let options = LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
         };
-        let mut request = lower(&module, &launch.input, &options);
+        let mut shown = launch.input.clone();
+        ready.show(&mut shown);
+        let media = ready.media.clone();
+        let mut request = lower_with_media(&module, &shown, &Results::default(), media, &options);
         let trace = launch.options.trace;
         if let Some(own) = trace.and_then(|trace| context(launch.run, Some(trace))) {
             request.meta.trace_id = Some(own.trace_id());
@@ -74,7 +121,6 @@ impl Launcher {
         let mut dispatch = Dispatch::new(self.fleet.clone(), Arc::new(request), launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
         let taken_over = launch.inherited.is_some();
-        let offset = launch.inherited.as_ref().map_or(0, |inherited| inherited.offset);
         let preparation = (!links(&module).is_empty()).then(|| {
             let job = Job {
                 tenant: launch.tenant.clone(),
@@ -83,6 +129,7 @@ impl Launcher {
                 options: launch.options.clone(),
                 models: launch.models,
                 lower: options,
+                ready: Arc::new(ready),
             };
             Preparation::new(self.clone(), job)
         });
@@ -101,23 +148,22 @@ impl Launcher {
             settings: self.settings.clone(),
             inherited: launch.inherited,
             prepares: preparation.is_some(),
+            preface,
         };
-        let live = Live::new(launch.tenant, offset);
-        let task = Task {
+        Task {
             run: launch.run,
             machine: Machine::new(plan, dispatch),
             fleet: self.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),
-            seats: live.watch_seats(),
-            live: live.clone(),
-            offset,
+            seats: seated.seats,
+            live: seated.live,
+            offset: seated.offset,
             taken_over,
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),
             preparation,
-        };
-        Launched { task, live }
+        }
     }
 }

@@ -22,6 +22,16 @@ pub const EXPLAINED_MAX: usize = 64;
 pub const TRACES_MAX: usize = 1_024;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
+/// Most media items of one run.
+pub const MEDIA_ITEMS_MAX: usize = 32;
+/// Most bytes of media that one run sends on, together.
+pub const MEDIA_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most media items that are looked at at the same time.
+pub const MEDIA_LOOKS_MAX: usize = 2;
+/// How long looking at one may take.
+pub const MEDIA_LOOK_MS: u64 = 60_000;
+/// Inline media beyond this gets a hint.
+pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long a client's name for a run is remembered.
 pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
 /// What a client is told to wait when the journal is full.

@@ -19,7 +19,8 @@ pub(crate) use proxy::proxy;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{redact, resolve};
 pub(crate) use settings::{
-    Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Settings, Timeouts,
+    Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Media, MediaFetch, MediaOversize,
+    Settings, Timeouts,
 };
 pub(crate) use source::Sources;
 

@@ -47,6 +47,8 @@ mod keys;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
+mod media;
+#[cfg(test)]
 mod migrate;
 #[cfg(test)]
 mod models;

@@ -38,7 +38,7 @@ pub(super) async fn run(
     }
     let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
     let traces = Arc::new(Traces::default());
-    let launched = launcher.task(Launch {
+    let launch = Launch {
         tenant: job.tenant.clone(),
         run,
         module,
@@ -55,10 +55,15 @@ pub(super) async fn run(
         inherited: None,
         journal: Arc::new(Silent),
         traces: traces.clone(),
-    });
-    let seat = launched.live.sit();
-    launched.task.drive().await;
-    let events = launched.live.after(0).unwrap_or_default();
+    };
+    let seated = launch.seat();
+    let live = seated.live.clone();
+    let seat = live.sit();
+    // Media of a step is looked at like that of any run.
+    if let Some(task) = Box::pin(launcher.begin(launch, seated)).await {
+        task.drive().await;
+    }
+    let events = live.after(0).unwrap_or_default();
     let last = events.iter().rev().find(|entry| entry.event.kind.is_terminal());
     drop(seat);
     let mut envelope = last.map_or_else(Map::new, |entry| object(envelope(&entry.event)));

@@ -12,7 +12,7 @@ use futures::{FutureExt, SinkExt, StreamExt};
 use module::compose::{Flow, Outcome, Start, choose};
 use module::context::{self, CONTEXT_KEY, EMITTED_KEY};
 use module::envelope::{Envelope, ErrorBody};
-use module::lower::{LowerOptions, lower_with};
+use module::lower::{LowerOptions, lower_with_media};
 use module::manifest::ContextMode;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
@@ -22,6 +22,7 @@ use super::child::{self, Ended};
 use super::{Composed, Prepared};
 use crate::launch::Launcher;
 use crate::limits;
+use crate::media::Ready;
 use crate::run::{AttemptRecord, Options};
 use crate::tokens;
 
@@ -44,6 +45,8 @@ pub(crate) struct Job {
     pub(crate) options: Options,
     pub(crate) models: Option<Vec<String>>,
     pub(crate) lower: LowerOptions,
+    /// The media of the input; steps that are given some look at it themselves.
+    pub(crate) ready: Arc<Ready>,
 }
 
 impl Preparation {
@@ -221,7 +224,11 @@ impl Work {
             // What the steps have shared reaches the model only as far as the module accepts it.
             let admitted = context::admit(module, &told).map(|admitted| admitted.context);
             context::put(&mut input, admitted.unwrap_or_else(|_| given(&self.job.input)));
-            let lowered = Arc::new(lower_with(module, &input, results, &self.job.lower));
+            let ready = &self.job.ready;
+            ready.show(&mut input);
+            let media = ready.media.clone();
+            let lowered = lower_with_media(module, &input, results, media, &self.job.lower);
+            let lowered = Arc::new(lowered);
             match tokens::admit(module, &lowered, &self.launcher.fleet) {
                 Ok(()) => request = Some(lowered),
                 Err(error) => {

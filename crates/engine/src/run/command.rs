@@ -92,6 +92,16 @@ impl Warning {
     }
 }
 
+/// `_warnings`, if there is anything to warn of.
+pub(crate) fn annotate(warnings: &[Warning]) -> Map<String, Value> {
+    let mut annotations = Map::new();
+    if !warnings.is_empty() {
+        let warnings = warnings.iter().map(Warning::to_value).collect();
+        annotations.insert(String::from("_warnings"), Value::Array(warnings));
+    }
+    annotations
+}
+
 /// The command as it stands in the journal: enough to run it again, with the module found by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Command {

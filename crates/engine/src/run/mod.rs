@@ -6,6 +6,7 @@ mod command;
 mod handover;
 mod live;
 pub mod machine;
+mod preface;
 mod record;
 mod render;
 mod shadow;
@@ -15,14 +16,16 @@ mod traces;
 mod verdict;
 
 pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
+pub use preface::Preface;
 pub use record::{AttemptError, AttemptRecord, Outcome, Role, Trace};
 pub use render::envelope;
 pub use subscription::{From, Place, Subscription};
 pub use traces::Witness;
 
-pub(crate) use command::Command;
+pub(crate) use command::{Command, annotate};
 pub(crate) use handover::{Inherited, inherit, interruption};
 pub(crate) use live::Live;
+pub(crate) use preface::Opening;
 pub(crate) use record::context;
 pub(crate) use render::render;
 pub(crate) use shadow::Shadows;

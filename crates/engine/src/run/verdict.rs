@@ -43,6 +43,9 @@ pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode, setti
     if let Some(search) = &error.search {
         body = body.detail("rejected", json!(search.rejected_reasons));
     }
+    if let Some(search) = error.search.as_ref().filter(|_| code == Code::E4011) {
+        body = body.detail("backends", json!(search.rejected_reasons));
+    }
     // Whoever is told to wait is told how long, even where the back-end did not say.
     let pause_ms = (code == Code::E4002).then_some(settings.retry_after_ms);
     if let Some(retry_after_ms) = error.retry_after_ms.or(pause_ms) {

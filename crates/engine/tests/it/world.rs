@@ -52,6 +52,7 @@ pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
         settings: Settings::default(),
         judge: Arc::new(Accept),
         inherited: None,
+        preface: engine::run::Preface::default(),
     }
 }
 

@@ -242,6 +242,8 @@ registry! {
         => "add the type to context.accepts in module.yaml, or do not send it";
     W1011 INLINE_MEDIA_LARGE 200 No "inline media this large is better uploaded and referred to"
         => "upload the media and send its reference";
+    W1015 MEDIA_ADAPTED 200 No "the picture was made to fit"
+        => "send a picture within the limits, or set media.oversize to refuse";
     W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
         => "let a person look at it, or use a stronger back-end";
     W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"

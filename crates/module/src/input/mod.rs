@@ -4,8 +4,10 @@
 
 mod assign;
 mod media_field;
+mod places;
 #[cfg(test)]
 mod tests;
 
 pub use assign::{AssignError, assign};
 pub use media_field::{MediaField, media_field, put_media};
+pub use places::{media_places, show_media};

@@ -8,6 +8,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
+use ir::media::Media;
 use ir::{ChatRequest, Generation, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
@@ -37,6 +38,17 @@ pub fn lower_with(
     results: &Results,
     options: &LowerOptions,
 ) -> Request {
+    lower_with_media(module, input, results, Vec::new(), options)
+}
+
+/// The same with media, which stand where the prompt has a place for them, in the order of the input.
+pub fn lower_with_media(
+    module: &Module,
+    input: &Map<String, Value>,
+    results: &Results,
+    media: Vec<Media>,
+    options: &LowerOptions,
+) -> Request {
     let system = Message::text(Role::System, system::message(module));
     let format = || ResponseFormat::JsonSchema {
         name: Some(module.manifest.name.clone()),
@@ -46,7 +58,7 @@ pub fn lower_with(
     };
     let chat = ChatRequest {
         model: options.model.clone(),
-        messages: vec![system, user_message(module, input, results)],
+        messages: vec![system, user_message(module, input, results, media)],
         generation: Generation {
             // An answer that comes in pieces can be watched, timed out and failed over; one in a single
             // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
@@ -60,19 +72,26 @@ pub fn lower_with(
 }
 
 /// The rendered prompt, and the input behind it when the template does not show it.
-fn user_message(module: &Module, input: &Map<String, Value>, results: &Results) -> Message {
+fn user_message(
+    module: &Module,
+    input: &Map<String, Value>,
+    results: &Results,
+    media: Vec<Media>,
+) -> Message {
     let prompt = prompt::render_with(module, input, results);
     let mut parts: Vec<Part> = Vec::new();
+    let mut media = media.into_iter().map(Part::from);
     for piece in prompt.pieces {
         match piece {
             Piece::Text(text) => parts.push(Part::text(text)),
-            // Media parts go here, in input order.
-            Piece::Media => {}
+            // All of them stand at the first mark; none is sent twice.
+            Piece::Media => parts.extend(media.by_ref()),
         }
     }
     if !prompt.shows_input && !input.is_empty() {
         let json = serde_json::to_string_pretty(input).unwrap_or_default();
         parts.push(Part::text(format!("\n\nInput:\n{json}\n")));
     }
+    parts.extend(media);
     Message::new(Role::User, parts)
 }

@@ -1,7 +1,8 @@
 use ir::{Part, Role};
 use serde_json::{Value, json};
 
-use super::{LowerOptions, admit_input, lower, output_schema};
+use super::{LowerOptions, admit_input, lower, lower_with_media, output_schema};
+use crate::compose::Results;
 use crate::files::FileMap;
 use crate::module::Module;
 
@@ -118,5 +119,48 @@ fn a_model_is_asked_for_only_where_one_was_named() {
         };
         let request = lower(&module, &serde_json::Map::new(), &options);
         assert_eq!(request.model(), model.as_deref());
+    }
+}
+
+#[test]
+fn media_stand_at_their_mark_or_behind_the_prompt() {
+    use ir::PartBody;
+    use ir::media::{Base64, Media, MediaSource};
+    let picture = |byte: u8| {
+        let data = Base64::from_bytes(&[byte]);
+        Media::new(MediaSource::Inline(data), Some(String::from("image/png")))
+    };
+    for (prompt, places) in [
+        ("Look at $MEDIA_INPUTS closely, $MEDIA_INPUTS", [1, 2]),
+        ("$MEDIA_INPUTS", [0, 1]),
+        ("Look", [1, 2]),
+    ] {
+        let module = module("", prompt, &json!({}));
+        let options = LowerOptions {
+            request_id: String::from("r"),
+            model: None,
+        };
+        let media = vec![picture(1), picture(2)];
+        let request = lower_with_media(
+            &module,
+            &serde_json::Map::new(),
+            &Results::default(),
+            media.clone(),
+            &options,
+        );
+        let parts = &request.as_chat().unwrap().messages[1].parts;
+        let found = parts
+            .iter()
+            .enumerate()
+            .filter_map(|(place, part)| match &part.body {
+                PartBody::Media(media) => Some((place, (**media).clone())),
+                _ => None,
+            });
+        let found: Vec<_> = found.collect();
+        assert_eq!(
+            found,
+            places.into_iter().zip(media).collect::<Vec<_>>(),
+            "{prompt}"
+        );
     }
 }

@@ -48,6 +48,13 @@ pub(crate) struct InputFlags {
 }
 
 impl InputFlags {
+    /// The files that were named as media: they may be read wherever they are.
+    pub(crate) fn named_files(&self) -> Vec<PathBuf> {
+        let named = [&self.image, &self.audio, &self.video, &self.document];
+        let items = named.into_iter().flatten();
+        items.filter_map(|item| std::path::absolute(item).ok()).collect()
+    }
+
     pub(crate) fn read(&self, module: &Module) -> Result<Value> {
         let given = match (&self.args, &self.input) {
             (Some(text), _) => json!({"$ARGUMENTS": text, "query": text}),

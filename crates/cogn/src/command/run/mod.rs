@@ -25,6 +25,7 @@ use crate::asking::{Asked, Asking};
 use crate::atomic;
 use crate::duration::Duration;
 use crate::exit::Exit;
+use crate::media;
 use crate::modules::{Library, Search};
 use crate::output::Output;
 use crate::readable::{print_envelope, print_verdict};
@@ -92,7 +93,9 @@ impl Run {
             .as_ref()
             .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let engine = asking.engine(modules);
+        let files = self.input.named_files();
+        let desk = media::desk_of_command(&module, &found.path, files, self.asked.config.as_deref())?;
+        let engine = asking.engine(modules).with_media(desk);
         let execute = self.execute(module, input);
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::small_runtime()?.block_on(running)?;

@@ -24,6 +24,7 @@ use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
 use crate::gates;
+use crate::media;
 use crate::modules::Search;
 use crate::output::Output;
 use crate::wiring::{self, SystemClock};
@@ -61,6 +62,7 @@ impl Serve {
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
         let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
+        let desk = media::desk_of_server(self.config.as_deref())?;
         let modules = wiring::load_all(search, output)?;
         let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
@@ -75,7 +77,8 @@ impl Serve {
                 gates: gates::rules(&settings.gate),
                 ..engine::Settings::default()
             };
-            let engine = Arc::new(Engine::new(ports, engine_settings, modules));
+            let engine = Engine::new(ports, engine_settings, modules).with_media(desk);
+            let engine = Arc::new(engine);
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;

@@ -14,6 +14,7 @@ use module::{Code, Module};
 use serde_json::Value;
 
 use crate::asking::{Asking, envelope_of};
+use crate::media;
 
 pub(super) struct Case {
     pub(super) module: Arc<Module>,
@@ -91,7 +92,9 @@ impl Case {
             },
             warnings: Vec::new(),
         };
-        let envelope = envelope_of(&asking.engine(self.modules.clone()), execute).await?;
+        let desk = media::desk_of_test(&self.folder);
+        let engine = asking.engine(self.modules.clone()).with_media(desk);
+        let envelope = envelope_of(&engine, execute).await?;
         if let Some(stale) = asking
             .replay()
             .and_then(|replay| replay.stale().into_iter().next())

@@ -6,10 +6,6 @@ use serde::Deserialize;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(
-    dead_code,
-    reason = "runs are held to it by what reads these fields first: drop this line then"
-)]
 pub(crate) struct Media {
     pub(crate) fetch: Fetch,
     /// Hosts, for `allowlist`.
@@ -23,6 +19,7 @@ pub(crate) struct Media {
     pub(crate) normalise: bool,
     /// Where it is absent, the category decides.
     pub(crate) inline_accept_max: Option<u64>,
+    #[expect(dead_code, reason = "media is kept in a store when there is one")]
     pub(crate) store_threshold: u64,
 }
 

@@ -24,7 +24,7 @@ use crate::output::hinted;
 pub(crate) use access::{Auth, Journal, Jwt, Limits};
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::{Gate, GateAction, GateRule};
-pub(crate) use media::Media;
+pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
 pub(crate) use network::Network;
 pub(crate) use routing::Routing;
 pub(crate) use server::{LogFormat, Server};

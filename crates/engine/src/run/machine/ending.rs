@@ -12,7 +12,7 @@ use super::after::{Done, Next};
 use super::{Machine, Output};
 use crate::gate::REVIEW_KEY;
 use crate::limits;
-use crate::run::command::Mode;
+use crate::run::command::{Mode, annotate};
 use crate::run::record::Outcome;
 use crate::run::verdict;
 
@@ -28,6 +28,8 @@ impl Machine {
         let facts = Facts {
             model: Some(self.label(member, attempt.model.as_deref())),
             processing_time_ms: Some(now_ms),
+            media_processed: self.plan.preface.media_processed.clone(),
+            media_validation: self.plan.preface.media_validation.clone(),
             ..Facts::default()
         };
         let outcome = check_reply(
@@ -110,7 +112,7 @@ impl Machine {
     }
 
     /// Ends with an error of the runtime's own and with what there is of the data.
-    fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
+    pub(super) fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
         let partial = self.partial(reply);
         self.end(verdict::failure(body, partial), None, out);
     }
@@ -147,6 +149,7 @@ impl Machine {
             let trace_id = Value::from(trace.trace_id());
             envelope.meta.more.insert(String::from("trace_id"), trace_id);
         }
+        add_warnings(&mut envelope.annotations, annotate(&self.plan.preface.warnings));
         let recovery = self.recovery(code.as_deref());
         let run = self.plan.run.to_string();
         let last = Chunk::ending(&run, envelope, usage, recovery.as_ref());

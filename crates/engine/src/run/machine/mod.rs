@@ -219,7 +219,9 @@ impl Machine {
 
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         if self.plan.mode == Mode::Stream {
-            if self.plan.inherited.is_none() {
+            if self.plan.preface.opened {
+                // The first chunk is out already.
+            } else if self.plan.inherited.is_none() {
                 let annotations = self.plan.warnings();
                 out.push(Output::Emit(Chunk::Meta {
                     session_id: self.plan.run.to_string(),
@@ -230,6 +232,9 @@ impl Machine {
             } else {
                 self.emit(out, |projector, chunks| projector.restart(chunks));
             }
+        }
+        if let Some(body) = self.plan.preface.refused.take() {
+            return self.fail(*body, None, out);
         }
         if self.plan.prepares {
             self.preparing = true;

@@ -9,8 +9,9 @@ use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
 use super::after::Judge;
-use crate::run::command::{Mode, OnDisconnect, Warning};
+use crate::run::command::{Mode, OnDisconnect, Warning, annotate};
 use crate::run::handover::Inherited;
+use crate::run::preface::Preface;
 use crate::settings::Settings;
 
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Plan {
     pub prepares: bool,
     /// What an earlier server has sent of this run.
     pub inherited: Option<Inherited>,
+    /// What was done before the machine starts.
+    pub preface: Preface,
 }
 
 impl Plan {
@@ -54,11 +57,6 @@ impl Plan {
 
     /// `_warnings`, if there is anything to warn of.
     pub(super) fn warnings(&self) -> Map<String, Value> {
-        let mut annotations = Map::new();
-        if !self.warnings.is_empty() {
-            let warnings = self.warnings.iter().map(Warning::to_value).collect();
-            annotations.insert(String::from("_warnings"), Value::Array(warnings));
-        }
-        annotations
+        annotate(&self.warnings)
     }
 }

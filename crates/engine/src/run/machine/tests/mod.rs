@@ -50,6 +50,7 @@ fn plan() -> Plan {
         settings: Settings::default(),
         judge: Arc::new(Accept),
         inherited: None,
+        preface: crate::run::Preface::default(),
     }
 }
 

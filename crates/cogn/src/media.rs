@@ -1,0 +1,72 @@
+//! What runs may read and fetch: the configuration's word, and for a command the folders and files that
+//! the person at the command line stands in and names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use engine::port::Hosts;
+use engine::{FetchRule, MediaDesk, MediaSettings};
+use module::Module;
+use module::manifest::Modality;
+use providers::GuardedFetch;
+
+use crate::config::{Media, MediaFetch, MediaOversize, Settings, Sources};
+
+/// For one command: the module's folder, the working folder, the folders of the configuration, and what was
+/// named. The configuration is not read for a module that takes no media.
+pub(crate) fn desk_of_command(
+    module: &Module,
+    folder: &Path,
+    files: Vec<PathBuf>,
+    config: Option<&Path>,
+) -> Result<MediaDesk> {
+    let takes = &module.manifest.modalities.input;
+    if takes.iter().all(|modality| *modality == Modality::Text) {
+        return Ok(MediaDesk::default());
+    }
+    let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
+    let mut settings = settings_of(&settings.media);
+    let mut roots = vec![folder.to_path_buf()];
+    roots.extend(std::env::current_dir());
+    roots.append(&mut settings.roots);
+    settings.roots = roots;
+    settings.files = files;
+    Ok(desk(settings))
+}
+
+/// For a test of a module: only what lies beside it, whatever is configured here and now.
+pub(crate) fn desk_of_test(folder: &Path) -> MediaDesk {
+    desk(MediaSettings {
+        roots: vec![folder.to_path_buf()],
+        ..MediaSettings::default()
+    })
+}
+
+/// For a server: files only from the folders of its configuration.
+pub(crate) fn desk_of_server(config: Option<&Path>) -> Result<MediaDesk> {
+    let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
+    Ok(desk(settings_of(&settings.media)))
+}
+
+fn desk(settings: MediaSettings) -> MediaDesk {
+    MediaDesk::new(settings, Some(Arc::new(GuardedFetch::default())))
+}
+
+fn settings_of(media: &Media) -> MediaSettings {
+    MediaSettings {
+        fetch: match media.fetch {
+            MediaFetch::Public => FetchRule::From(Hosts::Public),
+            MediaFetch::Allowlist => FetchRule::From(Hosts::Listed(media.allow.clone())),
+            MediaFetch::Off => FetchRule::Off,
+        },
+        roots: media.roots.clone(),
+        files: Vec::new(),
+        oversize: media.oversize.map(|oversize| match oversize {
+            MediaOversize::Refuse => ::media::Oversize::Refuse,
+            MediaOversize::Downscale => ::media::Oversize::Downscale,
+        }),
+        normalise: media.normalise,
+        inline_accept_max: media.inline_accept_max,
+    }
+}

@@ -1,0 +1,285 @@
+//! Media of a run, from outside: what reaches a back-end is clean and in the vendor's form, and what must
+//! not reach one does not.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use ir::media::Base64;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::http::{Answer, HttpUpstream};
+use testkit::tools;
+
+use crate::examples::root;
+use crate::stage::binary;
+
+const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"a test card"},"data":{"rationale":"colours","analysis":{"description":"a test card"}}}"#;
+
+/// A vendor that answers every chat with [`REPLY`].
+fn vendor() -> HttpUpstream {
+    let piece = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [
+        {"index": 0, "delta": {"role": "assistant", "content": REPLY}, "finish_reason": null}
+    ]});
+    let end = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [
+        {"index": 0, "delta": {}, "finish_reason": "stop"}
+    ]});
+    let body = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+    HttpUpstream::playing(Answer::good("text/event-stream", body))
+}
+
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    /// Back-ends of these kinds at these addresses, the first before the second.
+    fn new(backends: &[(&str, &HttpUpstream, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = String::new();
+        for (place, (kind, upstream, features)) in backends.iter().enumerate() {
+            let url = upstream.url(if *kind == "openai" { "/v1" } else { "" });
+            config += &format!(
+                "[[backends]]\nname = \"b{place}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodel = \"m\"\n\
+                 features = [{features}]\npriority = {}\n",
+                10 - place
+            );
+        }
+        fs::write(folder.path().join("cogn.toml"), config).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        String::from(self.folder.path().join(name).to_str().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(binary())
+            .current_dir(self.folder.path())
+            .arg("--modules")
+            .arg(root().join("examples/modules"))
+            .args(["run", "image-analyzer", "--json", "--config", "cogn.toml"])
+            .args(arguments)
+            .env_remove("OPENAI_API_KEY")
+            .output()
+            .unwrap()
+    }
+
+    fn input(&self, item: &Value) -> String {
+        let path = self.path("input.json");
+        fs::write(&path, json!({"prompt": "what?", "images": [item]}).to_string()).unwrap();
+        path
+    }
+
+    /// A photo that says where it was taken, by whom and which way up it is.
+    fn photo(&self) -> String {
+        tools::need(&[("ffmpeg", "ffmpeg"), ("exiftool", "libimage-exiftool-perl")]);
+        let path = self.path("photo.jpg");
+        let source = "testsrc2=size=64x48:rate=1:duration=1";
+        tools::run(
+            "ffmpeg",
+            &[
+                "-v",
+                "error",
+                "-y",
+                "-f",
+                "lavfi",
+                "-i",
+                source,
+                "-frames:v",
+                "1",
+                &path,
+            ],
+        );
+        let tags = [
+            "-q",
+            "-overwrite_original",
+            "-n",
+            "-Orientation=6",
+            "-Artist=Jane Roe",
+        ];
+        let place = ["-GPSLatitude=48.8584", "-GPSLatitudeRef=N"];
+        tools::run("exiftool", &[tags.as_slice(), &place, &[path.as_str()]].concat());
+        path
+    }
+}
+
+fn envelope(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+fn code(output: &Output) -> String {
+    String::from(envelope(output)["error"]["code"].as_str().unwrap_or_default())
+}
+
+const SEES: &str = "\"supports_stream\", \"supports_image_input\"";
+
+fn tells_of_its_maker(bytes: &[u8], at: &Path) -> bool {
+    fs::write(at, bytes).unwrap();
+    let said = tools::run("exiftool", &["-GPSLatitude", "-Artist", at.to_str().unwrap()]);
+    !said.trim().is_empty()
+}
+
+#[test]
+fn a_clean_picture_arrives_in_the_vendors_form() {
+    for kind in ["openai", "anthropic"] {
+        let vendor = vendor();
+        let desk = Desk::new(&[(kind, &vendor, SEES)]);
+        let photo = desk.photo();
+        assert!(tells_of_its_maker(
+            &fs::read(&photo).unwrap(),
+            &desk.folder.path().join("before.jpg")
+        ));
+        desk.run(&["--set", "prompt=what?", "--image", &photo]);
+        let asked = vendor.asked();
+        assert_eq!(asked.len(), 1, "{kind}");
+        let body = asked[0].json();
+        let parts = match kind {
+            "openai" => body["messages"][1]["content"].clone(),
+            _ => body["messages"][0]["content"].clone(),
+        };
+        let parts = parts.as_array().unwrap_or_else(|| panic!("{body}"));
+        let (place, data) = parts
+            .iter()
+            .enumerate()
+            .find_map(|(place, part)| {
+                let data = match kind {
+                    "openai" => part["image_url"]["url"]
+                        .as_str()?
+                        .strip_prefix("data:image/jpeg;base64,")?,
+                    _ => part["source"]["data"].as_str()?,
+                };
+                Some((place, String::from(data)))
+            })
+            .unwrap_or_else(|| panic!("{body}"));
+        // Where the prompt has its mark: behind its first words, before its last.
+        assert!(place > 0 && place + 1 < parts.len(), "{body}");
+        assert!(!asked[0].text().contains("MEDIA_INPUTS") && !asked[0].text().contains("photo.jpg"));
+        let bytes = Base64::from_text(data).decode().unwrap();
+        let sent = desk.folder.path().join("sent.jpg");
+        assert!(!tells_of_its_maker(&bytes, &sent), "{kind}");
+        let upright = tools::run("exiftool", &["-n", "-s3", "-Orientation", sent.to_str().unwrap()]);
+        assert_eq!(upright.trim(), "6");
+    }
+}
+
+#[test]
+fn the_envelope_says_what_was_looked_at() {
+    let vendor = vendor();
+    let desk = Desk::new(&[("openai", &vendor, SEES)]);
+    let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let meta = &envelope(&output)["meta"];
+    assert_eq!(meta["media_validation"]["input_count"], 1);
+    let seen = &meta["media_validation"]["validated"][0];
+    assert_eq!(
+        (&seen["media_type"], &seen["valid"]),
+        (&json!("image/jpeg"), &json!(true))
+    );
+    assert_eq!(seen["dimensions"], json!({"width": 48, "height": 64}));
+    assert!(
+        meta["media_processed"][0]["removed"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("exif"))
+    );
+    // In a stream, its progress comes before the first call's.
+    let output = desk.run(&["--stream", "--set", "prompt=what?", "--image", &desk.photo()]);
+    let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines[0].get("session_id").is_some(), "{lines:?}");
+    let stages: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["progress"]["stage"].as_str())
+        .collect();
+    assert_eq!(stages.first(), Some(&"media"), "{lines:?}");
+    assert!(stages.contains(&"attempt"), "{stages:?}");
+    assert_eq!(
+        lines.last().unwrap()["meta"]["media_validation"]["input_count"],
+        1
+    );
+}
+
+/// The second back-end gets the bytes that the first one got: nothing is read or fetched again.
+#[test]
+fn failover_carries_the_same_bytes() {
+    let broken = HttpUpstream::playing(Answer::response("500 Internal Server Error", &[], "no"));
+    let good = vendor();
+    let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
+    let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let content = |upstream: &HttpUpstream| upstream.asked()[0].json()["messages"][1]["content"].clone();
+    assert_eq!(content(&broken), content(&good));
+}
+
+#[test]
+fn media_that_nobody_takes_is_sent_to_nobody() {
+    let vendor = vendor();
+    let desk = Desk::new(&[("openai", &vendor, "\"supports_stream\"")]);
+    let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
+    assert_eq!(
+        (code(&output).as_str(), output.status.code()),
+        ("E4011", Some(1)),
+        "{output:?}"
+    );
+    assert!(vendor.asked().is_empty());
+}
+
+#[test]
+fn what_must_not_be_read_or_fetched_is_not() {
+    let vendor = vendor();
+    let desk = Desk::new(&[("openai", &vendor, SEES)]);
+    let here = vendor.url("/secret.png");
+    for (item, expected) in [
+        (
+            json!({"type": "base64", "media_type": "image/tiff", "data": "SUkqAA=="}),
+            "E1010",
+        ),
+        (
+            json!({"type": "base64", "media_type": "image/png", "data": "SUkqAA=="}),
+            "E1014",
+        ),
+        (json!({"type": "url", "url": here}), "E1012"),
+        (
+            json!({"type": "url", "url": "http://169.254.169.254/latest/meta-data"}),
+            "E1012",
+        ),
+        (json!({"type": "url", "url": "http://localhost/"}), "E1012"),
+        (
+            json!({"type": "file", "path": "../../../../../../etc/passwd"}),
+            "E1006",
+        ),
+        (json!({"type": "file", "path": "/etc/hostname"}), "E1006"),
+        (json!({"type": "upload_ref", "upload_id": "upl_1"}), "E1019"),
+    ] {
+        let output = desk.run(&[&desk.input(&item)]);
+        assert_eq!(
+            (code(&output).as_str(), output.status.code()),
+            (expected, Some(1)),
+            "{item}: {output:?}"
+        );
+    }
+    assert!(vendor.asked().is_empty());
+    // A file of the module's own, and one of the working folder, are read.
+    for path in ["assets/sunset.png", "photo.jpg"] {
+        desk.photo();
+        let output = desk.run(&[&desk.input(&json!({"type": "file", "path": path}))]);
+        assert_eq!(output.status.code(), Some(0), "{path}: {output:?}");
+    }
+}
+
+#[test]
+fn fetching_can_be_turned_off() {
+    let vendor = vendor();
+    let desk = Desk::new(&[("openai", &vendor, SEES)]);
+    let config = desk.path("cogn.toml");
+    let text = format!(
+        "{}[media]\nfetch = \"off\"\n",
+        fs::read_to_string(&config).unwrap()
+    );
+    fs::write(&config, text).unwrap();
+    let output = desk.run(&[&desk.input(&json!({"type": "url", "url": "https://example.com/a.png"}))]);
+    assert_eq!(envelope(&output)["error"]["details"]["reason"], "fetch_disabled");
+}

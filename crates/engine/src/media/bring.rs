@@ -1,0 +1,171 @@
+//! From an item of an input to bytes that can be looked at: decoded, opened, or fetched once for the whole
+//! run.
+
+use std::fs::File;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
+use ir::media::{Base64, Checksum, Media, MediaSource};
+use module::Code;
+use module::envelope::ErrorBody;
+use serde_json::Value;
+
+use super::fault::{Refusal, fetch_disabled, fetching, no_file, own, refused};
+use super::settings::{FetchRule, MediaSettings};
+use crate::port::Fetch;
+
+/// A media item of an input, whose form has been checked.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) from: Origin,
+    media_type: Option<String>,
+    checksum: Option<Checksum>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    Url(String),
+    Inline(Base64),
+    File(String),
+}
+
+impl Item {
+    pub(super) fn read(item: &Value) -> Result<Self, Refusal> {
+        let text = |key: &str| item.get(key).and_then(Value::as_str).map(String::from);
+        let mut media_type = text("media_type");
+        let checksum = item.get("checksum").cloned();
+        let from = match item.get("type").and_then(Value::as_str) {
+            Some("url") => {
+                let media = Media::from_url(&text("url").unwrap_or_default());
+                match media.source {
+                    MediaSource::Inline(data) => {
+                        media_type = media_type.or(media.mime);
+                        Origin::Inline(data)
+                    }
+                    _ => Origin::Url(text("url").unwrap_or_default()),
+                }
+            }
+            Some("base64") => Origin::Inline(Base64::from_text(text("data").unwrap_or_default())),
+            Some("file") => Origin::File(text("path").unwrap_or_default()),
+            _ => {
+                let id = text("upload_id").unwrap_or_default();
+                let body = ErrorBody::new(Code::E1019, format!("no upload {id}"));
+                return Err(Box::new(body.detail("upload_id", id)));
+            }
+        };
+        Ok(Self {
+            from,
+            media_type,
+            checksum: checksum.and_then(|value| serde_json::from_value(value).ok()),
+        })
+    }
+
+    pub(super) fn declared(&self) -> Declared {
+        Declared {
+            mime: self.media_type.clone(),
+            checksum: self.checksum.clone(),
+        }
+    }
+
+    /// Most bytes that are worth bringing here.
+    fn bytes_max(&self, bounds: &Bounds) -> u64 {
+        let said = self.media_type.as_deref().and_then(Format::from_mime);
+        bounds.bytes(said.map(Format::kind))
+    }
+}
+
+pub(super) async fn bring(
+    item: &Item,
+    settings: &MediaSettings,
+    fetch: Option<&dyn Fetch>,
+    bounds: &Bounds,
+    folder: &Path,
+) -> Result<Box<dyn Source>, Refusal> {
+    // A type that is not taken needs no bytes to be refused.
+    if let Some(mime) = &item.media_type
+        && Format::from_mime(mime).is_none()
+    {
+        return Err(refused(&Fault::Unsupported {
+            media_type: Some(mime.clone()),
+            allowed: bounds
+                .formats
+                .iter()
+                .map(|format| String::from(format.mime()))
+                .collect(),
+        }));
+    }
+    let bytes_max = item.bytes_max(bounds);
+    match &item.from {
+        Origin::Inline(data) => {
+            let allowed = settings
+                .inline_accept_max
+                .map_or(bytes_max, |max| max.min(bytes_max));
+            inline(data, allowed).map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Source>)
+        }
+        Origin::File(path) => {
+            let (path, settings) = (path.clone(), settings.clone());
+            let opened = tokio::task::spawn_blocking(move || open(&path, &settings)).await;
+            opened
+                .map_err(|error| own(&std::io::Error::other(error)))?
+                .map(|file| Box::new(file) as Box<dyn Source>)
+        }
+        Origin::Url(url) => {
+            let hosts = match &settings.fetch {
+                FetchRule::From(hosts) => hosts,
+                FetchRule::Off => return Err(fetch_disabled(url)),
+            };
+            let fetch = fetch.ok_or_else(|| fetch_disabled(url))?;
+            let kept = folder.join("fetched");
+            let mut out = tokio::fs::File::create(&kept)
+                .await
+                .map_err(|error| own(&error))?;
+            let fetched = fetch.fetch(url, hosts, bytes_max, &mut out).await;
+            fetched.map_err(|error| fetching(&error, url))?;
+            drop(out.into_std().await);
+            let file = File::open(&kept).map_err(|error| own(&error))?;
+            Ok(Box::new(file))
+        }
+    }
+}
+
+/// The size is known before anything is decoded.
+fn inline(data: &Base64, allowed: u64) -> Result<Vec<u8>, Refusal> {
+    let actual = data.as_str().len() as u64 / 4 * 3;
+    if actual > allowed.saturating_add(2) {
+        return Err(refused(&Fault::TooLarge {
+            limit: Limit::Size,
+            allowed,
+            actual,
+        }));
+    }
+    data.decode().map_err(|_| {
+        let body = ErrorBody::new(Code::E1013, "data is not base64");
+        Box::new(body.detail("reason", "not base64"))
+    })
+}
+
+/// Opens a file that lies, with every link followed, in one of the folders that may be read.
+fn open(path: &str, settings: &MediaSettings) -> Result<File, Refusal> {
+    let refuse = || no_file(path);
+    let named = Path::new(path);
+    let candidates: Vec<PathBuf> = if named.is_absolute() {
+        vec![named.to_path_buf()]
+    } else {
+        settings.roots.iter().map(|root| root.join(named)).collect()
+    };
+    let real = candidates
+        .iter()
+        .find_map(|path| path.canonicalize().ok())
+        .ok_or_else(refuse)?;
+    let within = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    let given = |file: &PathBuf| file.canonicalize().is_ok_and(|file| real == file);
+    if !settings.roots.iter().any(within) && !settings.files.iter().any(given) {
+        return Err(refuse());
+    }
+    // Opening a pipe would wait for ever.
+    if !real.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Err(refuse());
+    }
+    File::open(&real).map_err(|_| refuse())
+}

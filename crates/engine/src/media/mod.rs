@@ -1,0 +1,134 @@
+//! The media of a run, made ready before any call: found in the input, brought here, looked at, cleaned,
+//! and turned into parts of the request. What is refused is refused with its code, and nothing was sent.
+//!
+//! Judging bytes is the work of the crate `media`, fetching that of the port [`Fetch`]; this decides what
+//! may be read and fetched at all, and keeps both within time and memory.
+
+mod bounds;
+mod bring;
+mod fault;
+mod ready;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::media::Prepared;
+use ir::media::{Base64, Media, MediaSource, MimeTrust};
+use module::Module;
+use module::input::media_places;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use self::bounds::bounds;
+use self::bring::Item;
+use self::fault::{Refusal, at, refused, violation};
+pub(crate) use self::ready::Ready;
+pub use self::settings::{FetchRule, MediaSettings};
+use crate::limits;
+use crate::port::Fetch;
+
+/// Who makes media ready, for all runs of an engine.
+#[derive(Clone, Debug)]
+pub struct MediaDesk {
+    settings: MediaSettings,
+    fetch: Option<Arc<dyn Fetch>>,
+    /// How many are looked at at the same time: each may take much memory.
+    seats: Arc<Semaphore>,
+}
+
+impl Default for MediaDesk {
+    fn default() -> Self {
+        Self::new(MediaSettings::default(), None)
+    }
+}
+
+impl MediaDesk {
+    /// Without a `fetch`, nothing is fetched.
+    pub fn new(settings: MediaSettings, fetch: Option<Arc<dyn Fetch>>) -> Self {
+        Self {
+            settings,
+            fetch,
+            seats: Arc::new(Semaphore::new(limits::MEDIA_LOOKS_MAX)),
+        }
+    }
+
+    /// Everything that a run needs of its media; `None` where the input holds none. `say` hears how many of
+    /// how many are done.
+    pub(crate) async fn prepare(
+        &self,
+        module: &Module,
+        input: &Map<String, Value>,
+        mut say: impl FnMut(usize, usize) + Send,
+    ) -> Result<Option<Ready>, Refusal> {
+        let places = media_places(module, input);
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let whole = Value::Object(input.clone());
+        let bounds = bounds(module, &self.settings);
+        let mut ready = Ready::new(module, &places)?;
+        for (index, place) in places.iter().enumerate() {
+            say(index, places.len());
+            let item = whole.pointer(place).unwrap_or(&Value::Null);
+            let here = |body: Refusal| at(body, index, place);
+            if let Some(body) = violation(item) {
+                return Err(here(body));
+            }
+            let item = Item::read(item).map_err(here)?;
+            let folder = tempfile::tempdir().map_err(|error| here(fault::own(&error)))?;
+            let source = self.bring(&item, &bounds, folder.path()).await.map_err(here)?;
+            let (prepared, data) = self
+                .look(source, item.declared(), bounds.clone())
+                .await
+                .map_err(here)?;
+            ready.admit(&item, &prepared).map_err(here)?;
+            ready.media.push(media(&prepared, data));
+        }
+        say(places.len(), places.len());
+        Ok(Some(ready))
+    }
+
+    async fn bring(
+        &self,
+        item: &Item,
+        bounds: &::media::Bounds,
+        folder: &Path,
+    ) -> Result<Box<dyn ::media::Source>, Refusal> {
+        bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, folder).await
+    }
+
+    /// Off the event loop, one of a few at a time, and not for ever.
+    async fn look(
+        &self,
+        mut source: Box<dyn ::media::Source>,
+        declared: ::media::Declared,
+        bounds: ::media::Bounds,
+    ) -> Result<(Prepared, Base64), Refusal> {
+        let seat = self.seats.clone().acquire_owned().await;
+        let work = tokio::task::spawn_blocking(move || {
+            let mut out = Vec::new();
+            let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
+            // The seat is free when the work is done, also when nobody waits for it any more.
+            drop(seat);
+            prepared.map(|prepared| (prepared, Base64::from_bytes(&out)))
+        });
+        let patience = Duration::from_millis(limits::MEDIA_LOOK_MS);
+        match tokio::time::timeout(patience, work).await {
+            Ok(Ok(looked)) => looked.map_err(|fault| refused(&fault)),
+            _ => Err(fault::endless()),
+        }
+    }
+}
+
+/// The part of a request that carries it.
+fn media(prepared: &Prepared, data: Base64) -> Media {
+    let mime = String::from(prepared.fit.format.mime());
+    let mut media = Media::new(MediaSource::Inline(data), Some(mime));
+    media.mime_trust = MimeTrust::Verified;
+    media.facts = prepared.fit.to_media_facts();
+    media
+}

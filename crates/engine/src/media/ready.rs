@@ -1,0 +1,138 @@
+//! The media of a run when all of it is ready, and what is said about it.
+
+use ::media::{Adaptation, Facts, Fault, Limit, Prepared};
+use ir::media::{Media, MediaKind};
+use module::input::show_media;
+use module::{Code, Module};
+use serde_json::{Map, Value, json};
+
+use super::bring::{Item, Origin};
+use super::fault::{Refusal, refused};
+use crate::limits;
+use crate::run::Warning;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ready {
+    /// Where in the input each item stands.
+    places: Vec<String>,
+    pub(crate) media: Vec<Media>,
+    /// `meta.media_processed`.
+    pub(crate) processed: Vec<Value>,
+    validated: Vec<Value>,
+    pub(crate) warnings: Vec<Warning>,
+    images: u64,
+    images_max: u64,
+    bytes: u64,
+}
+
+impl Ready {
+    pub(super) fn new(module: &Module, places: &[String]) -> Result<Self, Refusal> {
+        over(Limit::Count, limits::MEDIA_ITEMS_MAX as u64, places.len() as u64)?;
+        Ok(Self {
+            places: places.to_vec(),
+            images_max: module.manifest.modalities.constraints.max_images,
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn admit(&mut self, item: &Item, prepared: &Prepared) -> Result<(), Refusal> {
+        let index = self.processed.len();
+        self.bytes = self.bytes.saturating_add(prepared.fit.size_bytes);
+        over(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
+        if prepared.sent.format.kind() == MediaKind::Image {
+            self.images += 1;
+            over(Limit::Count, self.images_max, self.images)?;
+        }
+        let source = match &item.from {
+            Origin::Url(_) => "url",
+            Origin::Inline(_) => "base64",
+            Origin::File(_) => "file",
+        };
+        let inline = matches!(item.from, Origin::Inline(_));
+        if inline && prepared.sent.size_bytes > limits::INLINE_HINT_BYTES {
+            let mut warning = Warning::new(Code::W1011, "this media is better uploaded and referred to");
+            warning.more.insert(String::from("index"), index.into());
+            warning
+                .more
+                .insert(String::from("size_bytes"), prepared.sent.size_bytes.into());
+            self.warnings.push(warning);
+        }
+        for adaptation in &prepared.adaptations {
+            self.warnings.push(adapted(index, adaptation));
+        }
+        self.validated.push(validated(index, &prepared.sent));
+        let adaptations: Vec<Value> = prepared.adaptations.iter().map(told).collect();
+        self.processed.push(json!({
+            "index": index,
+            "source": source,
+            "media_type": prepared.fit.format.mime(),
+            "size_bytes": prepared.fit.size_bytes,
+            "sha256": prepared.fit.sha256,
+            "removed": prepared.removed,
+            "adaptations": adaptations,
+        }));
+        Ok(())
+    }
+
+    /// Puts a word in place of each item, as a prompt shows it.
+    pub(crate) fn show(&self, input: &mut Map<String, Value>) {
+        let types: Vec<String> = self.media.iter().filter_map(|media| media.mime.clone()).collect();
+        show_media(input, &self.places, &types);
+    }
+
+    /// `meta.media_validation`.
+    pub(crate) fn validation(&self) -> Value {
+        json!({"input_count": self.validated.len(), "validated": self.validated})
+    }
+}
+
+fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), Refusal> {
+    if actual <= allowed {
+        return Ok(());
+    }
+    Err(refused(&Fault::TooLarge {
+        limit,
+        allowed,
+        actual,
+    }))
+}
+
+/// Only what is known stands there.
+fn validated(index: usize, facts: &Facts) -> Value {
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| map.insert(String::from(key), value);
+    put("index", index.into());
+    put("media_type", facts.format.mime().into());
+    put("size_bytes", facts.size_bytes.into());
+    put("sha256", facts.sha256.clone().into());
+    if let Some((width, height)) = facts.width.zip(facts.height) {
+        put("dimensions", json!({"width": width, "height": height}));
+    }
+    let numbers = [
+        ("frames", facts.frames.filter(|frames| *frames > 1)),
+        ("duration_ms", facts.duration_ms),
+        ("sample_rate", facts.sample_rate_hz),
+        ("channels", facts.channels),
+        ("pages", facts.pages),
+    ];
+    for (key, number) in numbers {
+        if let Some(number) = number {
+            put(key, number.into());
+        }
+    }
+    put("valid", true.into());
+    Value::Object(map)
+}
+
+fn told(adaptation: &Adaptation) -> Value {
+    json!({"action": adaptation.action.as_str(), "from": adaptation.from, "to": adaptation.to})
+}
+
+fn adapted(index: usize, adaptation: &Adaptation) -> Warning {
+    let mut warning = Warning::new(Code::W1015, "the picture was made to fit");
+    warning.more.insert(String::from("index"), index.into());
+    if let Value::Object(told) = told(adaptation) {
+        warning.more.extend(told);
+    }
+    warning
+}

@@ -1,0 +1,168 @@
+//! What happens in a run before anyone is asked, when its input holds media: the stream opens, media is
+//! made ready while its progress is told, and the run goes on with a request that carries it, or ends
+//! there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ir::RunId;
+use module::envelope::ErrorBody;
+use module::stream::{Chunk, Progress};
+use module::{Code, Module};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::command::{Mode, Warning};
+use super::live::Live;
+use super::render::render;
+use super::subscription::opening_meta;
+use crate::limits;
+use crate::media::{MediaDesk, Ready};
+use crate::port::{Entry, Journal};
+
+/// How a run begins that was prepared before its machine started.
+#[derive(Clone, Debug, Default)]
+pub struct Preface {
+    /// The first chunk has been sent.
+    pub(crate) opened: bool,
+    /// Why nobody is to be asked.
+    pub(crate) refused: Option<Box<ErrorBody>>,
+    /// What was known too late for the first chunk.
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) media_processed: Option<Value>,
+    pub(crate) media_validation: Option<Value>,
+}
+
+/// A run's beginning, as far as it can be told and stopped.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) run: RunId,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) offset: u64,
+    pub(crate) mode: Mode,
+    pub(crate) progress: bool,
+    /// `_warnings`, as the first chunk carries them.
+    pub(crate) annotations: Map<String, Value>,
+    /// Another server has sent the first chunk already.
+    pub(crate) inherited: bool,
+    pub(crate) deadline_ms: u64,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Opening {
+    /// Makes the media of a run ready; `None` when the server stops meanwhile.
+    pub(crate) async fn prepare(
+        &mut self,
+        desk: &MediaDesk,
+        module: &Module,
+        input: &Map<String, Value>,
+    ) -> Option<(Preface, Ready)> {
+        let mut preface = Preface::default();
+        if self.mode == Mode::Stream && !self.inherited {
+            let annotations = std::mem::take(&mut self.annotations);
+            self.emit(Chunk::Meta {
+                session_id: self.run.to_string(),
+                resume_from_seq: None,
+                meta: opening_meta("the media is being looked at"),
+                annotations,
+            })
+            .await;
+            preface.opened = true;
+        }
+        match self.watch(desk, module, input).await? {
+            Ok(ready) => {
+                preface.warnings.clone_from(&ready.warnings);
+                preface.media_processed = Some(Value::Array(ready.processed.clone()));
+                preface.media_validation = Some(ready.validation());
+                Some((preface, ready))
+            }
+            Err(body) => {
+                preface.refused = Some(body);
+                Some((preface, Ready::default()))
+            }
+        }
+    }
+
+    /// Waits for the media, tells how far it is, and stops when nobody wants it any more.
+    async fn watch(
+        &mut self,
+        desk: &MediaDesk,
+        module: &Module,
+        input: &Map<String, Value>,
+    ) -> Option<Result<Ready, Box<ErrorBody>>> {
+        let (tell, mut told) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
+        let work = desk.prepare(module, input, move |done, total| {
+            // Progress that nobody takes is old progress.
+            tell.try_send((done, total)).ok();
+        });
+        let patience = Duration::from_millis(self.deadline_ms);
+        let work = tokio::time::timeout(patience, work);
+        tokio::pin!(work);
+        let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                () = cancel.cancelled() => {
+                    return Some(Err(Box::new(ErrorBody::new(Code::E2010, "the run was cancelled"))));
+                }
+                Some((done, total)) = told.recv() => self.tell(done, total).await,
+                done = &mut work => {
+                    while let Ok((done, total)) = told.try_recv() {
+                        self.tell(done, total).await;
+                    }
+                    return Some(match done {
+                        Ok(Ok(ready)) => Ok(ready.unwrap_or_default()),
+                        Ok(Err(body)) => Err(body),
+                        Err(_) => Err(Box::new(self.too_late())),
+                    });
+                }
+            }
+        }
+    }
+
+    fn too_late(&self) -> ErrorBody {
+        let code = match self.mode {
+            Mode::Sync => Code::E2002,
+            Mode::Stream => Code::E2011,
+        };
+        let allowed = self.deadline_ms;
+        ErrorBody::new(code, format!("the media was not ready after {allowed} ms"))
+            .detail("allowed_ms", allowed)
+    }
+
+    async fn tell(&mut self, done: usize, total: usize) {
+        if self.mode == Mode::Stream && self.progress {
+            self.emit(Chunk::Progress(Progress {
+                percent: 0,
+                stage: Some(String::from("media")),
+                message: Some(format!("{done} of {total} looked at")),
+            }))
+            .await;
+        }
+    }
+
+    /// Journal first, readers second. A journal that refuses will refuse the machine's events too, and the
+    /// run ends there.
+    async fn emit(&mut self, chunk: Chunk) {
+        let event = render(&chunk);
+        let written = self
+            .journal
+            .append(
+                &self.live.tenant,
+                self.run,
+                self.offset,
+                std::slice::from_ref(&event),
+            )
+            .await;
+        if written.is_ok() {
+            self.offset += 1;
+            self.live.publish(vec![Entry {
+                offset: self.offset,
+                event,
+            }]);
+        }
+    }
+}
