@@ -73,8 +73,10 @@ impl Run {
         let module = Arc::new(wiring::load_module(&found.path)?);
         let modules = Library::around(search, &found.path).reachable(&module);
         let asking = self.asking()?;
+        let files = self.input.named_files();
+        let desk = media::desk_of_command(&module, &found.path, files, self.asked.config.as_deref())?;
         if let (Some(from), Some(to)) = (&self.batch, &self.output) {
-            let engine = asking.engine(modules);
+            let engine = asking.engine(modules).with_media(desk);
             let batch = Batch {
                 engine: &engine,
                 from,
@@ -93,8 +95,6 @@ impl Run {
             .as_ref()
             .map(|folder| recording(folder, &module, &input));
         let mut trace = self.trace.is_some().then(|| Trace::new(module.name()));
-        let files = self.input.named_files();
-        let desk = media::desk_of_command(&module, &found.path, files, self.asked.config.as_deref())?;
         let engine = asking.engine(modules).with_media(desk);
         let execute = self.execute(module, input);
         let running = answer(&engine, execute, output, trace.as_mut());
