@@ -90,6 +90,10 @@ pub(crate) fn prepare_sample(name: &str) -> (Prepared, Vec<u8>) {
         .unwrap_or_else(|fault| panic!("{name}: {fault}"))
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of commands, one sample after the other"
+)]
 fn make() -> TempDir {
     need(&[
         ("ffmpeg", "ffmpeg"),
