@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 
 use crate::check;
@@ -45,10 +45,10 @@ impl Test {
         }
         shell::run(&mut tests)?;
         let minutes = started.elapsed().as_secs().div_ceil(60);
-        eprintln!("all of it passed in {minutes} min; the limit is {MINUTES_MAX} min");
-        if minutes > MINUTES_MAX && !self.long {
-            bail!("the tests take longer than they may: {minutes} min");
-        }
+        // A figure to look at, not a test: a machine may be busy.
+        eprintln!(
+            "all of it passed in {minutes} min; on an idle machine it has to stay under {MINUTES_MAX} min"
+        );
         Ok(())
     }
 }
