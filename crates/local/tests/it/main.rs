@@ -1,14 +1,20 @@
 //! The embedded model with real weights. They are fetched once and kept in the user's cache folder.
 
-#[cfg(all(test, feature = "llama"))]
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod ask;
-#[cfg(all(test, feature = "llama"))]
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod contract;
-#[cfg(all(test, feature = "llama"))]
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod generation;
-#[cfg(all(test, feature = "llama"))]
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod load;
-#[cfg(all(test, feature = "llama"))]
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod queue;
-#[cfg(all(test, not(feature = "llama")))]
+#[cfg(test)]
+#[cfg(not(feature = "llama"))]
 mod without;
