@@ -1,5 +1,5 @@
 //! `cargo x test`: everything that gates a change, in one command, on a fresh machine. The time it took
-//! is printed at the end: it has a limit, and the limit only falls.
+//! is printed at the end, beside what it may take on an idle machine.
 
 use std::time::Instant;
 
