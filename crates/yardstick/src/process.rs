@@ -1,6 +1,7 @@
-//! What the kernel knows of a process: the time it took and the memory it holds.
+//! What the kernel knows: the time a process took, the memory it holds, and what time it is.
 
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds of processor time so far; the kernel counts in hundredths of a second.
 pub(crate) fn cpu_us(pid: u32) -> Option<u64> {
@@ -18,4 +19,10 @@ pub(crate) fn rss_kb(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS"))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Time on the wall, to be compared with another process.
+pub(crate) fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::behaviour::Behaviour;
+use crate::process::now_us;
 use crate::reply::{self, Events};
 
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -184,10 +185,4 @@ fn full(text: String) -> Body {
     Full::new(Bytes::from(text))
         .map_err(|never| match never {})
         .boxed()
-}
-
-/// Time on the wall, to be compared with another process.
-fn now_us() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -20,19 +20,36 @@ const SLOW_MODEL: &str = "mock-env-t64-i150000";
 const CHAT: &str = "/v1/chat/completions";
 const EXECUTE: &str = "/v1/modules/measured/execute";
 
-pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
+/// Modules over HTTP.
+pub(crate) fn modules(cogn: &Path) -> Result<Vec<Row>> {
+    measured(cogn, |bench| {
+        let mut rows = bench.modules()?;
+        for count in [1_000, 8_000] {
+            rows.push(bench.memory("module", EXECUTE, "execute", count)?);
+        }
+        Ok(rows)
+    })
+}
+
+/// Vendors' clients.
+pub(crate) fn edges(cogn: &Path) -> Result<Vec<Row>> {
+    measured(cogn, |bench| {
+        let mut rows = bench.chat()?;
+        for count in [1_000, 8_000] {
+            rows.push(bench.memory("chat", CHAT, "stream", count)?);
+        }
+        Ok(rows)
+    })
+}
+
+fn measured(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<Vec<Row>>) -> Result<Vec<Row>> {
     let yardstick = build("yardstick", &[], "release")?;
     let upstream = Server::start(&yardstick, "0", &["upstream"], None)?;
-    let bench = Bench {
+    what(&Bench {
         cogn,
         yardstick: &yardstick,
         upstream: &upstream,
-    };
-    let mut rows = bench.speed()?;
-    for count in [1_000, 8_000] {
-        rows.push(bench.memory(count)?);
-    }
-    Ok(rows)
+    })
 }
 
 struct Bench<'b> {
@@ -42,16 +59,10 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    fn speed(&self) -> Result<Vec<Row>> {
+    fn modules(&self) -> Result<Vec<Row>> {
         let stream = ["--mode", "stream", "--model", MODEL];
         let direct = self.load(self.upstream, CHAT, &stream)?;
-        let floor = Server::start(
-            self.yardstick,
-            "1",
-            &["floor", "--upstream", self.upstream.address()],
-            None,
-        )?;
-        let floor = self.load(&floor, CHAT, &stream)?;
+        let floor = self.load(&self.floor()?, CHAT, &stream)?;
 
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
@@ -59,7 +70,7 @@ impl Bench<'_> {
         let one = self.load(&server, EXECUTE, &["--mode", "execute"])?;
         let many = self.load(&server, EXECUTE, &["--mode", "execute", "--connections", "32"])?;
         let whole = self.load(&server, EXECUTE, &["--mode", "call", "--connections", "32"])?;
-        let first_us = |figures: &Value| number(figures, "/first_us/p50");
+        let resumed = self.load(&server, EXECUTE, &["--mode", "resume"])?;
         Ok(vec![
             bound(
                 "module, whole: CPU of one call",
@@ -85,25 +96,89 @@ impl Bench<'_> {
                 "us",
                 500.0,
             ),
+            // A second stream of the same length, read to its end, is what coming back may cost.
+            Row {
+                name: String::from("module stream: the second half again, after it was left"),
+                measured: number(&resumed, "/whole_us/p50")?,
+                baseline: number(&one, "/whole_us/p50")?,
+                unit: "us",
+                against: String::from("the whole of it, live"),
+                limit: 1.0,
+            },
             bound("memory at rest", idle_kb / 1024.0, "MiB", 30.0),
         ])
     }
 
+    /// What a vendor's client sees: the same questions, the same answers, one more process on the way.
+    fn chat(&self) -> Result<Vec<Row>> {
+        let whole = ["--mode", "chat", "--model", MODEL];
+        let stream = ["--mode", "stream", "--model", MODEL];
+        let many = ["--connections", "32"];
+        let direct = self.load(self.upstream, CHAT, &whole)?;
+        let floor = self.load(&self.floor()?, CHAT, &stream)?;
+        let folder = Folder::new(self.upstream.address(), MODEL)?;
+        let server = folder.serve(self.cogn)?;
+        let one = self.load(&server, CHAT, &whole)?;
+        let one_stream = self.load(&server, CHAT, &stream)?;
+        let busy = self.load(&server, CHAT, &[&whole[..], &many].concat())?;
+        let busy_streams = self.load(&server, CHAT, &[&stream[..], &many].concat())?;
+        let added = |at: &str| Ok::<_, anyhow::Error>(number(&one, at)? - number(&direct, at)?);
+        Ok(vec![
+            bound(
+                "chat: CPU of one call",
+                number(&busy, "/cpu_us_per_request")?,
+                "us",
+                80.0,
+            ),
+            bound("chat: added to direct, p50", added("/whole_us/p50")?, "us", 200.0),
+            bound("chat: added to direct, p99", added("/whole_us/p99")?, "us", 400.0),
+            bound(
+                "chat stream: CPU of one token",
+                number(&busy_streams, "/cpu_us_per_token")?,
+                "us",
+                12.0,
+            ),
+            bound(
+                "chat stream: first token, above the floor's",
+                first_us(&one_stream)? - first_us(&floor)?,
+                "us",
+                200.0,
+            ),
+            bound(
+                "chat stream: the upstream goes on after its reader left",
+                self.left()?,
+                "us",
+                50_000.0,
+            ),
+        ])
+    }
+
+    /// How long the upstream is kept busy by nobody.
+    fn left(&self) -> Result<f64> {
+        let folder = Folder::new(self.upstream.address(), SLOW_MODEL)?;
+        let server = folder.serve(self.cogn)?;
+        let upstream = self.upstream.address();
+        let leave = ["--mode", "leave", "--model", SLOW_MODEL, "--upstream", upstream];
+        number(&self.load(&server, CHAT, &leave)?, "/whole_us/max")
+    }
+
+    fn floor(&self) -> Result<Server> {
+        let arguments = ["floor", "--upstream", self.upstream.address()];
+        Server::start(self.yardstick, "1", &arguments, None)
+    }
+
     /// What an open stream holds, when so many are open at once.
-    fn memory(&self, count: u32) -> Result<Row> {
+    fn memory(&self, what: &str, path: &str, mode: &str, count: u32) -> Result<Row> {
         let folder = Folder::new(self.upstream.address(), SLOW_MODEL)?;
         let server = folder.serve(self.cogn)?;
         let before_kb = resident_kb(server.child.id())?;
         let connections = count.to_string();
-        let once = ["--mode", "execute", "--once", "--warm", "0", "--seconds", "9"];
-        let open = self.load(
-            &server,
-            EXECUTE,
-            &[&once[..], &["--connections", &connections]].concat(),
-        )?;
+        let once = ["--mode", mode, "--model", SLOW_MODEL, "--once", "--warm", "0"];
+        let all = ["--seconds", "9", "--connections", &connections];
+        let open = self.load(&server, path, &[&once[..], &all].concat())?;
         let peak_kb = number(&open, "/rss_kb/peak")?;
         Ok(bound(
-            &format!("memory of one of {count} open streams"),
+            &format!("{what}: memory of one of {count} open streams"),
             (peak_kb - before_kb) / f64::from(count),
             "KiB",
             32.0,
@@ -122,6 +197,10 @@ impl Bench<'_> {
         }
         Ok(figures)
     }
+}
+
+fn first_us(figures: &Value) -> Result<f64> {
+    number(figures, "/first_us/p50")
 }
 
 /// A figure that has a bound of its own instead of a baseline.

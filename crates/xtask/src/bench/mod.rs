@@ -37,7 +37,10 @@ impl Bench {
             rows.extend(library::measure()?);
         }
         if wanted("gateway") {
-            rows.extend(gateway::measure(&binary)?);
+            rows.extend(gateway::modules(&binary)?);
+        }
+        if wanted("edges") {
+            rows.extend(gateway::edges(&binary)?);
         }
         row::print(&machine()?, &rows);
         match rows.iter().filter(|row| !row.holds()).count() {

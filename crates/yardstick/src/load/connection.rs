@@ -7,15 +7,23 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::{Mode, Window};
+use crate::process::now_us;
 use crate::reply::TOKEN;
 
 /// Kept of what was read, so that a mark that two reads share is found.
 const TAIL: usize = 64;
+/// Where a server names the run.
+const SESSION: &str = "x-cognitive-session";
+/// The middle of a run of 64 tokens.
+const MIDDLE: &str = "32";
+/// How long to wait for an upstream to notice.
+const LEFT_US_MAX: u64 = 5_000_000;
 /// Before the next try at a server that is not there.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -24,12 +32,45 @@ pub(crate) struct Question {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) body: Bytes,
-    pub(crate) key: String,
+    pub(crate) key: Option<String>,
     pub(crate) mode: Mode,
+    pub(crate) upstream: Option<String>,
+}
+
+impl Question {
+    fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
+        let accept = if self.mode.streams() {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        let (request, body) = match session {
+            Some(session) => {
+                let events = Request::get(format!("/v1/runs/{session}/events"));
+                (events.header("last-event-id", MIDDLE), Bytes::new())
+            }
+            None => {
+                let asked = Request::post(self.path.as_str());
+                (
+                    asked.header("content-type", "application/json"),
+                    self.body.clone(),
+                )
+            }
+        };
+        let mut request = request
+            .header("host", self.host.as_str())
+            .header("accept", accept);
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        Ok(request.body(Full::new(body))?)
+    }
 }
 
 pub(crate) struct Connection {
     question: Question,
+    /// The run that is read again.
+    session: Option<String>,
     sender: Option<SendRequest<Full<Bytes>>>,
     tally: Tally,
 }
@@ -38,6 +79,7 @@ impl Connection {
     pub(crate) fn new(question: Question) -> Self {
         Self {
             question,
+            session: None,
             sender: None,
             tally: Tally::default(),
         }
@@ -66,29 +108,28 @@ impl Connection {
     }
 
     async fn exchange(&mut self, tally: &mut Tally) -> Result<()> {
-        let question = &self.question;
-        let accept = match question.mode {
-            Mode::Execute | Mode::Stream => "text/event-stream",
-            Mode::Chat | Mode::Call => "application/json",
-        };
-        let request = Request::post(question.path.as_str())
-            .header("host", question.host.as_str())
-            .header("content-type", "application/json")
-            .header("authorization", format!("Bearer {}", question.key))
-            .header("accept", accept)
-            .body(Full::new(question.body.clone()))?;
-        let mode = question.mode;
+        let mode = self.question.mode;
+        let request = self.question.request(self.session.as_deref())?;
         let sender = self.connected().await?;
         sender.ready().await?;
         let began = Instant::now();
         let response = sender.send_request(request).await?;
         let status = response.status();
+        let session = response.headers().get(SESSION);
+        let session = session.and_then(|name| name.to_str().ok()).map(String::from);
         let body = response.into_body();
         if !status.is_success() {
             let said = body.collect().await?.to_bytes();
             bail!("{status}: {}", String::from_utf8_lossy(&said));
         }
-        if mode.streams() {
+        if mode == Mode::Resume && self.session.is_none() {
+            self.session = Some(session.context("the run has no name")?);
+            // What is measured is coming back, not the run itself.
+            read_stream(body, mode, began, &mut Tally::default()).await?;
+            return Ok(());
+        } else if mode == Mode::Leave {
+            return self.leave(body, tally).await;
+        } else if mode.streams() {
             read_stream(body, mode, began, tally).await?;
         } else {
             let said = body.collect().await?.to_bytes();
@@ -99,18 +140,59 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads to the first token, hangs up, and asks the upstream when it noticed.
+    async fn leave(&mut self, mut body: Incoming, tally: &mut Tally) -> Result<()> {
+        let upstream = self.question.upstream.clone();
+        let upstream = upstream.context("whom to ask when it was hung up on")?;
+        let (known, _) = hung_up(&upstream).await?;
+        while let Some(frame) = body.frame().await {
+            let data = frame?.into_data().unwrap_or_default();
+            if count_tokens(&data) > 0 {
+                break;
+            }
+        }
+        drop(body);
+        self.sender = None;
+        let left_us = now_us();
+        loop {
+            let (count, at_us) = hung_up(&upstream).await?;
+            if count > known {
+                tally.whole_us.push(at_us.saturating_sub(left_us));
+                tally.good += 1;
+                return Ok(());
+            }
+            if now_us() > left_us + LEFT_US_MAX {
+                bail!("the upstream was not hung up on");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>> {
         if self.sender.as_ref().is_none_or(SendRequest::is_closed) {
-            let stream = TcpStream::connect(&self.question.host)
-                .await
-                .context("cannot connect")?;
-            stream.set_nodelay(true)?;
-            let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-            tokio::spawn(connection);
-            self.sender = Some(sender);
+            self.sender = Some(connect(&self.question.host).await?);
         }
         self.sender.as_mut().context("no connection")
     }
+}
+
+async fn connect(host: &str) -> Result<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(host).await.context("cannot connect")?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// How often the upstream was hung up on, and when last.
+async fn hung_up(upstream: &str) -> Result<(u64, u64)> {
+    let request = Request::get("/stats").header("host", upstream);
+    let request = request.body(Full::new(Bytes::new()))?;
+    let response = connect(upstream).await?.send_request(request).await?;
+    let stats = response.into_body().collect().await?.to_bytes();
+    let stats: Value = serde_json::from_slice(&stats)?;
+    let figure = |name: &str| stats[name].as_u64().with_context(|| format!("no {name}"));
+    Ok((figure("cancelled")?, figure("last_cancel_us")?))
 }
 
 async fn read_stream(mut body: Incoming, mode: Mode, began: Instant, tally: &mut Tally) -> Result<()> {

@@ -42,9 +42,12 @@ pub(crate) struct Load {
     /// Ask once on every connection, all at the same time, instead of for a while.
     #[arg(long)]
     once: bool,
+    /// The upstream that tells when it was hung up on.
+    #[arg(long)]
+    upstream: Option<String>,
     /// The bearer token.
-    #[arg(long, default_value = "sk-yardstick")]
-    key: String,
+    #[arg(long)]
+    key: Option<String>,
     /// Stands in the printed line.
     #[arg(long, default_value = "")]
     label: String,
@@ -60,6 +63,11 @@ pub(crate) enum Mode {
     Execute,
     /// A module, whole.
     Call,
+    /// The second half of a module's stream: it is run once, and read again from its middle on.
+    Resume,
+    /// A chat completion as a stream that is left at its first token. What is timed is how long the upstream
+    /// goes on after that.
+    Leave,
 }
 
 /// When a request counts.
@@ -87,6 +95,7 @@ impl Load {
             body: Bytes::from(self.mode.body(&self.model)),
             key: self.key.clone(),
             mode: self.mode,
+            upstream: self.upstream.clone(),
         };
         let tasks: Vec<_> = (0..self.connections)
             .map(|_| tokio::spawn(Connection::new(question.clone()).ask(window)))
@@ -141,19 +150,19 @@ impl Load {
 
 impl Mode {
     pub(crate) fn streams(self) -> bool {
-        matches!(self, Self::Stream | Self::Execute)
+        matches!(self, Self::Stream | Self::Execute | Self::Resume | Self::Leave)
     }
 
     /// What stands at the end of a whole stream.
     pub(crate) fn end(self) -> &'static [u8] {
         match self {
-            Self::Execute | Self::Call => b"event: final",
-            Self::Chat | Self::Stream => b"[DONE]",
+            Self::Execute | Self::Call | Self::Resume => b"event: final",
+            Self::Chat | Self::Stream | Self::Leave => b"[DONE]",
         }
     }
 
     fn body(self, model: &str) -> String {
-        if matches!(self, Self::Execute | Self::Call) {
+        if matches!(self, Self::Execute | Self::Call | Self::Resume) {
             return json!({"input": {"code": "x=1"}}).to_string();
         }
         let mut body = json!({
@@ -164,7 +173,7 @@ impl Mode {
             ],
             "max_tokens": 256,
         });
-        if self == Self::Stream {
+        if matches!(self, Self::Stream | Self::Leave) {
             body["stream"] = json!(true);
             body["stream_options"] = json!({"include_usage": true});
         }
