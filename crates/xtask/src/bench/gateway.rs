@@ -17,6 +17,8 @@ use crate::shell::{build, capture};
 const MODEL: &str = "mock-env-t64";
 /// Tokens that take long enough for every stream to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
+/// What a vendor's client always brings, whoever it talks to.
+const KEY: &str = "sk-yardstick";
 const CHAT: &str = "/v1/chat/completions";
 const EXECUTE: &str = "/v1/modules/measured/execute";
 
@@ -60,7 +62,7 @@ struct Bench<'b> {
 
 impl Bench<'_> {
     fn modules(&self) -> Result<Vec<Row>> {
-        let stream = ["--mode", "stream", "--model", MODEL];
+        let stream = ["--mode", "stream", "--model", MODEL, "--key", KEY];
         let direct = self.load(self.upstream, CHAT, &stream)?;
         let floor = self.load(&self.floor()?, CHAT, &stream)?;
 
@@ -111,8 +113,8 @@ impl Bench<'_> {
 
     /// What a vendor's client sees: the same questions, the same answers, one more process on the way.
     fn chat(&self) -> Result<Vec<Row>> {
-        let whole = ["--mode", "chat", "--model", MODEL];
-        let stream = ["--mode", "stream", "--model", MODEL];
+        let whole = ["--mode", "chat", "--model", MODEL, "--key", KEY];
+        let stream = ["--mode", "stream", "--model", MODEL, "--key", KEY];
         let many = ["--connections", "32"];
         let direct = self.load(self.upstream, CHAT, &whole)?;
         let floor = self.load(&self.floor()?, CHAT, &stream)?;
