@@ -4,6 +4,7 @@
 
 mod auth;
 mod call;
+mod edge;
 mod extract;
 mod framing;
 mod limit;
@@ -28,5 +29,5 @@ pub use auth::{Algorithm, Auth, Tokens};
 pub use limit::Capacity;
 pub use route::{openapi_document, router};
 pub use server::{Tls, serve};
-pub use settings::Settings;
+pub use settings::{Alias, Settings};
 pub use state::Gateway;

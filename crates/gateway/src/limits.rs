@@ -72,3 +72,9 @@ pub const PAGE_RUNS_MAX: usize = 200;
 pub const PAGE_RUNS: usize = 50;
 /// Longest remark of a reviewer.
 pub const COMMENT_BYTES_MAX: usize = 10_000;
+/// Most things that are said beside one answer of a vendor's edge.
+pub const WARNINGS_MAX: usize = 16;
+/// Most misfits of an answer that are told.
+pub const MISFITS_MAX: usize = 10;
+/// How often an answer that does not fit its schema is mended or asked for again.
+pub const REPAIRS_MAX: usize = 2;

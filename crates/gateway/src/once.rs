@@ -40,6 +40,11 @@ impl Repeat {
         Ok(Self { key, resumable })
     }
 
+    /// Whether the caller may come back for the rest of a stream.
+    pub(crate) fn resumable(&self) -> bool {
+        self.resumable
+    }
+
     /// Whether the answer is wanted even if its caller leaves.
     pub(crate) fn keeps(&self) -> bool {
         self.resumable || self.key.is_some()

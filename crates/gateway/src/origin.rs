@@ -17,16 +17,34 @@ use crate::settings::Settings;
 use crate::state::Gateway;
 
 /// Headers that pages may send beyond the usual ones.
-const REQUEST_HEADERS: [&str; 9] = [
+const REQUEST_HEADERS: [&str; 27] = [
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "anthropic-version",
     "idempotency-key",
     "last-event-id",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
     "traceparent",
     "tracestate",
+    "user-agent",
     "x-api-key",
+    "x-cogn-validate",
     "x-cognitive-recovery-seq",
     "x-cognitive-recovery-session",
     "x-cognitive-response-mode",
     "x-cogn-resumable",
+    "x-stainless-arch",
+    "x-stainless-helper-method",
+    "x-stainless-lang",
+    "x-stainless-os",
+    "x-stainless-package-version",
+    "x-stainless-poll-helper",
+    "x-stainless-retry-count",
+    "x-stainless-runtime",
+    "x-stainless-runtime-version",
+    "x-stainless-timeout",
 ];
 
 /// Answers the questions of browsers, by the settings of the moment.
@@ -48,6 +66,10 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
             HeaderName::from_static(SESSION_HEADER),
             HeaderName::from_static("x-cognitive-warning"),
             HeaderName::from_static(REPLAYED_HEADER),
+            HeaderName::from_static("x-cogn-run"),
+            HeaderName::from_static("x-cogn-backend"),
+            HeaderName::from_static("x-cogn-attempts"),
+            HeaderName::from_static("x-cogn-cost-usd"),
             HeaderName::from_static("traceparent"),
             header::RETRY_AFTER,
         ])

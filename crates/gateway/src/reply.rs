@@ -1,5 +1,7 @@
 //! Whole answers. Every body is an envelope, and its code decides the status.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -40,7 +42,19 @@ impl Refusal {
     pub(crate) fn into_body(self) -> ErrorBody {
         *self.body
     }
+
+    pub(crate) fn into_parts(self) -> (StatusCode, ErrorBody) {
+        (self.status(), *self.body)
+    }
+
+    fn status(&self) -> StatusCode {
+        self.status.unwrap_or_else(|| status_of(&self.body.code))
+    }
 }
+
+/// What a response refuses, for those who tell it in other words than an envelope's.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused(pub(crate) Arc<ErrorBody>);
 
 impl From<Box<ErrorBody>> for Refusal {
     fn from(body: Box<ErrorBody>) -> Self {
@@ -64,9 +78,10 @@ impl From<engine::Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = self.status.unwrap_or_else(|| status_of(&self.body.code));
-        let envelope = Envelope::failure(*self.body).into_value();
-        let mut response = whole(status, envelope);
+        let (status, body) = self.into_parts();
+        let refused = Refused(Arc::new(body.clone()));
+        let mut response = whole(status, Envelope::failure(body).into_value());
+        response.extensions_mut().insert(refused);
         if status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, scheme);

@@ -1,6 +1,7 @@
 //! What the person who runs a server may turn. All of it can change while the server runs, except where
 //! it says otherwise.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::limits;
@@ -24,6 +25,17 @@ pub struct Settings {
     pub write_stall: Duration,
     /// How long runs may go on after the server was told to stop.
     pub drain: Duration,
+    /// Names that vendors' clients may ask for in place of a model's own.
+    pub aliases: BTreeMap<String, Alias>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// A model, or a module as `module:NAME`.
+    pub model: String,
+    /// The only back-end that may answer.
+    pub backend: Option<String>,
 }
 
 impl Default for Settings {
@@ -37,6 +49,7 @@ impl Default for Settings {
             body_read: limits::BODY_READ,
             write_stall: limits::WRITE_STALL,
             drain: limits::DRAIN,
+            aliases: BTreeMap::new(),
         }
     }
 }

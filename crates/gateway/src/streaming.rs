@@ -26,16 +26,32 @@ struct Reader {
     framing: Framing,
     heartbeat: Duration,
     ended: bool,
-    open: Open,
+    open: OpenStream,
 }
 
 /// An open stream in the figures, and in what its client may have.
-struct Open {
+pub(crate) struct OpenStream {
     metrics: Arc<Metrics>,
     _seat: Option<Seat>,
 }
 
-impl Drop for Open {
+impl OpenStream {
+    pub(crate) fn new(gateway: &Gateway, seat: Option<Seat>) -> Self {
+        gateway.metrics.streams.inc();
+        Self {
+            metrics: gateway.metrics.clone(),
+            _seat: seat,
+        }
+    }
+
+    /// So many bytes were handed out.
+    pub(crate) fn count(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.metrics.stream_bytes.inc_by(bytes);
+    }
+}
+
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.metrics.streams.dec();
     }
@@ -48,11 +64,7 @@ pub(crate) fn response(
     heartbeat: Duration,
     seat: Option<Seat>,
 ) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies that gather responses would hold chunks back.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    let mut headers = head(framing);
     if let Ok(run) = HeaderValue::from_str(&subscription.run().to_string()) {
         headers.insert(SESSION_HEADER, run);
     }
@@ -61,13 +73,19 @@ pub(crate) fn response(
         framing,
         heartbeat,
         ended: false,
-        open: Open {
-            metrics: gateway.metrics.clone(),
-            _seat: seat,
-        },
+        open: OpenStream::new(gateway, seat),
     };
-    gateway.metrics.streams.inc();
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
+}
+
+/// The headers of any stream.
+pub(crate) fn head(framing: Framing) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that gather responses would hold chunks back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    headers
 }
 
 async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
@@ -84,8 +102,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
             Bytes::from(reader.framing.frame(&[last]))
         }
     };
-    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    reader.open.metrics.stream_bytes.inc_by(size);
+    reader.open.count(bytes.len());
     Some((Ok(bytes), reader))
 }
 

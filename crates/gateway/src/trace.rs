@@ -14,10 +14,18 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// With the run's own place in the caller's trace.
-pub(crate) fn tell(mut response: Response, trace: Option<TraceContext>) -> Response {
+pub(crate) fn tell(response: Response, trace: Option<TraceContext>) -> Response {
     let session = response.headers().get(SESSION_HEADER);
     let run = session.and_then(|value| value.to_str().ok()?.parse::<RunId>().ok());
-    if let (Some(trace), Some(run)) = (trace, run)
+    match run {
+        Some(run) => tell_run(response, trace, run),
+        None => response,
+    }
+}
+
+/// The same for a run that is known.
+pub(crate) fn tell_run(mut response: Response, trace: Option<TraceContext>, run: RunId) -> Response {
+    if let Some(trace) = trace
         && let Ok(value) = HeaderValue::from_str(&trace.child(run.seed()).to_string())
     {
         response.headers_mut().insert(HEADER, value);

@@ -30,6 +30,7 @@ pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
     found.routing();
     found.gate();
     found.network();
+    found.aliases();
     found.problems
 }
 
@@ -107,6 +108,29 @@ impl Found<'_> {
         let spec = serde_json::from_value::<PolicySpec>(policy).ok();
         if let Some(Err(error)) = spec.as_ref().map(Policy::try_from) {
             self.say(pointer, error.to_string());
+        }
+    }
+
+    fn aliases(&mut self) {
+        let aliases = self.merged.at("/aliases");
+        for (name, alias) in aliases.as_object().into_iter().flatten() {
+            let pointer = format!("/aliases/{}", escape(name));
+            let target = alias
+                .as_str()
+                .or_else(|| alias["model"].as_str())
+                .unwrap_or_default();
+            if aliases.get(target).is_some() {
+                self.say(
+                    &pointer,
+                    format!("`{target}` is an alias itself; one leads to a model or a module"),
+                );
+            }
+            self.known(
+                &format!("{pointer}/backend"),
+                &alias["backend"],
+                "backends",
+                "back-end",
+            );
         }
     }
 

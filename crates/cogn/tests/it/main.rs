@@ -89,4 +89,8 @@ mod tokens;
 #[cfg(test)]
 mod validate;
 #[cfg(test)]
+mod vendor;
+#[cfg(test)]
+mod vendor_module;
+#[cfg(test)]
 mod workspace;

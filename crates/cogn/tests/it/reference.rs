@@ -104,6 +104,12 @@ fn configuration_page(schema: &Value) -> String {
             "\n## `{title}`\n\n{about}\n\n| key | value | |\n|---|---|---|\n"
         ));
         rows(&mut page, "", table);
+        let each = &table["additionalProperties"];
+        if each.is_object() {
+            let about = each["description"].as_str().unwrap_or_default();
+            page.push_str(&format!("| `NAME` | string, or a table | {about} |\n"));
+            rows(&mut page, "NAME.", &each["then"]);
+        }
     }
     page
 }

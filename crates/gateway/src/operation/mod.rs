@@ -14,6 +14,7 @@ use axum::routing::{MethodRouter, get, post};
 use module::Code;
 use serde_json::Value;
 
+use crate::edge::Vendor;
 use crate::state::Gateway;
 
 pub(crate) use openapi::document;
@@ -33,6 +34,8 @@ pub(crate) struct Operation {
     codes: Vec<Code>,
     /// Codes that come with another status than their own.
     exceptions: Vec<(u16, Code)>,
+    /// Whose form its failures have, where it is not an envelope.
+    vendor: Option<Vendor>,
     handler: MethodRouter<Gateway>,
 }
 
@@ -66,6 +69,10 @@ enum Answer {
     Run,
     /// Always a stream.
     Stream,
+    /// A vendor's document of this schema.
+    Json(Value),
+    /// The same, or a vendor's stream, as the body asks.
+    JsonOrStream(Value),
     /// Something that is no envelope.
     Other(&'static str),
     /// The connection becomes a WebSocket.
@@ -100,6 +107,7 @@ impl Operation {
             answer: Answer::Other("text/plain"),
             codes: Vec::new(),
             exceptions: Vec::new(),
+            vendor: None,
             handler,
         }
     }
@@ -158,6 +166,24 @@ impl Operation {
     /// Answers with a document of another type than an envelope.
     pub(crate) fn gives_document(mut self, content_type: &'static str) -> Self {
         self.answer = Answer::Other(content_type);
+        self
+    }
+
+    /// Fails in the form that a vendor's clients read.
+    pub(crate) fn speaks(mut self, vendor: Vendor) -> Self {
+        self.vendor = Some(vendor);
+        self
+    }
+
+    /// Answers with JSON of this schema that is no envelope.
+    pub(crate) fn gives_json(mut self, schema: Value) -> Self {
+        self.answer = Answer::Json(schema);
+        self
+    }
+
+    /// Answers with JSON of this schema, or with a stream of events.
+    pub(crate) fn gives_answer(mut self, schema: Value) -> Self {
+        self.answer = Answer::JsonOrStream(schema);
         self
     }
 

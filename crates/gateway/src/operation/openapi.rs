@@ -15,7 +15,7 @@ const COMMON: [Code; 3] = [Code::E4000, Code::E4002, Code::E4007];
 pub(crate) fn document(operations: &[Operation]) -> Value {
     let mut paths = Map::new();
     for operation in operations {
-        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        let path = paths.entry(written(operation.path)).or_insert_with(|| json!({}));
         let verb = match operation.method {
             Verb::Get => "get",
             Verb::Post => "post",
@@ -38,6 +38,11 @@ pub(crate) fn document(operations: &[Operation]) -> Value {
         },
         "security": [{}, {"key": []}]
     })
+}
+
+/// A path as the document writes it: that a part of it may hold slashes is the router's business.
+pub(super) fn written(path: &str) -> String {
+    path.replace("{*", "{")
 }
 
 fn describe(operation: &Operation) -> Value {
@@ -77,6 +82,17 @@ fn responses(operation: &Operation) -> Value {
     let mut responses = Map::new();
     let (status, good) = good(&operation.answer);
     responses.insert(String::from(status), good);
+    if let Some(vendor) = operation.vendor {
+        let reference = format!("#/components/schemas/{}", vendor.error_schema());
+        let failure = json!({
+            "description": "what is wrong, in the vendor's form; the status says what kind of error it is",
+            "content": {"application/json": {"schema": {"$ref": reference}}}
+        });
+        for statuses in ["4XX", "5XX"] {
+            responses.insert(String::from(statuses), failure.clone());
+        }
+        return Value::Object(responses);
+    }
     let mut statuses: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in operation.codes.iter().chain(&COMMON) {
         let codes = statuses.entry(code.http_status()).or_default();
@@ -134,6 +150,17 @@ fn good(answer: &Answer) -> (&'static str, Value) {
         Answer::Stream => {
             let content = json!({"text/event-stream": stream, "application/x-ndjson": stream});
             ("200", json!({"description": "the events", "content": content}))
+        }
+        Answer::Json(schema) => {
+            let content = json!({"application/json": {"schema": schema}});
+            ("200", json!({"description": "the document", "content": content}))
+        }
+        Answer::JsonOrStream(schema) => {
+            let content = json!({"application/json": {"schema": schema}, "text/event-stream": stream});
+            (
+                "200",
+                json!({"description": "the answer, or its events", "content": content}),
+            )
         }
         Answer::Other(content_type) => {
             let content = json!({*content_type: {"schema": {}}});

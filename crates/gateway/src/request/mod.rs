@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
 use engine::run::{OnDisconnect, Options, Place};
 use futures::StreamExt;
@@ -131,8 +131,8 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
     })
 }
 
-/// The body as JSON; an empty one is an empty object.
-pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, Refusal> {
+/// The whole body, if it comes in time and within the limit.
+pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, Refusal> {
     let bytes = tokio::time::timeout(patience, gather(body)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
@@ -142,6 +142,12 @@ pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, R
         );
         Refusal::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
+    Ok(Bytes::from(bytes))
+}
+
+/// The body as JSON; an empty one is an empty object.
+pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, Refusal> {
+    let bytes = read_bytes(body, patience).await?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }

@@ -12,14 +12,14 @@ mod usage;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::operation::{Operation, routes};
 use crate::reply::Refusal;
 use crate::state::Gateway;
-use crate::{auth, metrics, origin, ws};
+use crate::{auth, edge, metrics, origin, ws};
 
 pub(crate) use description::Description;
 pub use description::openapi_document;
@@ -31,6 +31,7 @@ pub fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(gateway.clone(), auth::identify))
         .layer(from_fn_with_state(gateway.clone(), origin::guard))
+        .layer(from_fn(edge::translate))
         .layer(origin::cors(gateway.clone()))
         .layer(from_fn_with_state(gateway.clone(), metrics::count))
         .with_state(gateway)
@@ -45,6 +46,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         review::operations(),
         usage::operations(),
         ws::operations(),
+        edge::operations(),
         capabilities::operations(),
         aliases::operations(),
         health::operations(),

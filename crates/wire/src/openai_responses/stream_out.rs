@@ -1,10 +1,11 @@
 //! A stream, written. The last event repeats the whole answer, so the answer is folded on the way.
 
-use ir::{Block, Delta, Event, Fold, Ledger, Part, PartBody, Party, ReasoningForm, Role};
+use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Party, ReasoningForm, Role};
 use serde_json::{Value, json};
 
 use crate::openai_chat::encode_error;
 use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part};
+use crate::openai_responses::server_form::{complete, complete_item, complete_part};
 use crate::openai_responses::{OWN, response};
 use crate::stream::{Write, write_sse};
 
@@ -12,6 +13,8 @@ use crate::stream::{Write, write_sse};
 pub(crate) struct Writer {
     fold: Fold,
     head: Value,
+    /// What was said about the answer before it began.
+    before: Map,
     number: u64,
     /// Blocks in the order of their items, with what they have become so far.
     items: Vec<Open>,
@@ -33,8 +36,11 @@ impl Write for Writer {
                 self.head = json!({
                     "id": id.as_deref().unwrap_or_default(), "object": "response", "status": "in_progress",
                     "created_at": created.unwrap_or_default(), "model": model.as_deref().unwrap_or_default(),
-                    "output": [],
+                    "output": [], "error": null, "incomplete_details": null,
                 });
+                if let Some(head) = self.head.as_object_mut() {
+                    head.append(&mut self.before);
+                }
                 for kind in ["response.created", "response.in_progress"] {
                     let event = json!({"response": self.head});
                     self.write(kind, event, out);
@@ -57,6 +63,7 @@ impl Write for Writer {
                 event["code"] = json!(word_of(error));
                 self.write("error", event, out);
             }
+            Event::Meta { ext } if self.head.is_null() => ext.restore(OWN, &mut self.before),
             Event::Finish { .. } | Event::Usage { .. } | Event::Meta { .. } | Event::Warning { .. } => {}
         }
         self.fold.push(event.clone());
@@ -76,9 +83,10 @@ impl Write for Writer {
             return;
         };
         let mut ledger = Ledger::new(Party::Adapter);
-        let Ok(response) = response::encode(&whole, &mut ledger) else {
+        let Ok(mut response) = response::encode(&whole, &mut ledger) else {
             return;
         };
+        complete(&mut response);
         let complete = response["status"] == "completed";
         let kind = if complete {
             "response.completed"
@@ -152,11 +160,20 @@ impl Writer {
         );
         if let Block::Text | Block::Refusal = block {
             let part = match block {
-                Block::Text => json!({"type": "output_text", "text": "", "annotations": []}),
+                Block::Text => json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []}),
                 _ => json!({"type": "refusal", "refusal": ""}),
             };
             let event = json!({"item_id": id, "output_index": at, "content_index": 0, "part": part});
             self.write("response.content_part.added", event, out);
+        }
+        if let Block::Reasoning {
+            form: ReasoningForm::Summary,
+            ..
+        } = block
+        {
+            let part = json!({"type": "summary_text", "text": ""});
+            let event = json!({"item_id": id, "output_index": at, "summary_index": 0, "part": part});
+            self.write("response.reasoning_summary_part.added", event, out);
         }
     }
 
@@ -190,6 +207,9 @@ impl Writer {
         if !place.is_empty() {
             event[place] = json!(0);
         }
+        if kind == "response.output_text.delta" {
+            event["logprobs"] = json!([]);
+        }
         self.write(kind, event, out);
     }
 
@@ -211,20 +231,67 @@ impl Writer {
             return;
         };
         let Some(part) = whole.parts.pop() else { return };
+        self.repeat(&part, &id, at, out);
         let mut ledger = Ledger::new(Party::Adapter);
         let written = encode_part(&part, Role::Assistant, Purpose::Show, "", &mut ledger);
-        let item = match written {
+        let mut item = match written {
             Ok(Written::Item(item)) => with_id(item, &part, &id),
             Ok(Written::Content(content)) => {
                 json!({"id": id, "type": "message", "status": "completed", "role": "assistant", "content": [content]})
             }
             _ => return,
         };
+        complete_item(&mut item, at);
         self.write(
             "response.output_item.done",
             json!({"output_index": at, "item": item}),
             out,
         );
+    }
+}
+
+impl Writer {
+    /// Says a part again as a whole, as the vendor does before it ends the item.
+    fn repeat(&mut self, part: &Part, id: &str, at: usize, out: &mut Vec<u8>) {
+        let event = |index: &str, key: &str, text: &str| json!({"item_id": id, "output_index": at, index: 0, key: text});
+        match &part.body {
+            PartBody::Text(text) => {
+                let mut done = event("content_index", "text", text);
+                done["logprobs"] = json!([]);
+                self.write("response.output_text.done", done, out);
+                let mut whole = json!({"type": "output_text", "text": text});
+                complete_part(&mut whole);
+                let done = json!({"item_id": id, "output_index": at, "content_index": 0, "part": whole});
+                self.write("response.content_part.done", done, out);
+            }
+            PartBody::Refusal(text) => {
+                let done = event("content_index", "refusal", text);
+                self.write("response.refusal.done", done, out);
+                let whole = json!({"type": "refusal", "refusal": text});
+                let done = json!({"item_id": id, "output_index": at, "content_index": 0, "part": whole});
+                self.write("response.content_part.done", done, out);
+            }
+            PartBody::ToolCall(call) => {
+                let done = json!({
+                    "item_id": id, "output_index": at, "name": call.name, "arguments": call.arguments_raw,
+                });
+                self.write("response.function_call_arguments.done", done, out);
+            }
+            PartBody::Reasoning(reasoning) => {
+                let text = reasoning.text.as_deref().unwrap_or_default();
+                if reasoning.form == ReasoningForm::Summary {
+                    let done = event("summary_index", "text", text);
+                    self.write("response.reasoning_summary_text.done", done, out);
+                    let whole = json!({"type": "summary_text", "text": text});
+                    let done = json!({"item_id": id, "output_index": at, "summary_index": 0, "part": whole});
+                    self.write("response.reasoning_summary_part.done", done, out);
+                } else if !text.is_empty() {
+                    let done = event("content_index", "text", text);
+                    self.write("response.reasoning_text.done", done, out);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

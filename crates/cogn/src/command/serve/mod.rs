@@ -84,7 +84,7 @@ impl Serve {
                 .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot pick up unfinished runs")?;
             announce(output, listener.local_addr()?, tls.is_some())?;
-            let gateway = Gateway::new(engine.clone(), server.gateway(listen));
+            let gateway = Gateway::new(engine.clone(), server.gateway(listen, &settings.aliases));
             let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;

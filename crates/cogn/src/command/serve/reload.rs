@@ -108,7 +108,7 @@ impl Reload {
             warn!("server.tls takes effect at the next start");
         }
         self.gateway
-            .replace_settings(settings.server.gateway(self.listen));
+            .replace_settings(settings.server.gateway(self.listen, &settings.aliases));
         self.engine.replace_fleet(fleet);
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! beside it says the same to editors, and refuses what is not here.
 
 mod access;
+mod alias;
 mod backend;
 pub(crate) mod gate;
 mod media;
@@ -10,6 +11,7 @@ mod routing;
 mod server;
 mod traces;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -22,6 +24,7 @@ use super::schema::problems;
 use crate::output::hinted;
 
 pub(crate) use access::{Auth, Journal, Jwt, Limits};
+pub(crate) use alias::Alias;
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
@@ -40,6 +43,9 @@ pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     #[serde(default)]
     pub(crate) routing: Routing,
+    /// Names that vendors' clients may ask for in place of a model's own.
+    #[serde(default)]
+    pub(crate) aliases: BTreeMap<String, Alias>,
     #[serde(default)]
     pub(crate) network: Network,
     #[serde(default)]

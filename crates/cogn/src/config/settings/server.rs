@@ -1,10 +1,13 @@
 //! `[server]`: where `cogn serve` listens, whom it lets in, and for how long it waits for whom.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+
+use super::alias::Alias;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +46,7 @@ pub(crate) struct TlsFiles {
 impl Server {
     /// For a server that listens here. Whoever listens on loopback answers to loopback's names only:
     /// else a page could make its own name lead there.
-    pub(crate) fn gateway(&self, listen: SocketAddr) -> gateway::Settings {
+    pub(crate) fn gateway(&self, listen: SocketAddr, aliases: &BTreeMap<String, Alias>) -> gateway::Settings {
         let mut hosts = self.hosts.clone();
         if listen.ip().is_loopback() {
             hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(String::from));
@@ -58,6 +61,10 @@ impl Server {
             body_read: Duration::from_millis(self.body_read_ms),
             write_stall: Duration::from_millis(self.write_stall_ms),
             drain: Duration::from_millis(self.drain_ms),
+            aliases: aliases
+                .iter()
+                .map(|(name, alias)| (name.clone(), alias.gateway()))
+                .collect(),
         }
     }
 }

@@ -1,0 +1,87 @@
+//! One question of a vendor's client, from its bytes to its answer: read, resolved to a model or a module,
+//! and asked. The dialect is a value here; nothing else tells the vendors' paths apart.
+
+use axum::body::Body;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::Response;
+use ir::{Dialect, Map};
+use serde_json::{Value, json};
+use tenancy::Scope;
+
+use super::failure::Failure;
+use super::letter::Letter;
+use super::module_model::ModuleCall;
+use super::target::{Target, resolve};
+use super::voice::Manner;
+use crate::request::read_bytes;
+use crate::seats::Client;
+use crate::state::Gateway;
+
+pub(super) async fn chat(
+    dialect: Dialect,
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    let client = Client::of(extensions)?;
+    client.caller.require(Scope::Execute)?;
+    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let mut letter = Letter::read(dialect, bytes, headers)?;
+    let model = String::from(letter.model()?);
+    let target = resolve(gateway, &client.caller, &model)?;
+    let (streams, shows_usage) = (letter.streams(), letter.shows_usage());
+    let echo = match dialect {
+        Dialect::OpenaiResponses => echo(&letter),
+        _ => Map::new(),
+    };
+    let warnings = std::mem::take(&mut letter.warnings);
+    let created = gateway.engine.clock().now_ms() / 1_000;
+    let manner = move |run| Manner {
+        dialect,
+        run,
+        model,
+        created,
+        shows_usage,
+        echo,
+        warnings,
+    };
+    match target {
+        Target::Module(module) => {
+            let (_, chat) = letter.open()?;
+            let call = ModuleCall {
+                client,
+                module,
+                chat,
+                streams,
+            };
+            call.answer(gateway, headers, manner).await
+        }
+        Target::Model { name, .. } => Err(Failure::new(
+            501,
+            "E4010",
+            format!("`{name}` cannot be asked here yet"),
+        )),
+    }
+}
+
+/// What OpenAI's responses repeat of their requests, with the values that hold where nobody says.
+fn echo(letter: &Letter) -> Map {
+    let usual = [
+        ("instructions", Value::Null),
+        ("max_output_tokens", Value::Null),
+        ("metadata", json!({})),
+        ("parallel_tool_calls", json!(true)),
+        ("previous_response_id", Value::Null),
+        ("store", json!(false)),
+        ("temperature", Value::Null),
+        ("tool_choice", json!("auto")),
+        ("tools", json!([])),
+        ("top_p", Value::Null),
+    ];
+    let said = |(key, usual): (&str, Value)| {
+        let value = letter.field(key).filter(|value| !value.is_null()).cloned();
+        (String::from(key), value.unwrap_or(usual))
+    };
+    usual.into_iter().map(said).collect()
+}

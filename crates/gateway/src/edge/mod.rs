@@ -1,0 +1,34 @@
+//! The vendors' edges: clients of OpenAI and Anthropic talk to this server as if it were theirs. A path
+//! decides the dialect; the same few steps then serve all of them. Nothing here knows a back-end, and no
+//! vendor's word is written here that `wire` could write.
+
+mod anthropic;
+mod chat;
+mod failure;
+mod letter;
+mod models;
+mod module_model;
+mod openai;
+mod receipt;
+mod stateless;
+mod target;
+mod vendor;
+mod voice;
+mod whole;
+mod wish;
+
+use crate::operation::Operation;
+
+pub(crate) use failure::translate;
+pub(crate) use vendor::Vendor;
+
+pub(crate) fn operations() -> Vec<Operation> {
+    [
+        openai::operations(),
+        anthropic::operations(),
+        models::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

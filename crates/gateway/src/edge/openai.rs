@@ -1,0 +1,95 @@
+//! What OpenAI's clients call to talk to a model.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::Response;
+use ir::Dialect;
+use serde_json::{Value, json};
+
+use super::chat::chat;
+use super::failure::Failure;
+use super::vendor::Vendor;
+use crate::operation::{Operation, any_of_type, object, text};
+use crate::state::Gateway;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let chat = Operation::post("/v1/chat/completions", "chat_completions", completions)
+        .says("OpenAI's chat completions, whole or streamed, by any back-end or `module:NAME`.")
+        .takes(question(
+            "messages",
+            &json!({"type": "array", "items": {"type": "object"}}),
+        ))
+        .speaks(Vendor::OpenAi)
+        .gives_answer(object(&[
+            ("id", text()),
+            ("object", json!({"const": "chat.completion"})),
+            ("model", text()),
+            ("choices", any_of_type("array", "One, usually.")),
+        ]));
+    let responses = Operation::post("/v1/responses", "responses", responses)
+        .says("OpenAI's responses, whole or streamed. Nothing is kept: `previous_response_id` is refused.")
+        .takes(question(
+            "input",
+            &json!({"type": ["string", "array"], "items": {"type": "object"}}),
+        ))
+        .speaks(Vendor::OpenAi)
+        .gives_answer(object(&[
+            ("id", text()),
+            ("object", json!({"const": "response"})),
+            ("model", text()),
+            ("output", any_of_type("array", "Messages, calls and reasoning.")),
+        ]));
+    vec![chat, responses].into_iter().map(wishes).collect()
+}
+
+/// The body of a question; all that the vendor knows is taken.
+pub(super) fn question(field: &str, schema: &Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["model", field],
+        "properties": {
+            "model": {"type": "string", "minLength": 1},
+            field: schema,
+            "stream": {"type": "boolean"},
+            "cogn": {
+                "type": "object",
+                "description": "What only this server knows; it never reaches a back-end.",
+                "properties": {"validate": {"enum": ["off", "check", "repair"]}}
+            }
+        }
+    })
+}
+
+/// The headers that every question may carry.
+pub(super) fn wishes(operation: Operation) -> Operation {
+    operation
+        .header(
+            "X-Cogn-Validate",
+            "Whether the answer is held to the JSON Schema of the request by this server.",
+            crate::operation::one_of(&["off", "check", "repair"]),
+        )
+        .header(
+            "Idempotency-Key",
+            "A name for this request: sent again within a day, it is not asked again.",
+            text(),
+        )
+}
+
+async fn completions(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    chat(Dialect::OpenaiChat, &gateway, &headers, &extensions, body).await
+}
+
+async fn responses(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    chat(Dialect::OpenaiResponses, &gateway, &headers, &extensions, body).await
+}

@@ -1,0 +1,39 @@
+//! What a caller learns about its call beside the answer: which run it was, who answered, after how many
+//! attempts, and the price where it is known in time.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use ir::{Decimal, RunId};
+
+pub(crate) const RUN_HEADER: &str = "x-cogn-run";
+pub(crate) const BACKEND_HEADER: &str = "x-cogn-backend";
+pub(crate) const ATTEMPTS_HEADER: &str = "x-cogn-attempts";
+pub(crate) const COST_HEADER: &str = "x-cogn-cost-usd";
+
+#[derive(Clone, Debug)]
+pub(super) struct Receipt {
+    pub(super) run: RunId,
+    pub(super) backend: Option<String>,
+    pub(super) attempts: Option<u32>,
+    pub(super) cost_usd: Option<Decimal>,
+}
+
+impl Receipt {
+    pub(super) fn put(&self, headers: &mut HeaderMap) {
+        let mut put = |name: &'static str, value: String| {
+            // A name that no header can carry is left out.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        put(RUN_HEADER, self.run.to_string());
+        if let Some(backend) = &self.backend {
+            put(BACKEND_HEADER, backend.clone());
+        }
+        if let Some(attempts) = self.attempts {
+            put(ATTEMPTS_HEADER, attempts.to_string());
+        }
+        if let Some(cost) = &self.cost_usd {
+            put(COST_HEADER, cost.to_string());
+        }
+    }
+}
