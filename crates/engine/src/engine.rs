@@ -21,6 +21,7 @@ use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
 use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
+use crate::relay::Book;
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -48,6 +49,9 @@ pub struct Engine {
     /// Where the fleet's time begins.
     epoch: Instant,
     tasks: TaskTracker,
+    /// One for each relayed call in progress, and this one.
+    relays: Arc<()>,
+    book: Book,
     shadows: Shadows,
     stop: CancellationToken,
     media: MediaDesk,
@@ -55,7 +59,10 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
+        let tasks = TaskTracker::new();
         Self {
+            book: Book::new(ports.journal.clone(), tasks.clone()),
+            relays: Arc::default(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings,
@@ -64,7 +71,7 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             media: MediaDesk::default(),
-            tasks: TaskTracker::new(),
+            tasks,
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
@@ -119,9 +126,30 @@ impl Engine {
         self.traces.tell(witness);
     }
 
-    /// How many runs are in progress.
+    /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.live().len()
+        self.live().len() + Arc::strong_count(&self.relays) - 1
+    }
+
+    /// Room for one more relayed call, for as long as it is held; else how many are in progress.
+    pub(crate) fn take_place(&self) -> Result<Arc<()>, usize> {
+        let running = self.running();
+        match running < self.settings.runs_max {
+            true => Ok(self.relays.clone()),
+            false => Err(running),
+        }
+    }
+
+    pub(crate) fn book(&self) -> &Book {
+        &self.book
+    }
+
+    pub(crate) fn traces(&self) -> &Arc<Traces> {
+        &self.traces
+    }
+
+    pub(crate) fn shadows(&self) -> &Shadows {
+        &self.shadows
     }
 
     /// Whether the journal answers at all.
@@ -144,7 +172,7 @@ impl Engine {
         admission: Admission,
     ) -> Result<RunId, Error> {
         let execute = admit_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
-        let running = self.live().len();
+        let running = self.running();
         if running >= self.settings.runs_max {
             return Err(Error::Busy(running));
         }

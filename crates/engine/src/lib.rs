@@ -4,6 +4,7 @@
 //! [`port`].
 
 pub mod admission;
+mod calls;
 pub mod compose;
 pub mod engine;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod media;
 pub mod modules;
 mod permission;
 pub mod port;
+pub mod relay;
 pub mod retention;
 pub mod review;
 pub mod route;
@@ -28,6 +30,7 @@ pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};
 pub use crate::media::{FetchRule, MediaDesk, MediaSettings};
 pub use crate::modules::Modules;
+pub use crate::relay::{Asked, Part, RelayCall, RelayFailure, Relayed};
 pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;
 pub use tenancy::Tenant;

@@ -20,6 +20,14 @@ pub const MIRRORS_MAX: u32 = 32;
 pub const EXPLAINED_MAX: usize = 64;
 /// Most runs whose attempts can be looked up after their end.
 pub const TRACES_MAX: usize = 1_024;
+/// Most bytes of one relayed answer that are held before they can be shown.
+pub const RELAY_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What an event that is held counts for, besides its text.
+pub const HELD_EVENT_BYTES: usize = 64;
+/// Longest time that a relayed call waits for its turn at a back-end; beyond it, its caller is told.
+pub const RELAY_WAIT_MS: u64 = 10_000;
+/// How long a back-end that has given its whole answer may take to hang up.
+pub const LINGER_MS: u64 = 1_000;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
 /// Most media items of one run.

@@ -5,8 +5,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Backend, Events, Upstream};
-use futures::{StreamExt, stream};
+use engine::port::{Answer, Backend, Events, Pieces, Said, Upstream, Verbatim};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Phase, Request};
 use tokio::time::Instant;
 
@@ -54,14 +55,11 @@ impl Paced {
     }
 }
 
-impl Upstream for Paced {
-    fn backend(&self) -> &Backend {
-        self.upstream.backend()
-    }
-
-    fn open(&self, request: Arc<Request>) -> Events {
+impl Paced {
+    /// Takes a place, or says what a rate-limited server would say.
+    fn take(&self) -> Result<(), Error> {
         let Err(wait) = self.pace.take(Instant::now()) else {
-            return self.upstream.open(request);
+            return Ok(());
         };
         let name = &self.upstream.backend().name;
         let message = format!(
@@ -70,7 +68,40 @@ impl Upstream for Paced {
         );
         let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
         error.retry_after_ms = u64::try_from(wait.as_millis()).ok();
-        stream::iter([Event::Error { error }]).boxed()
+        Err(error)
+    }
+}
+
+impl Upstream for Paced {
+    fn backend(&self) -> &Backend {
+        self.upstream.backend()
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        match self.take() {
+            Ok(()) => self.upstream.open(request),
+            Err(error) => stream::iter([Event::Error { error }]).boxed(),
+        }
+    }
+
+    /// A place is taken only by a call that is made: what cannot be forwarded is opened next.
+    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+        let pieces = self.upstream.forward(request, verbatim)?;
+        Some(match self.take() {
+            Ok(()) => pieces,
+            Err(error) => stream::iter([Said::Event(Event::Error { error })]).boxed(),
+        })
+    }
+
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+        match self.take() {
+            Ok(()) => self.upstream.answer(request),
+            Err(error) => std::future::ready(Err(error)).boxed(),
+        }
+    }
+
+    fn count_tokens(&self, text: &str) -> Option<usize> {
+        self.upstream.count_tokens(text)
     }
 }
 

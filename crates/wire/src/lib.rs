@@ -24,6 +24,7 @@ pub mod openai_images;
 pub mod openai_responses;
 pub mod openai_speech;
 pub mod openai_transcriptions;
+pub mod outline;
 mod particulars;
 mod result_name;
 mod stream;

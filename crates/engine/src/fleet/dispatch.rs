@@ -221,6 +221,20 @@ impl Dispatch {
         self.returns = 0;
     }
 
+    /// The same search for another request: what remains of the first, once a part of it was answered. Of
+    /// those that have failed, only who can do what is needed now may be asked again.
+    pub fn go_on(&mut self, request: Arc<Request>) {
+        let needs = request.needs();
+        let more = needs.required_features.difference(&self.needs.required_features);
+        let more: Vec<_> = more.collect();
+        for tried in &mut self.tried {
+            let features = &self.fleet.candidates()[tried.member].features;
+            tried.again &= more.iter().all(|feature| features.contains(*feature));
+        }
+        self.needs = needs;
+        self.request = request;
+    }
+
     /// This very instance, if it can be called now.
     pub fn same(&mut self, member: usize, now_ms: u64) -> Option<Lease> {
         let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;

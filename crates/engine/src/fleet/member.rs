@@ -51,6 +51,8 @@ impl Member {
         candidate.model.clone_from(&backend.model);
         candidate.operations = BTreeSet::from(Operation::ALL);
         candidate.features = Feature::all().into_iter().collect();
+        // What answers anything says the same whatever it is given to go on with.
+        candidate.features.remove(&Feature::Prefill);
         candidate.transports = BTreeSet::from([
             Transport::Http,
             Transport::Websocket,

@@ -3,12 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use ir::{Event, Request};
+use ir::adaptation::Adaptation;
+use ir::envelope::ResponsePayload;
+use ir::{Dialect, Error, ErrorKind, Event, Phase, Request, Usage};
+use serde_json::Value;
 
 /// The events of one attempt. Whatever goes wrong, opening included, arrives as [`Event::Error`]; a
 /// stream that ends without [`Event::Finish`] was cut. Dropping the stream cancels the call.
 pub type Events = BoxStream<'static, Event>;
+
+/// The same, with the back-end's own bytes where they can be passed on.
+pub type Pieces = BoxStream<'static, Said>;
 
 /// Who a back-end is, for plans, logs and `meta.model`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +35,66 @@ impl Backend {
     }
 }
 
+/// A caller's request in its own words, for a back-end that speaks the same language.
+#[derive(Clone, Debug)]
+pub struct Verbatim {
+    pub dialect: Dialect,
+    /// The body as it came: one JSON object.
+    pub body: Bytes,
+    /// Headers of the caller that belong to its dialect. Nobody's secrets: whoever fills this in takes only
+    /// names that it knows.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+/// One thing that a back-end said. A call is answered in pieces or in events, never in both.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    Piece(Piece),
+    /// Errors come in this form only, so that no bytes have to be taken back.
+    Event(Event),
+}
+
+/// Bytes of an answer and what they mean. Framed bytes come in whole frames; bytes that the caller did not
+/// ask for are left out, while what they mean is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    pub bytes: Bytes,
+    pub events: Vec<Event>,
+}
+
+/// An answer that comes whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub payload: ResponsePayload,
+    pub usage: Option<Usage>,
+    /// What was asked and could not be had as it was asked.
+    pub adaptations: Vec<Adaptation>,
+    /// The back-end's own words, where somebody may see them.
+    pub raw: Option<Value>,
+}
+
 pub trait Upstream: Send + Sync + fmt::Debug {
     fn backend(&self) -> &Backend;
 
     /// Starts an attempt. Returns at once: connecting is part of the stream.
     fn open(&self, request: Arc<Request>) -> Events;
+
+    /// The same attempt with the answer's own bytes, if this back-end speaks the caller's dialect and the
+    /// answer can be passed on as it is. `None`: it has to be translated.
+    fn forward(&self, _request: &Arc<Request>, _verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+        None
+    }
+
+    /// Operations whose answer comes whole: embeddings, images, transcription, speech. Returns at once;
+    /// dropping the future cancels the call.
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+        let backend = self.backend();
+        let operation = request.operation();
+        let message = format!("back-end {} cannot do {}", backend.name, operation.as_str());
+        let mut error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
+        error.operation = Some(operation);
+        std::future::ready(Err(error)).boxed()
+    }
 
     /// Tokens of a text as the back-end's own model counts them; `None` where that is not known without
     /// asking.

@@ -41,6 +41,23 @@ pub(super) fn adapt(
     Ok(chat)
 }
 
+/// Whether [`adapt`] would change anything but the model, or refuse.
+pub(super) fn must_adapt(asked: &ChatRequest, options: &HttpOptions) -> bool {
+    let has = |feature: &Feature| options.features.contains(feature);
+    let speaks_system = |message: &Message| message.role == Role::System;
+    let lacks = [
+        (!asked.tools.is_empty(), Feature::Tools),
+        (asked.streams(), Feature::Stream),
+        (asked.generation.seed.is_some(), Feature::Seed),
+        (
+            matches!(asked.response_format, Some(ResponseFormat::JsonSchema { .. })),
+            Feature::JsonSchema,
+        ),
+        (asked.messages.iter().any(speaks_system), Feature::SystemRole),
+    ];
+    lacks.iter().any(|(wanted, feature)| *wanted && !has(feature))
+}
+
 /// The schema of the answer becomes part of the prompt.
 fn schema_by_prompt(chat: &mut ChatRequest, ledger: &mut Ledger) {
     let is_schema = |format: &mut ResponseFormat| matches!(format, ResponseFormat::JsonSchema { .. });

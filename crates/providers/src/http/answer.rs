@@ -1,11 +1,12 @@
-//! From a call to events. Every way in which a call can fail ends in exactly one error event; nothing is
+//! From a call to events, with the answer's own bytes beside them where these can be passed on. Every way in which a call can fail ends in exactly one error event; nothing is
 //! gathered beyond one event of the dialect, and dropping the stream hangs up.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::Events;
+use bytes::Bytes;
+use engine::port::{Events, Piece, Pieces, Said};
 use futures::stream::{self, BoxStream, StreamExt};
 use ir::fold::unfold;
 use ir::{Error, ErrorKind, Event, Phase, Request};
@@ -15,21 +16,33 @@ use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body};
 
 use super::body::gather;
+use super::forward::Forwarded;
 use super::request::{Prepared, prepare};
+use super::tap::Tap;
 use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
 pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>) -> Events {
-    let answer = Answer {
-        stage: Stage::Asked(request),
-        deadline: Instant::now() + instance.options.timeouts.total,
-        instance,
-        ready: VecDeque::new(),
-        taken_bytes: 0,
-    };
+    let answer = Answer::new(instance, Stage::Asked(request), None);
     stream::unfold(answer, |mut answer| async move {
-        let event = answer.next().await?;
-        Some((event, answer))
+        loop {
+            match answer.next().await? {
+                Said::Event(event) => return Some((event, answer)),
+                // Without a tap there are none.
+                Said::Piece(_) => {}
+            }
+        }
+    })
+    .boxed()
+}
+
+pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> Pieces {
+    let tap = Tap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
+    let stage = Stage::Prepared(Box::new(forwarded.prepared));
+    let answer = Answer::new(instance, stage, Some(tap));
+    stream::unfold(answer, |mut answer| async move {
+        let said = answer.next().await?;
+        Some((said, answer))
     })
     .boxed()
 }
@@ -38,17 +51,19 @@ struct Answer {
     stage: Stage,
     instance: Arc<Instance>,
     deadline: Instant,
-    /// Events that were decoded and not yet given out.
-    ready: VecDeque<Event>,
+    /// What was read and not yet given out.
+    ready: VecDeque<Said>,
+    /// Lets the bytes through, for a caller that understands them.
+    tap: Option<Tap>,
     taken_bytes: usize,
 }
 
-type Bytes = BoxStream<'static, reqwest::Result<bytes::Bytes>>;
+type Chunks = BoxStream<'static, reqwest::Result<Bytes>>;
 
 enum Stage {
     Asked(Arc<Request>),
     Prepared(Box<Prepared>),
-    Streaming { decoder: Box<Decoder>, bytes: Bytes },
+    Streaming { decoder: Box<Decoder>, chunks: Chunks },
     Ended,
 }
 
@@ -59,14 +74,25 @@ enum Form {
 }
 
 impl Answer {
-    async fn next(&mut self) -> Option<Event> {
+    fn new(instance: Arc<Instance>, stage: Stage, tap: Option<Tap>) -> Self {
+        Self {
+            stage,
+            deadline: Instant::now() + instance.options.timeouts.total,
+            instance,
+            ready: VecDeque::new(),
+            tap,
+            taken_bytes: 0,
+        }
+    }
+
+    async fn next(&mut self) -> Option<Said> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                if matches!(event, Event::Error { .. }) {
+            if let Some(said) = self.ready.pop_front() {
+                if matches!(said, Said::Event(Event::Error { .. })) {
                     self.stage = Stage::Ended;
                     self.ready.clear();
                 }
-                return Some(event);
+                return Some(said);
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
@@ -75,7 +101,7 @@ impl Answer {
                     Err(error) => self.fail(error),
                 },
                 Stage::Prepared(prepared) => self.send(*prepared).await,
-                Stage::Streaming { decoder, bytes } => self.read(decoder, bytes).await,
+                Stage::Streaming { decoder, chunks } => self.read(decoder, chunks).await,
             }
         }
     }
@@ -84,7 +110,7 @@ impl Answer {
         let warnings = prepared
             .warnings
             .into_iter()
-            .map(|warning| Event::Warning { warning });
+            .map(|warning| Said::Event(Event::Warning { warning }));
         self.ready.extend(warnings);
         let call = self
             .instance
@@ -131,28 +157,39 @@ impl Answer {
     async fn take_whole(&mut self, response: reqwest::Response) {
         let dialect = self.instance.vendor.dialect;
         let idle = self.instance.options.timeouts.idle;
-        let decoded = match gather(response, ANSWER_BYTES_MAX, idle, self.deadline).await {
-            Ok(body) => serde_json::from_slice(&body)
-                .map_err(|error| {
-                    Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
-                })
-                .and_then(|value| chat::decode_response(dialect, value)),
-            Err(error) if error.kind == ErrorKind::Timeout => Err(self.late(Phase::MidStream, idle)),
-            Err(error) => Err(error),
+        let body = match gather(response, ANSWER_BYTES_MAX, idle, self.deadline).await {
+            Ok(body) => body,
+            Err(error) if error.kind == ErrorKind::Timeout => {
+                return self.fail(self.late(Phase::MidStream, idle));
+            }
+            Err(error) => return self.fail(error),
         };
+        let decoded = serde_json::from_slice(&body)
+            .map_err(|error| {
+                Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
+            })
+            .and_then(|value| chat::decode_response(dialect, value));
         match decoded {
-            Ok(response) => self.ready.extend(unfold(&response)),
+            Ok(response) if self.tap.as_ref().is_some_and(|tap| !tap.streams) => {
+                self.ready.push_back(Said::Piece(Piece {
+                    bytes: body.into(),
+                    events: unfold(&response),
+                }));
+            }
+            Ok(response) => self.ready.extend(unfold(&response).into_iter().map(Said::Event)),
             Err(error) => self.fail(error),
         }
     }
 
     fn take_stream(&mut self, response: reqwest::Response) {
+        // Bytes of a stream are nothing to a caller who wants a whole answer.
+        self.tap.take_if(|tap| !tap.streams);
         match Decoder::new(self.instance.vendor.dialect) {
             Some(decoder) => {
-                let bytes = response.bytes_stream().boxed();
+                let chunks = response.bytes_stream().boxed();
                 self.stage = Stage::Streaming {
                     decoder: Box::new(decoder),
-                    bytes,
+                    chunks,
                 };
             }
             None => self.fail(Error::new(
@@ -163,26 +200,46 @@ impl Answer {
         }
     }
 
-    async fn read(&mut self, mut decoder: Box<Decoder>, mut bytes: Bytes) {
+    async fn read(&mut self, mut decoder: Box<Decoder>, mut chunks: Chunks) {
         let idle = self.instance.options.timeouts.idle;
-        let mut events = Vec::new();
-        match timeout(self.patience(idle), bytes.next()).await {
-            Ok(Some(Ok(piece))) => {
-                self.taken_bytes += piece.len();
+        match timeout(self.patience(idle), chunks.next()).await {
+            Ok(Some(Ok(bytes))) => {
+                self.taken_bytes += bytes.len();
                 if self.taken_bytes > ANSWER_BYTES_MAX {
                     return self.fail(fault::too_large(ANSWER_BYTES_MAX));
                 }
-                decoder.push(&piece, &mut events);
-                self.stage = Stage::Streaming { decoder, bytes };
+                self.decode(Some(bytes), &mut decoder);
+                self.stage = Stage::Streaming { decoder, chunks };
             }
             // A broken connection and a tidy end are the same question to the dialect: was that all?
-            Ok(Some(Err(_)) | None) => decoder.finish(&mut events),
-            Err(_) => return self.fail(self.late(Phase::MidStream, idle)),
+            Ok(Some(Err(_)) | None) => self.decode(None, &mut decoder),
+            Err(_) => self.fail(self.late(Phase::MidStream, idle)),
+        }
+    }
+
+    /// What these bytes say; or, without any, what is still owed at the end.
+    fn decode(&mut self, bytes: Option<Bytes>, decoder: &mut Decoder) {
+        if let Some(tap) = &mut self.tap {
+            match bytes {
+                Some(bytes) => tap.push(bytes, decoder, &mut self.ready),
+                None => tap.finish(decoder, &mut self.ready),
+            }
+            if let Some(Said::Event(Event::Error { .. })) = self.ready.back()
+                && let Some(Said::Event(Event::Error { error })) = self.ready.pop_back()
+            {
+                self.fail(error);
+            }
+            return;
+        }
+        let mut events = Vec::new();
+        match bytes {
+            Some(bytes) => decoder.push(&bytes, &mut events),
+            None => decoder.finish(&mut events),
         }
         for event in events {
             match event {
                 Event::Error { error } => self.fail(error),
-                event => self.ready.push_back(event),
+                event => self.ready.push_back(Said::Event(event)),
             }
         }
     }
@@ -206,7 +263,7 @@ impl Answer {
         if let Some(key) = &self.instance.options.key {
             error.message = error.message.replace(key.expose_secret(), "(key)");
         }
-        self.ready.push_back(Event::Error { error });
+        self.ready.push_back(Said::Event(Event::Error { error }));
     }
 }
 

@@ -7,14 +7,16 @@ mod answer;
 mod body;
 mod client;
 mod fault;
+mod forward;
 mod models;
 mod request;
+mod tap;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Backend, Events, Pieces, Upstream, Verbatim};
 use ir::{ChatRequest, Dialect, Error, Feature, Request};
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
@@ -138,5 +140,10 @@ impl Upstream for Http {
 
     fn open(&self, request: Arc<Request>) -> Events {
         answer::events(self.inner.clone(), request)
+    }
+
+    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+        let forwarded = forward::forwarded(&self.inner, request, verbatim)?;
+        Some(answer::pieces(self.inner.clone(), forwarded))
     }
 }

@@ -16,7 +16,7 @@ use super::{HttpOptions, Instance, Vendor, models};
 pub(super) struct Prepared {
     pub(super) url: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
+    pub(super) body: bytes::Bytes,
     /// What the dialect could not say.
     pub(super) warnings: Vec<Warning>,
 }
@@ -54,12 +54,14 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
         url: format!("{base_url}{}", (vendor.path)(&chat)),
         headers: traced(headers(vendor, options)?, request),
         warnings: warnings.collect(),
-        body: serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?,
+        body: serde_json::to_vec(&body)
+            .map_err(|error| Error::invalid_request(error.to_string()))?
+            .into(),
     })
 }
 
 /// With the caller's trace, where there is one.
-fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
+pub(super) fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
     if let (Some(trace_id), Some(span_id)) = (&request.meta.trace_id, &request.meta.span_id) {
         let context = format!("00-{trace_id}-{span_id}-01");
         // What came from elsewhere than a header need not be one.
@@ -73,7 +75,7 @@ fn traced(mut headers: HeaderMap, request: &Request) -> HeaderMap {
 }
 
 /// The instance's own model, else the one that was asked for, else the usual one.
-fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
+pub(super) fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
     let named = [&options.model, &asked.model, &options.default_model];
     let mut named = named.into_iter().filter_map(|model| model.as_deref());
     named.find(|model| !model.is_empty())

@@ -6,10 +6,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use ir::event::Delta;
-use ir::{Event, Request};
+use ir::{Error, Event, Request};
 use secrecy::SecretString;
 
 use super::fingerprint::Fingerprint;
@@ -148,6 +149,15 @@ impl Upstream for Wrapped {
 
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.inner.count_tokens(text)
+    }
+
+    /// What is written down is what bytes mean, so nothing is passed by.
+    fn forward(&self, _: &Arc<Request>, _: &Arc<Verbatim>) -> Option<Pieces> {
+        None
+    }
+
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+        self.inner.answer(request)
     }
 
     fn open(&self, request: Arc<Request>) -> Events {

@@ -7,6 +7,8 @@ mod dialects;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod forwards;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod kinds;

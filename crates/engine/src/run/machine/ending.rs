@@ -19,48 +19,44 @@ use crate::run::verdict;
 impl Machine {
     /// The attempt has given its whole answer.
     pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(attempt) = self.close(number, Outcome::Won, None, now_ms, out) else {
+        let Some(won) = self.calls.win(number, now_ms) else {
             return;
         };
-        let member = attempt.lease.member();
-        attempt.lease.succeed();
-        self.leader = None;
+        out.push(Output::Close { attempt: number });
+        let member = won.member;
+        let reply = std::mem::take(&mut self.reply);
         let facts = Facts {
-            model: Some(self.label(member, attempt.model.as_deref())),
+            model: Some(self.label(member, won.model.as_deref())),
             processing_time_ms: Some(now_ms),
             media_processed: self.plan.preface.media_processed.clone(),
             media_validation: self.plan.preface.media_validation.clone(),
             ..Facts::default()
         };
-        let outcome = check_reply(
-            &self.plan.module,
-            attempt.reply.as_bytes(),
-            &CheckOptions { facts },
-        );
+        let outcome = check_reply(&self.plan.module, reply.as_bytes(), &CheckOptions { facts });
         let mut envelope = outcome.envelope;
-        if !envelope.is_ok() && attempt.finish == Some(FinishReason::Length) {
+        if !envelope.is_ok() && won.finish == Some(FinishReason::Length) {
             let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
-            envelope = verdict::failure(body, self.partial(Some(&attempt.reply)));
+            envelope = verdict::failure(body, self.partial(Some(&reply)));
         }
         let done = Done {
-            request: self.dispatch.request(),
-            reply: &attempt.reply,
-            attempts: &self.records,
+            request: self.calls.request(),
+            reply: &reply,
+            attempts: self.calls.records(),
             agains: self.agains,
         };
         let next = self.plan.judge.after(&mut envelope, &done);
-        let usage = attempt.usage.as_ref().map(verdict::usage_value);
+        let usage = won.usage.as_ref().map(verdict::usage_value);
         match next {
             Next::Again(again) if self.agains < limits::AGAIN_MAX => {
                 self.agains += 1;
                 self.standing = Some((envelope, usage));
                 self.stale = true;
-                self.loss = None;
                 let only = match &again.selection {
                     super::Selection::Named(name) => Some(name.clone()),
                     _ => None,
                 };
-                self.dispatch.restart(again.request, only);
+                self.lost_reply.clear();
+                self.calls.start_over(again.request, only);
                 self.ask_again(&again.selection, member, again.reason, now_ms, out);
             }
             _ => self.conclude(envelope, usage, out),
@@ -73,10 +69,8 @@ impl Machine {
             return self.conclude(envelope, usage, out);
         }
         // What the last back-end said tells more than that there is no other.
-        let (error, reply) = match self.loss.take() {
-            Some(loss) => (loss.error, loss.reply),
-            None => (search, String::new()),
-        };
+        let error = self.calls.take_loss().unwrap_or(search);
+        let reply = std::mem::take(&mut self.lost_reply);
         let body = verdict::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
         self.fail(body, Some(&reply), out);
     }
@@ -92,8 +86,8 @@ impl Machine {
             Mode::Stream => Code::E2011,
         };
         let body = ErrorBody::new(code, format!("no end after {limit_ms} ms")).detail("allowed_ms", limit_ms);
-        let reply = heard.or_else(|| self.loss.take().map(|loss| loss.reply));
-        self.fail(body, reply.as_deref(), out);
+        let reply = heard.unwrap_or_else(|| std::mem::take(&mut self.lost_reply));
+        self.fail(body, Some(&reply), out);
     }
 
     pub(super) fn interrupt(&mut self, message: &str, now_ms: u64, out: &mut Vec<Output>) {
@@ -180,7 +174,7 @@ impl Machine {
 
     /// `provider/model`, with the name the model gave itself if it gave one.
     fn label(&self, member: usize, model: Option<&str>) -> String {
-        let candidate = &self.dispatch.fleet().candidates()[member];
+        let candidate = &self.calls.dispatch().fleet().candidates()[member];
         let model = model.or(candidate.model.as_deref()).unwrap_or(&candidate.name);
         format!("{}/{model}", candidate.kind)
     }

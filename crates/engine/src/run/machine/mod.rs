@@ -7,7 +7,6 @@
 //! asked at once, one is heard.
 
 mod after;
-mod attempt;
 mod calls;
 mod ending;
 mod plan;
@@ -25,12 +24,11 @@ use serde_json::Value;
 pub use after::{Accept, Again, Done, Judge, Next, Selection};
 pub use plan::Plan;
 
-use self::attempt::Attempt;
-use self::calls::Loss;
 use self::prepare::Aside;
 use super::command::{Mode, OnDisconnect};
-use super::record::{AttemptRecord, Trace};
+use super::record::Trace;
 use super::subscription::opening_meta;
+use crate::calls::Calls;
 use crate::compose::Prepared;
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;
@@ -95,23 +93,14 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Machine {
     plan: Plan,
-    dispatch: Dispatch,
+    calls: Calls,
     /// Why the first plan was what it was, in fleets small enough to tell.
     explanation: Option<Explanation>,
     projector: Projector,
-    /// Attempts under way: one, or a few that race for the first token.
-    open: Vec<Attempt>,
-    /// The one that has spoken; the others are gone by then.
-    leader: Option<u32>,
-    records: Vec<AttemptRecord>,
-    /// Attempts that were begun.
-    begun: u32,
-    /// When to look for a back-end again.
-    waiting_until: Option<u64>,
-    /// When to ask another one beside the one that is slow.
-    hedge_at: Option<u64>,
-    /// The last attempt that was lost.
-    loss: Option<Loss>,
+    /// The text so far of the attempt that is heard, word for word.
+    reply: String,
+    /// The text of the last attempt that was lost, as far as the end may have to speak of it.
+    lost_reply: String,
     /// The projector holds text of an attempt that is over.
     stale: bool,
     /// When the first text came that may still be buffered.
@@ -133,16 +122,11 @@ impl Machine {
         let projector = plan.projector();
         Self {
             plan,
-            dispatch,
+            calls: Calls::new(dispatch),
             explanation: None,
             projector,
-            open: Vec::new(),
-            leader: None,
-            records: Vec::new(),
-            begun: 0,
-            waiting_until: None,
-            hedge_at: None,
-            loss: None,
+            reply: String::new(),
+            lost_reply: String::new(),
             stale: false,
             unflushed_since: None,
             standing: None,
@@ -161,14 +145,15 @@ impl Machine {
 
     /// Every attempt that is over, and what led to it.
     pub fn trace(&self) -> Trace {
-        let mut attempts = self.records.clone();
+        let dispatch = self.calls.dispatch();
+        let mut attempts = self.calls.records().to_vec();
         attempts.sort_by_key(|record| record.number);
         Trace {
             run: self.plan.run,
             module: String::from(self.plan.module.name()),
-            policy: self.dispatch.policy().map(|policy| policy.name()),
-            seed: self.dispatch.seed(),
-            turn: self.dispatch.turn(),
+            policy: dispatch.policy().map(|policy| policy.name()),
+            seed: dispatch.seed(),
+            turn: dispatch.turn(),
             order: self.explanation.as_ref().map(|why| why.selected.clone()),
             rejected: self.explanation.as_ref().map(Explanation::reasons),
             parent: self.plan.trace,
@@ -201,14 +186,10 @@ impl Machine {
         if self.ended {
             return None;
         }
-        let timeouts = &self.dispatch.fleet().settings().timeouts;
-        let attempts = self.open.iter().map(|attempt| attempt.patience_ms(timeouts));
         [
             Some(self.deadline_ms()),
             self.patience_ms(),
-            attempts.min(),
-            self.waiting_until,
-            self.hedge_at,
+            self.calls.next_wake_ms(),
             self.unflushed_since
                 .map(|since| since + self.plan.settings.flush_ms),
         ]
@@ -246,11 +227,12 @@ impl Machine {
 
     /// Asks the run's own question.
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        if self.dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
-            self.explanation = self.dispatch.explain(now_ms).ok();
+        let dispatch = self.calls.dispatch();
+        if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
+            self.explanation = dispatch.explain(now_ms).ok();
         }
-        if let Some(lease) = self.dispatch.mirror(now_ms) {
-            let request = self.dispatch.request().clone();
+        if let Some(lease) = dispatch.mirror(now_ms) {
+            let request = dispatch.request().clone();
             out.push(Output::Mirror { lease, request });
         }
         self.advance(None, now_ms, out);
@@ -267,13 +249,10 @@ impl Machine {
         if self.ended {
             return;
         }
-        if self.waiting_until.is_some_and(|until| now_ms >= until) {
-            self.waiting_until = None;
+        if self.calls.stop_waiting(now_ms) {
             self.advance(None, now_ms, out);
         }
-        if self.hedge_at.is_some_and(|at| now_ms >= at) {
-            self.hedge(now_ms, out);
-        }
+        self.hedge(now_ms, out);
         let flush_ms = self.plan.settings.flush_ms;
         if self
             .unflushed_since
@@ -286,7 +265,7 @@ impl Machine {
 
     fn deadline_ms(&self) -> u64 {
         let limit_ms = self.plan.deadline_ms();
-        let asked = self.dispatch.request().timeout_ms;
+        let asked = self.calls.request().timeout_ms;
         asked.map_or(limit_ms, |asked| asked.min(limit_ms))
     }
 

@@ -39,7 +39,7 @@ impl Machine {
     }
 
     fn take_up(&mut self, composed: Composed, now_ms: u64, out: &mut Vec<Output>) {
-        self.records.extend(composed.attempts);
+        self.calls.take_in(composed.attempts);
         self.aside = Aside {
             usage: composed.usage,
             warnings: composed.warnings,
@@ -47,7 +47,7 @@ impl Machine {
         };
         match composed.outcome {
             Outcome::Ask { .. } => {
-                self.dispatch.restart(composed.request, None);
+                self.calls.start_over(composed.request, None);
                 self.begin(now_ms, out);
             }
             Outcome::Answer(object) => {
@@ -57,7 +57,7 @@ impl Machine {
                 };
                 let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
                 let done = Done {
-                    request: self.dispatch.request(),
+                    request: self.calls.request(),
                     reply: "",
                     attempts: &[],
                     agains: self.agains,
@@ -92,7 +92,7 @@ impl Machine {
         if aside.usage.is_empty() {
             return usage;
         }
-        let own_calls = self.records.iter().any(|record| record.step.is_none());
+        let own_calls = self.calls.records().iter().any(|record| record.step.is_none());
         let own = own_calls.then(|| usage.unwrap_or_default());
         Some(total(aside.usage.into_iter().chain(own)))
     }

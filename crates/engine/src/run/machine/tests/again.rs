@@ -81,7 +81,7 @@ fn the_same_back_end_can_be_asked_another_question() {
     sim.text("I would rather not.");
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.opened, [0, 0]);
-    assert_eq!(sim.machine.dispatch.request().extra["asked"], 2);
+    assert_eq!(sim.machine.calls.request().extra["asked"], 2);
     sim.text(REPLY);
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.assemble().envelope["data"], expected_data());

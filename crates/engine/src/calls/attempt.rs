@@ -1,31 +1,31 @@
 //! One call of one back-end, while it is open.
 
-use ir::event::FinishReason;
-use ir::{Error, Request, Usage};
+use ir::event::{Delta, FinishReason};
+use ir::{Error, Event, Request, Usage};
 
 use crate::fleet::{Lease, Timeouts};
 use crate::route::Candidate;
-use crate::run::record::{AttemptError, AttemptRecord, Outcome, Role};
+use crate::run::{AttemptError, AttemptRecord, Outcome, Role};
 
 /// How many bytes of text make a token, roughly: for estimates only, which are marked as such.
 const BYTES_PER_TOKEN: usize = 4;
 
 #[derive(Debug)]
-pub(super) struct Attempt {
-    pub(super) number: u32,
-    pub(super) lease: Lease,
-    pub(super) role: Role,
-    pub(super) reason: Option<String>,
-    pub(super) started_ms: u64,
-    pub(super) first_token_ms: Option<u64>,
+pub(crate) struct Attempt {
+    pub(crate) number: u32,
+    pub(crate) lease: Lease,
+    pub(crate) role: Role,
+    pub(crate) reason: Option<String>,
+    pub(crate) started_ms: u64,
+    pub(crate) first_token_ms: Option<u64>,
     /// The model that says it answers.
-    pub(super) model: Option<String>,
-    /// The text so far, word for word.
-    pub(super) reply: String,
-    pub(super) usage: Option<Usage>,
-    pub(super) finish: Option<FinishReason>,
+    pub(crate) model: Option<String>,
+    /// How much it has written, of whatever kind.
+    pub(crate) said_bytes: usize,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) finish: Option<FinishReason>,
     /// When it last said anything; `None` before it has.
-    pub(super) heard_ms: Option<u64>,
+    pub(crate) heard_ms: Option<u64>,
 }
 
 impl Attempt {
@@ -38,10 +38,26 @@ impl Attempt {
             started_ms: now_ms,
             first_token_ms: None,
             model: None,
-            reply: String::new(),
+            said_bytes: 0,
             usage: None,
             finish: None,
             heard_ms: None,
+        }
+    }
+
+    /// Takes in what an event says about the call itself.
+    pub(super) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Started { model, .. } => self.model.clone_from(model),
+            Event::BlockDelta { delta, .. } => self.said_bytes += bytes_of(delta),
+            Event::Usage { usage } => self.usage.get_or_insert_default().update(usage.clone()),
+            Event::Finish { reason } => self.finish = Some(reason.clone()),
+            Event::BlockStart { .. }
+            | Event::BlockEnd { .. }
+            | Event::Meta { .. }
+            | Event::Warning { .. }
+            | Event::Foreign { .. }
+            | Event::Error { .. } => {}
         }
     }
 
@@ -62,11 +78,16 @@ impl Attempt {
         error: Option<&Error>,
         now_ms: u64,
     ) -> AttemptRecord {
-        let won = outcome == Outcome::Won;
+        // What a back-end said of a call that ended by itself counts, however that ended; what one said of
+        // a call that was hung up on is not the whole.
+        let usage = match outcome {
+            Outcome::Won | Outcome::Failed => self.usage.clone(),
+            Outcome::Cancelled | Outcome::HedgeLost => None,
+        };
         // A call that was refused outright has used nothing that anyone would bill.
         let guess = match outcome {
             Outcome::Won => false,
-            Outcome::Failed => self.first_token_ms.is_some(),
+            Outcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
             Outcome::Cancelled | Outcome::HedgeLost => true,
         };
         AttemptRecord {
@@ -81,7 +102,7 @@ impl Attempt {
             started_ms: self.started_ms,
             latency_ms: now_ms - self.started_ms,
             first_token_ms: self.first_token_ms.map(|at_ms| at_ms - self.started_ms),
-            usage: self.usage.clone().filter(|_| won),
+            usage,
             estimate: guess.then(|| self.estimate(request)),
             outcome,
             error: error.map(AttemptError::from),
@@ -100,10 +121,20 @@ impl Attempt {
             input_tokens: said
                 .and_then(|usage| usage.input_tokens)
                 .or_else(|| Some(tokens(asked))),
-            output_tokens: Some(tokens(self.reply.len())),
+            output_tokens: Some(tokens(self.said_bytes)),
             estimated: true,
             ..Usage::default()
         }
+    }
+}
+
+fn bytes_of(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text { text } | Delta::Reasoning { text } => text.len(),
+        Delta::ToolArguments { json } => json.len(),
+        Delta::Sealed { data } => data.len(),
+        Delta::Data { base64 } => base64.len(),
+        Delta::Signature { .. } | Delta::Annotation { .. } | Delta::Meta { .. } => 0,
     }
 }
 

@@ -1,0 +1,355 @@
+//! The calls that one question takes: who is called, who next when one is lost, who beside one that is
+//! slow, and whose words count. This is the one retry loop; the fleet's dispatch says where it leads, and
+//! whoever asked the question says what an answer is. Pure: time comes in as a number.
+
+mod attempt;
+
+use std::sync::Arc;
+
+use ir::error::Phase;
+use ir::event::FinishReason;
+use ir::{Error, ErrorKind, Event, Request, Usage};
+
+pub(crate) use self::attempt::Attempt;
+use crate::fleet::{Choice, Dispatch, Lease};
+use crate::route::Policy;
+use crate::run::{AttemptRecord, Outcome, Role};
+
+#[derive(Debug)]
+pub(crate) struct Calls {
+    dispatch: Dispatch,
+    /// Under way: one, or a few that race for the first token.
+    open: Vec<Attempt>,
+    /// The one that has spoken; the others are gone by then.
+    leader: Option<u32>,
+    records: Vec<AttemptRecord>,
+    begun: u32,
+    /// When to look for a back-end again.
+    waiting_until: Option<u64>,
+    /// When to ask another one beside the one that is slow.
+    hedge_at: Option<u64>,
+    /// Why the last call that was lost was lost.
+    loss: Option<Error>,
+}
+
+/// Where the search has led.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    Call(Call),
+    /// Ask again at this time.
+    Wait {
+        until_ms: u64,
+    },
+    Nobody(Error),
+}
+
+/// A call that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) attempt: u32,
+    pub(crate) member: usize,
+}
+
+/// A call that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// It was the one that had been heard.
+    pub(crate) led: bool,
+    /// Whether another one could do better; a request that is wrong in itself is wrong everywhere.
+    pub(crate) goes_on: bool,
+}
+
+/// A call that has given a whole answer.
+#[derive(Debug)]
+pub(crate) struct Won {
+    pub(crate) member: usize,
+    pub(crate) model: Option<String>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) finish: Option<FinishReason>,
+}
+
+impl Calls {
+    pub(crate) fn new(dispatch: Dispatch) -> Self {
+        Self {
+            dispatch,
+            open: Vec::new(),
+            leader: None,
+            records: Vec::new(),
+            begun: 0,
+            waiting_until: None,
+            hedge_at: None,
+            loss: None,
+        }
+    }
+
+    pub(crate) fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
+    pub(crate) fn dispatch_mut(&mut self) -> &mut Dispatch {
+        &mut self.dispatch
+    }
+
+    pub(crate) fn request(&self) -> &Arc<Request> {
+        self.dispatch.request()
+    }
+
+    /// Calls that were begun.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    /// Every call that is over.
+    pub(crate) fn records(&self) -> &[AttemptRecord] {
+        &self.records
+    }
+
+    /// Calls that were made for the steps before this question.
+    pub(crate) fn take_in(&mut self, records: Vec<AttemptRecord>) {
+        self.records.extend(records);
+    }
+
+    pub(crate) fn leader(&self) -> Option<u32> {
+        self.leader
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(crate) fn attempt(&self, number: u32) -> Option<&Attempt> {
+        self.open.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// What the last call that failed said.
+    pub(crate) fn take_loss(&mut self) -> Option<Error> {
+        self.loss.take()
+    }
+
+    /// When the search wants to be woken.
+    pub(crate) fn next_wake_ms(&self) -> Option<u64> {
+        let timeouts = &self.dispatch.fleet().settings().timeouts;
+        let patience = self.open.iter().map(|attempt| attempt.patience_ms(timeouts));
+        let times = [patience.min(), self.waiting_until, self.hedge_at];
+        times.into_iter().flatten().min()
+    }
+
+    /// Whoever is next, or the right time for it. `again` says why another answer is wanted.
+    pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> Turn {
+        match self.dispatch.next(now_ms) {
+            Choice::Open { lease, returning } => {
+                let role = match (&again, &self.loss) {
+                    (Some(_), _) => Role::Again,
+                    (None, None) => Role::First,
+                    (None, Some(_)) if returning => Role::Retry,
+                    (None, Some(_)) => Role::Failover,
+                };
+                let reason = again.or_else(|| self.loss.as_ref().map(|loss| loss.message.clone()));
+                self.arm_hedge(lease.member(), now_ms);
+                Turn::Call(self.call(lease, role, reason, now_ms))
+            }
+            Choice::Wait { until_ms } if until_ms < deadline_ms => {
+                self.waiting_until = Some(until_ms);
+                Turn::Wait { until_ms }
+            }
+            Choice::Wait { until_ms } => {
+                let message = "the back-end takes no more calls in the time that is left";
+                let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
+                error.retry_after_ms = Some(until_ms - now_ms);
+                Turn::Nobody(error)
+            }
+            Choice::Nobody(error) => Turn::Nobody(*error),
+        }
+    }
+
+    /// Whether the time has come that [`Turn::Wait`] named; says so once.
+    pub(crate) fn stop_waiting(&mut self, now_ms: u64) -> bool {
+        self.waiting_until
+            .take_if(|until_ms| now_ms >= *until_ms)
+            .is_some()
+    }
+
+    /// The same question to this very instance, if it can be called.
+    pub(crate) fn call_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<Call> {
+        let lease = self.dispatch.same(member, now_ms)?;
+        Some(self.call(lease, Role::Again, Some(String::from(reason)), now_ms))
+    }
+
+    fn call(&mut self, lease: Lease, role: Role, reason: Option<String>, now_ms: u64) -> Call {
+        self.begun += 1;
+        let call = Call {
+            attempt: self.begun,
+            member: lease.member(),
+        };
+        self.open
+            .push(Attempt::new(self.begun, lease, role, reason, now_ms));
+        call
+    }
+
+    /// An open call said something. Returns whether it spoke: whether its words are an answer.
+    pub(crate) fn hear(&mut self, number: u32, events: &[Event], now_ms: u64) -> bool {
+        let fleet_ms = self.dispatch.fleet_ms(now_ms);
+        let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
+            return false;
+        };
+        attempt.heard_ms = Some(now_ms);
+        let mut speaks = false;
+        for event in events {
+            speaks |= matches!(event, Event::BlockDelta { .. } | Event::Finish { .. });
+            attempt.note(event);
+        }
+        if speaks && attempt.first_token_ms.is_none() {
+            attempt.first_token_ms = Some(now_ms);
+            attempt.lease.first_token(fleet_ms);
+        }
+        speaks
+    }
+
+    /// The first to speak is the one that is heard; the others are dropped at once, and named here.
+    pub(crate) fn lead(&mut self, number: u32, now_ms: u64) -> Vec<u32> {
+        if self.leader.is_some() {
+            return Vec::new();
+        }
+        self.leader = Some(number);
+        self.hedge_at = None;
+        if self.open.len() < 2 {
+            return Vec::new();
+        }
+        let others = self.open.iter().map(|attempt| attempt.number);
+        let losers: Vec<u32> = others.filter(|other| *other != number).collect();
+        for loser in &losers {
+            if let Some(attempt) = self.close(*loser, Outcome::HedgeLost, None, now_ms) {
+                attempt.lease.lose(self.dispatch.fleet_ms(now_ms));
+            }
+        }
+        losers
+    }
+
+    /// What is wrong with a stream that ended here; nothing if it ended behind its finish.
+    pub(crate) fn cut(&self, number: u32) -> Option<Error> {
+        let attempt = self.attempt(number)?;
+        if attempt.finish.is_some() {
+            return None;
+        }
+        let phase = match attempt.heard_ms {
+            None => Phase::BeforeFirstByte,
+            Some(_) => Phase::MidStream,
+        };
+        Some(Error::new(
+            ErrorKind::Network,
+            phase,
+            "the back-end broke off its answer",
+        ))
+    }
+
+    /// Those that have been silent, or talked, for too long. One without an error has said everything and
+    /// only not hung up.
+    pub(crate) fn silent(&self, now_ms: u64) -> Vec<(u32, Option<Error>)> {
+        let timeouts = &self.dispatch.fleet().settings().timeouts;
+        let late = |attempt: &&Attempt| now_ms >= attempt.patience_ms(timeouts);
+        let silent = self.open.iter().filter(late).map(|attempt| {
+            if attempt.finish.is_some() {
+                return (attempt.number, None);
+            }
+            let (phase, message) = match attempt.heard_ms {
+                None => (Phase::BeforeFirstByte, "the back-end said nothing"),
+                Some(heard_ms) if now_ms >= heard_ms + timeouts.idle_ms => {
+                    (Phase::MidStream, "the back-end fell silent")
+                }
+                Some(_) => (Phase::MidStream, "the back-end did not come to an end"),
+            };
+            let error = Error::new(ErrorKind::Timeout, phase, message);
+            (attempt.number, Some(error))
+        });
+        silent.collect()
+    }
+
+    /// A call has failed.
+    pub(crate) fn lose(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<Lost> {
+        let attempt = self.close(number, Outcome::Failed, Some(error), now_ms)?;
+        let led = self.leader == Some(number);
+        if led {
+            self.leader = None;
+        }
+        let member = attempt.lease.member();
+        attempt.lease.fail(error, self.dispatch.fleet_ms(now_ms));
+        let goes_on = self.dispatch.fail(member, error, now_ms);
+        self.loss = Some(error.clone());
+        if self.open.is_empty() {
+            self.hedge_at = None;
+        }
+        Some(Lost { led, goes_on })
+    }
+
+    /// A call has given a whole answer.
+    pub(crate) fn win(&mut self, number: u32, now_ms: u64) -> Option<Won> {
+        let attempt = self.close(number, Outcome::Won, None, now_ms)?;
+        self.leader = None;
+        let member = attempt.lease.member();
+        attempt.lease.succeed();
+        Some(Won {
+            member,
+            model: attempt.model,
+            usage: attempt.usage,
+            finish: attempt.finish,
+        })
+    }
+
+    /// Another answer is wanted; what was lost on the way to this one is no reason any more.
+    pub(crate) fn start_over(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
+        self.loss = None;
+        self.dispatch.restart(request, only);
+    }
+
+    /// Sets the time for a second call, where the policy wants one.
+    fn arm_hedge(&mut self, member: usize, now_ms: u64) {
+        let Some(Policy::Hedged { delay_ms, .. }) = self.dispatch.policy() else {
+            return;
+        };
+        self.hedge_at = Some(now_ms + self.dispatch.hedge_delay_ms(member, delay_ms));
+    }
+
+    /// A second call, if its time has come and the fleet can afford it.
+    pub(crate) fn hedge(&mut self, now_ms: u64) -> Option<Call> {
+        self.hedge_at.take_if(|at_ms| now_ms >= *at_ms)?;
+        let Some(Policy::Hedged { k, .. }) = self.dispatch.policy() else {
+            return None;
+        };
+        if self.leader.is_some() || self.open.is_empty() || self.open.len() >= k as usize {
+            return None;
+        }
+        let open: Vec<usize> = self.open.iter().map(|attempt| attempt.lease.member()).collect();
+        let lease = self.dispatch.hedge(&open, now_ms)?;
+        self.arm_hedge(lease.member(), now_ms);
+        let reason = Some(String::from("no first token yet"));
+        Some(self.call(lease, Role::Hedge, reason, now_ms))
+    }
+
+    /// Hangs up on everyone. Returns who it was.
+    pub(crate) fn drop_all(&mut self, outcome: Outcome, now_ms: u64) -> Vec<u32> {
+        self.waiting_until = None;
+        self.hedge_at = None;
+        let numbers: Vec<u32> = self.open.iter().map(|attempt| attempt.number).collect();
+        for number in &numbers {
+            self.close(*number, outcome, None, now_ms);
+        }
+        numbers
+    }
+
+    /// Takes a call off the list and writes its record: the one place that does.
+    fn close(
+        &mut self,
+        number: u32,
+        outcome: Outcome,
+        error: Option<&Error>,
+        now_ms: u64,
+    ) -> Option<Attempt> {
+        let at = self.open.iter().position(|attempt| attempt.number == number)?;
+        let attempt = self.open.remove(at);
+        let candidate = &self.dispatch.fleet().candidates()[attempt.lease.member()];
+        let request = self.dispatch.request();
+        let record = attempt.record(candidate, request, outcome, error, now_ms);
+        self.records.push(record);
+        Some(attempt)
+    }
+}

@@ -1,0 +1,254 @@
+//! The hands of a relayed call: polls whatever is open, lets the machine decide, and carries it out, in the
+//! task of whoever wants the answer. Dropping it hangs up on every back-end at once and closes the account.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use ir::operation::Operation;
+use ir::{Error, Event, Request, RunId};
+use tenancy::Tenant;
+use tokio::time::{Instant, Sleep};
+
+use super::Part;
+use super::book::Account;
+use super::machine::{Input, Machine, Output};
+use crate::admission::Permit;
+use crate::fleet::Fleet;
+use crate::port::{Answer, Backend, Clock, Events, Pieces, Said, Verbatim};
+use crate::run::{AttemptRecord, Shadows, Traces};
+
+#[derive(Debug)]
+pub(super) struct Hands {
+    pub(super) run: RunId,
+    pub(super) machine: Machine,
+    pub(super) tenant: Tenant,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) verbatim: Option<Arc<Verbatim>>,
+    pub(super) account: Account,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) traces: Arc<Traces>,
+    pub(super) shadows: Shadows,
+    pub(super) began: Instant,
+    pub(super) work: Work,
+    /// Given back when the call is over.
+    pub(super) permits: Vec<Permit>,
+}
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Work {
+    /// By the number of the attempt.
+    lines: Vec<(u32, Line)>,
+    outputs: Vec<Output>,
+    shown: VecDeque<Part>,
+    answer: Option<Box<Answer>>,
+    alarm: Option<Pin<Box<Sleep>>>,
+    settled: bool,
+}
+
+/// An open line to a back-end.
+enum Line {
+    Events(Events),
+    Pieces(Pieces),
+    Answer(Option<BoxFuture<'static, Result<Answer, Error>>>),
+}
+
+impl Hands {
+    pub(super) fn start(&mut self) {
+        self.step(Input::Start);
+    }
+
+    /// The next part to show; `None` when there are no more.
+    pub(super) fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Part>> {
+        loop {
+            if let Some(part) = self.work.shown.pop_front() {
+                return Poll::Ready(Some(part));
+            }
+            if self.machine.has_ended() {
+                self.settle();
+                return Poll::Ready(None);
+            }
+            let input = ready!(self.poll_input(context));
+            self.step(input);
+        }
+    }
+
+    /// Ready once there is something to show or nothing more will come.
+    pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.work.shown.is_empty() && !self.machine.has_ended() {
+            let input = ready!(self.poll_input(context));
+            self.step(input);
+        }
+        Poll::Ready(())
+    }
+
+    pub(super) fn has_shown(&self) -> bool {
+        !self.work.shown.is_empty()
+    }
+
+    pub(super) fn take_answer(&mut self) -> Option<Box<Answer>> {
+        self.work.answer.take()
+    }
+
+    /// Who is heard.
+    pub(super) fn backend(&self) -> Option<&Backend> {
+        let upstream = self.fleet.upstream(self.machine.speaker()?)?;
+        Some(upstream.backend())
+    }
+
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Input> {
+        let lines = &mut self.work.lines;
+        for at in 0..lines.len() {
+            let (attempt, line) = &mut lines[at];
+            let attempt = *attempt;
+            match line.poll_next(context) {
+                Poll::Ready(Some(Heard::Said(said))) => return Poll::Ready(Input::Said { attempt, said }),
+                Poll::Ready(Some(Heard::Answer(answer))) => {
+                    return Poll::Ready(Input::Answered { attempt, answer });
+                }
+                Poll::Ready(None) => {
+                    drop(lines.remove(at));
+                    return Poll::Ready(Input::Ended { attempt });
+                }
+                Poll::Pending => {}
+            }
+        }
+        self.poll_alarm(context).map(|()| Input::Tick)
+    }
+
+    /// The alarm is set anew only when it rings or rings too late: most words only put it off.
+    fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(wake_ms) = self.machine.next_wake_ms() else {
+            return Poll::Pending;
+        };
+        let wake = self.began + Duration::from_millis(wake_ms);
+        let alarm = self
+            .work
+            .alarm
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(wake)));
+        if alarm.deadline() > wake {
+            alarm.as_mut().reset(wake);
+        }
+        while alarm.as_mut().poll(context).is_ready() {
+            if Instant::now() >= wake {
+                self.work.alarm = None;
+                return Poll::Ready(());
+            }
+            alarm.as_mut().reset(wake);
+        }
+        Poll::Pending
+    }
+
+    fn step(&mut self, input: Input) {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut outputs = std::mem::take(&mut self.work.outputs);
+        self.machine.step(input, now_ms, &mut outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Open {
+                    attempt,
+                    member,
+                    request,
+                    verbatim,
+                } => {
+                    let line = self.open(member, request, verbatim);
+                    self.work.lines.extend(line.map(|line| (attempt, line)));
+                }
+                Output::Mirror { lease, request } => {
+                    if let (Some(upstream), Operation::ChatCompletions) =
+                        (self.fleet.upstream(lease.member()), request.operation())
+                    {
+                        let events = upstream.open(request);
+                        self.shadows.begin(self.run, lease, self.fleet.clone(), events);
+                    }
+                }
+                Output::Close { attempt } => self.work.lines.retain(|(number, _)| *number != attempt),
+                Output::Show(part) => self.work.shown.push_back(part),
+                Output::Answer(answer) => self.work.answer = Some(answer),
+            }
+        }
+        self.work.outputs = outputs;
+    }
+
+    fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
+        let upstream = self.fleet.upstream(member)?;
+        if request.operation() != Operation::ChatCompletions {
+            return Some(Line::Answer(Some(upstream.answer(request))));
+        }
+        let words = self.verbatim.as_ref().filter(|_| verbatim);
+        let pieces = words.and_then(|words| upstream.forward(&request, words));
+        Some(match pieces {
+            Some(pieces) => Line::Pieces(pieces),
+            None => Line::Events(upstream.open(request)),
+        })
+    }
+
+    /// Closes the account, once.
+    fn settle(&mut self) {
+        if std::mem::replace(&mut self.work.settled, true) {
+            return;
+        }
+        let trace = self.machine.trace();
+        let spent = trace.attempts.iter().map(AttemptRecord::spent).collect();
+        self.account.close(trace.code.clone(), self.clock.now_ms(), spent);
+        self.traces.put(&self.tenant, trace);
+        self.permits.clear();
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        // Lines first: a back-end must not work for nobody while accounts are written.
+        self.work.lines.clear();
+        if !self.machine.has_ended() {
+            self.step(Input::Cancel);
+        }
+        self.settle();
+    }
+}
+
+#[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
+enum Heard {
+    Said(Said),
+    Answer(Box<Answer>),
+}
+
+impl Line {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Heard>> {
+        match self {
+            Self::Events(events) => {
+                let event = ready!(events.poll_next_unpin(context));
+                Poll::Ready(event.map(|event| Heard::Said(Said::Event(event))))
+            }
+            Self::Pieces(pieces) => {
+                let said = ready!(pieces.poll_next_unpin(context));
+                Poll::Ready(said.map(Heard::Said))
+            }
+            Self::Answer(future) => {
+                let Some(pending) = future else {
+                    return Poll::Ready(None);
+                };
+                let answer = ready!(pending.as_mut().poll(context));
+                *future = None;
+                Poll::Ready(Some(match answer {
+                    Ok(answer) => Heard::Answer(Box::new(answer)),
+                    Err(error) => Heard::Said(Said::Event(Event::Error { error })),
+                }))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work")
+            .field("lines", &self.lines.len())
+            .finish_non_exhaustive()
+    }
+}

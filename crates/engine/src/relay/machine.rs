@@ -1,0 +1,453 @@
+//! A relayed call as a pure state machine: what has happened goes in, what is to be done comes out; time is
+//! a number of milliseconds since the call began.
+//!
+//! What it keeps: nothing is shown before a back-end has spoken, so until then any other may take its
+//! place; of several that are asked at once, one is heard; behind what was shown comes the rest of it or
+//! exactly one error; nothing comes behind an end, and never a good end behind an error.
+
+use std::sync::Arc;
+
+use ir::operation::Feature;
+use ir::{Error, ErrorKind, Event, Phase, Request, RunId, TraceContext, Usage};
+
+use super::Part;
+use super::shown::Shown;
+use crate::calls::{Calls, Turn};
+use crate::fleet::{Dispatch, Lease};
+use crate::limits;
+use crate::port::{Answer, Said};
+use crate::route::Explanation;
+use crate::run::{AttemptRecord, Outcome, Trace};
+
+/// What has happened.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
+pub enum Input {
+    Start,
+    /// An open attempt said something.
+    Said {
+        attempt: u32,
+        said: Said,
+    },
+    /// An open attempt gave its whole answer.
+    Answered {
+        attempt: u32,
+        answer: Box<Answer>,
+    },
+    /// An open attempt's stream is over.
+    Ended {
+        attempt: u32,
+    },
+    /// The time that [`Machine::next_wake_ms`] named has come. Earlier ticks do no harm.
+    Tick,
+    /// Nobody wants the answer any more.
+    Cancel,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Output {
+    /// Begin an attempt on this member of the fleet.
+    Open {
+        attempt: u32,
+        member: usize,
+        request: Arc<Request>,
+        /// It may answer in the caller's own words.
+        verbatim: bool,
+    },
+    /// Send a copy that nobody waits for; it ends by itself.
+    Mirror {
+        lease: Lease,
+        request: Arc<Request>,
+    },
+    /// Drop the attempt's stream.
+    Close {
+        attempt: u32,
+    },
+    Show(Part),
+    Answer(Box<Answer>),
+}
+
+/// What a machine is told before it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub run: RunId,
+    /// The caller's place in a trace.
+    pub trace: Option<TraceContext>,
+}
+
+#[derive(Debug)]
+pub struct Machine {
+    plan: Plan,
+    calls: Calls,
+    /// What the caller asked, before anything was added to it.
+    asked: Arc<Request>,
+    explanation: Option<Explanation>,
+    /// The caller takes the answer as it comes, rather than whole.
+    streams: bool,
+    /// What was said and must not be shown yet: before a leader is known, or before an answer is whole.
+    held: Vec<(u32, Said)>,
+    held_bytes: usize,
+    /// Who is, or was, the one that is heard.
+    speaker: Option<usize>,
+    shows: bool,
+    /// The caller is being given bytes.
+    verbatim: bool,
+    shown: Shown,
+    usage: Option<Usage>,
+    end: Option<Result<(), Error>>,
+}
+
+impl Machine {
+    pub fn new(plan: Plan, dispatch: Dispatch) -> Self {
+        let asked = dispatch.request().clone();
+        let can_go_on = dispatch
+            .fleet()
+            .candidates()
+            .iter()
+            .any(|candidate| candidate.features.contains(&Feature::Prefill));
+        Self {
+            plan,
+            streams: asked.as_chat().is_some_and(ir::ChatRequest::streams),
+            shown: Shown::new(&asked, can_go_on),
+            asked,
+            calls: Calls::new(dispatch),
+            explanation: None,
+            held: Vec::new(),
+            held_bytes: 0,
+            speaker: None,
+            shows: false,
+            verbatim: false,
+            usage: None,
+            end: None,
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Why it ended, if that was not with an answer.
+    pub fn failure(&self) -> Option<&Error> {
+        self.end.as_ref()?.as_ref().err()
+    }
+
+    /// Attempts that were begun.
+    pub fn attempts(&self) -> u32 {
+        self.calls.begun()
+    }
+
+    /// The member of the fleet that is heard.
+    pub fn speaker(&self) -> Option<usize> {
+        self.speaker
+    }
+
+    /// What the answer used, as its back-end says; known at the end.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_ref()
+    }
+
+    /// Every attempt that is over.
+    pub fn records(&self) -> &[AttemptRecord] {
+        self.calls.records()
+    }
+
+    /// Every attempt that is over, and what led to it.
+    pub fn trace(&self) -> Trace {
+        let dispatch = self.calls.dispatch();
+        let mut attempts = self.calls.records().to_vec();
+        attempts.sort_by_key(|record| record.number);
+        let code = self.failure().map(|error| String::from(error.cognitive_code()));
+        Trace {
+            run: self.plan.run,
+            module: String::new(),
+            policy: dispatch.policy().map(|policy| policy.name()),
+            seed: dispatch.seed(),
+            turn: dispatch.turn(),
+            order: self.explanation.as_ref().map(|why| why.selected.clone()),
+            rejected: self.explanation.as_ref().map(Explanation::reasons),
+            parent: self.plan.trace,
+            code,
+            attempts,
+        }
+    }
+
+    /// When the machine wants to be woken if nothing else happens.
+    pub fn next_wake_ms(&self) -> Option<u64> {
+        if self.has_ended() {
+            return None;
+        }
+        let times = [self.calls.next_wake_ms(), self.deadline_ms(), self.linger_ms()];
+        times.into_iter().flatten().min()
+    }
+
+    pub fn step(&mut self, input: Input, now_ms: u64, out: &mut Vec<Output>) {
+        if self.has_ended() {
+            return;
+        }
+        match input {
+            Input::Start => self.start(now_ms, out),
+            Input::Said { attempt, said } => self.hear(attempt, said, now_ms, out),
+            Input::Answered { attempt, answer } => self.take_answer(attempt, answer, now_ms, out),
+            Input::Ended { attempt } => match self.calls.cut(attempt) {
+                Some(error) => self.lose(attempt, error, now_ms, out),
+                None => self.win(attempt, now_ms, out),
+            },
+            Input::Tick => self.tick(now_ms, out),
+            Input::Cancel => self.cancel(now_ms, out),
+        }
+    }
+
+    fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        let dispatch = self.calls.dispatch();
+        if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
+            self.explanation = dispatch.explain(now_ms).ok();
+        }
+        if let Some(lease) = dispatch.mirror(now_ms) {
+            let request = dispatch.request().clone();
+            out.push(Output::Mirror { lease, request });
+        }
+        self.advance(now_ms, out);
+    }
+
+    fn tick(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        if self
+            .deadline_ms()
+            .is_some_and(|deadline_ms| now_ms >= deadline_ms)
+        {
+            return self.run_out_of_time(now_ms, out);
+        }
+        if let Some(done) = self.calls.leader()
+            && self.linger_ms().is_some_and(|end_ms| now_ms >= end_ms)
+        {
+            return self.win(done, now_ms, out);
+        }
+        for (attempt, error) in self.calls.silent(now_ms) {
+            match error {
+                _ if self.has_ended() => return,
+                Some(error) => self.lose(attempt, error, now_ms, out),
+                None => self.win(attempt, now_ms, out),
+            }
+        }
+        if self.has_ended() {
+            return;
+        }
+        if self.calls.stop_waiting(now_ms) {
+            self.advance(now_ms, out);
+        }
+        if let Some(call) = self.calls.hedge(now_ms) {
+            self.open(call.attempt, call.member, out);
+        }
+    }
+
+    fn advance(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        // A caller can be told to come back; it need not be kept waiting for long.
+        let patience_ms = now_ms + limits::RELAY_WAIT_MS;
+        let deadline_ms = self
+            .deadline_ms()
+            .map_or(patience_ms, |end_ms| end_ms.min(patience_ms));
+        match self.calls.advance(None, deadline_ms, now_ms) {
+            Turn::Call(call) => self.open(call.attempt, call.member, out),
+            Turn::Wait { .. } => {}
+            // What the last back-end said tells more than that there is no other.
+            Turn::Nobody(error) => {
+                let error = self.calls.take_loss().unwrap_or(error);
+                self.fail(error, out);
+            }
+        }
+    }
+
+    fn open(&self, attempt: u32, member: usize, out: &mut Vec<Output>) {
+        out.push(Output::Open {
+            attempt,
+            member,
+            request: self.calls.request().clone(),
+            verbatim: !self.shown.goes_on(),
+        });
+    }
+
+    fn hear(&mut self, number: u32, said: Said, now_ms: u64, out: &mut Vec<Output>) {
+        let Some(attempt) = self.calls.attempt(number) else {
+            return;
+        };
+        if attempt.finish.is_some() && matches!(said, Said::Event(Event::Error { .. })) {
+            // It has said everything; how the line was dropped changes nothing.
+            return;
+        }
+        let events = match &said {
+            Said::Event(Event::Error { error }) => {
+                let error = error.clone();
+                return self.lose(number, error, now_ms, out);
+            }
+            Said::Event(event) => std::slice::from_ref(event),
+            Said::Piece(piece) => &piece.events,
+        };
+        if self.calls.hear(number, events, now_ms) {
+            self.lead(number, now_ms, out);
+        }
+        if self.streams && self.calls.leader() == Some(number) {
+            return self.show(said, out);
+        }
+        self.held_bytes += match &said {
+            Said::Piece(piece) => piece.bytes.len(),
+            Said::Event(_) => limits::HELD_EVENT_BYTES,
+        };
+        let long = self.calls.attempt(number).map_or(0, |attempt| attempt.said_bytes);
+        self.held.push((number, said));
+        if long.max(self.held_bytes) > limits::RELAY_HELD_BYTES_MAX {
+            let message = "the answer is longer than can be held";
+            let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
+            self.lose(number, error, now_ms, out);
+        }
+    }
+
+    /// The first to speak is the one that is heard.
+    fn lead(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+        if self.calls.leader().is_some() {
+            return;
+        }
+        for attempt in self.calls.lead(number, now_ms) {
+            self.forget(attempt, out);
+        }
+        self.speaker = self.calls.attempt(number).map(|attempt| attempt.lease.member());
+        if self.streams {
+            self.release(number, out);
+        }
+    }
+
+    fn release(&mut self, number: u32, out: &mut Vec<Output>) {
+        for (attempt, said) in std::mem::take(&mut self.held) {
+            if attempt == number {
+                self.show(said, out);
+            }
+        }
+        self.held_bytes = 0;
+    }
+
+    fn forget(&mut self, number: u32, out: &mut Vec<Output>) {
+        self.held.retain(|(attempt, _)| *attempt != number);
+        out.push(Output::Close { attempt: number });
+    }
+
+    fn show(&mut self, said: Said, out: &mut Vec<Output>) {
+        self.shows = true;
+        match said {
+            Said::Piece(piece) => {
+                self.verbatim = true;
+                piece.events.iter().for_each(|event| self.shown.note(event));
+                out.push(Output::Show(Part::Verbatim(piece)));
+            }
+            Said::Event(event) => {
+                let Some(event) = self.shown.fit(event) else {
+                    return;
+                };
+                if std::mem::take(&mut self.verbatim) {
+                    out.push(Output::Show(Part::SoFar(self.shown.so_far())));
+                }
+                self.shown.note(&event);
+                out.push(Output::Show(Part::Event(event)));
+            }
+        }
+    }
+
+    fn take_answer(&mut self, number: u32, answer: Box<Answer>, now_ms: u64, out: &mut Vec<Output>) {
+        if let Some(usage) = &answer.usage {
+            let usage = usage.clone();
+            self.calls.hear(number, &[Event::Usage { usage }], now_ms);
+        }
+        let reason = ir::FinishReason::Stop;
+        if self.calls.hear(number, &[Event::Finish { reason }], now_ms) {
+            self.lead(number, now_ms, out);
+            out.push(Output::Answer(answer));
+            self.win(number, now_ms, out);
+        }
+    }
+
+    fn win(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+        let Some(won) = self.calls.win(number, now_ms) else {
+            return;
+        };
+        self.speaker = Some(won.member);
+        self.usage = won.usage;
+        out.push(Output::Close { attempt: number });
+        self.release(number, out);
+        self.end = Some(Ok(()));
+    }
+
+    /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
+    fn lose(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
+        let Some(lost) = self.calls.lose(number, &error, now_ms) else {
+            return;
+        };
+        self.forget(number, out);
+        if !lost.goes_on {
+            self.hang_up(Outcome::Cancelled, now_ms, out);
+            return self.fail(error, out);
+        }
+        if !self.calls.is_idle() {
+            return;
+        }
+        if self.shows {
+            // Only whoever continues a text can take the place of one that has been heard.
+            match self.shown.rest(&self.asked) {
+                Some(request) => self.calls.dispatch_mut().go_on(request),
+                None => return self.fail(error, out),
+            }
+        }
+        self.advance(now_ms, out);
+    }
+
+    fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        self.hang_up(Outcome::Cancelled, now_ms, out);
+        let phase = match self.shows {
+            true => Phase::MidStream,
+            false => Phase::BeforeFirstByte,
+        };
+        let message = format!("no end after {now_ms} ms");
+        self.fail(Error::new(ErrorKind::Timeout, phase, message), out);
+    }
+
+    fn cancel(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        // Whoever hangs up behind the last word has the whole answer.
+        let done = self.calls.leader().filter(|number| {
+            let attempt = self.calls.attempt(*number);
+            attempt.is_some_and(|attempt| attempt.finish.is_some()) && self.streams
+        });
+        if let Some(number) = done {
+            return self.win(number, now_ms, out);
+        }
+        self.hang_up(Outcome::Cancelled, now_ms, out);
+        let phase = match self.shows {
+            true => Phase::MidStream,
+            false => Phase::BeforeFirstByte,
+        };
+        let error = Error::new(ErrorKind::Cancelled, phase, "the caller hung up");
+        self.end = Some(Err(error));
+    }
+
+    fn hang_up(&mut self, outcome: Outcome, now_ms: u64, out: &mut Vec<Output>) {
+        for attempt in self.calls.drop_all(outcome, now_ms) {
+            self.forget(attempt, out);
+        }
+    }
+
+    fn fail(&mut self, error: Error, out: &mut Vec<Output>) {
+        if self.shows {
+            let event = Event::Error { error: error.clone() };
+            out.push(Output::Show(Part::Event(event)));
+        }
+        self.end = Some(Err(error));
+    }
+
+    fn deadline_ms(&self) -> Option<u64> {
+        self.asked.timeout_ms
+    }
+
+    /// Until when a back-end that has said everything may take to hang up: the line can be used again if it
+    /// does, and the caller waits no longer than this if it does not.
+    fn linger_ms(&self) -> Option<u64> {
+        let attempt = self.calls.attempt(self.calls.leader()?)?;
+        attempt.finish.as_ref()?;
+        Some(attempt.heard_ms? + limits::LINGER_MS)
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests that come without a module: from vendors' clients, or from anyone who speaks the canonical
+//! envelope. They go the same way through the fleet as runs do, under the same rules, and into the same
+//! accounts; what comes back is what the back-end said, not an envelope. `machine` decides, purely;
+//! `hands` carries out; `book` keeps the accounts. No dialect is known here.
+
+mod begin;
+mod book;
+mod hands;
+mod machine;
+mod relayed;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use ir::{Error, Event, Request, RunId, TraceContext};
+
+pub(crate) use self::book::Book;
+pub use self::machine::{Input, Machine, Output, Plan};
+pub use self::relayed::Relayed;
+use crate::port::{Answer, Backend, Piece, Verbatim};
+
+/// A request that is to be passed on.
+#[derive(Clone, Debug)]
+pub struct RelayCall {
+    pub request: Arc<Request>,
+    /// The same in the caller's own words. Without them every answer comes as events.
+    pub verbatim: Option<Arc<Verbatim>>,
+    /// The caller's place in a trace.
+    pub trace: Option<TraceContext>,
+}
+
+impl RelayCall {
+    pub fn new(request: impl Into<Arc<Request>>) -> Self {
+        Self {
+            request: request.into(),
+            verbatim: None,
+            trace: None,
+        }
+    }
+}
+
+/// What the caller is to be given next. A call is verbatim or events from its first part on; it changes at
+/// most once, from verbatim to events, where another back-end goes on behind the words of the first.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Verbatim(Piece),
+    Event(Event),
+    /// What the caller has so far, now that events follow: to be rendered and thrown away, so that what
+    /// follows is rendered as the rest of it.
+    SoFar(Vec<Event>),
+}
+
+/// Nobody could answer, and nothing was shown.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{error}")]
+pub struct RelayFailure {
+    pub run: RunId,
+    pub attempts: u32,
+    pub error: Error,
+}
+
+/// An answer that came whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub run: RunId,
+    pub backend: Backend,
+    pub attempts: u32,
+    pub answer: Answer,
+}

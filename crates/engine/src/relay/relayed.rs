@@ -1,0 +1,76 @@
+//! An answer on its way to whoever asked.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use ir::{Error, RunId, Usage};
+
+use super::Part;
+use super::hands::Hands;
+use crate::limits;
+use crate::port::Backend;
+
+/// Somebody has begun to answer. Dropping this hangs up on the back-end at once; what was used until then
+/// is accounted for.
+#[derive(Debug)]
+pub struct Relayed {
+    pub run: RunId,
+    /// Who answers; another one where the first was lost in the middle.
+    pub backend: Backend,
+    hands: Hands,
+}
+
+impl Relayed {
+    pub(super) fn new(hands: Hands, backend: Backend) -> Self {
+        Self {
+            run: hands.run,
+            backend,
+            hands,
+        }
+    }
+
+    /// How many calls it took until now.
+    pub fn attempts(&self) -> u32 {
+        self.hands.machine.attempts()
+    }
+
+    /// What the answer used, as its back-end says. Known once there are no more parts; for an answer that
+    /// was not streamed, from the beginning.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.hands.machine.usage()
+    }
+
+    /// Why the answer did not come to a good end; known once there are no more parts.
+    pub fn failure(&self) -> Option<&Error> {
+        self.hands.machine.failure()
+    }
+
+    /// The next part; `None` when there are no more.
+    pub async fn next(&mut self) -> Option<Part> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part>> {
+        self.hands.poll_part(context)
+    }
+
+    /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
+    /// there was any.
+    pub async fn next_parts(&mut self, parts: &mut Vec<Part>) -> bool {
+        poll_fn(|context| self.poll_parts(context, parts)).await
+    }
+
+    pub fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<Part>) -> Poll<bool> {
+        let mut taken = 0;
+        while taken < limits::BATCH_EVENTS_MAX {
+            match self.poll_next(context) {
+                Poll::Ready(Some(part)) => parts.push(part),
+                Poll::Ready(None) => return Poll::Ready(taken > 0),
+                Poll::Pending if taken > 0 => break,
+                Poll::Pending => return Poll::Pending,
+            }
+            taken += 1;
+        }
+        Poll::Ready(true)
+    }
+}

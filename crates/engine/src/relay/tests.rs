@@ -1,0 +1,544 @@
+//! The machine of a relayed call in simulated time: the test plays the back-ends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ir::event::FinishReason;
+use ir::operation::Feature;
+use ir::{
+    Block, ChatRequest, Error, ErrorKind, Event, Message, Phase, Request, ResponseFormat, Role as Speaker,
+    RunId, Usage,
+};
+use proptest::prelude::*;
+
+use super::machine::{Input, Machine, Output, Plan};
+use super::{Part, shown};
+use crate::fleet::dummy::{members, with_policy};
+use crate::fleet::{Dispatch, Fleet, Settings};
+use crate::port::{Piece, Said};
+use crate::route::{Host, Policy};
+use crate::run::{Outcome, Role};
+
+/// What every back-end would say, asked from the start.
+const WHOLE: &str = "Grüße, 世界!  Two  spaces,\n\na tab\tand an end. ";
+
+struct Sim {
+    machine: Machine,
+    now_ms: u64,
+    /// Attempts that are open, with what they were asked.
+    open: Vec<(u32, usize, Arc<Request>)>,
+    opened: Vec<usize>,
+    verbatim: Vec<bool>,
+    parts: Vec<Part>,
+}
+
+impl Sim {
+    fn new(fleet: &Arc<Fleet>, request: Request) -> Self {
+        let dispatch = Dispatch::new(fleet.clone(), Arc::new(request), 7, 0);
+        let plan = Plan {
+            run: RunId::from_parts(1, 7),
+            trace: None,
+        };
+        let mut sim = Self {
+            machine: Machine::new(plan, dispatch),
+            now_ms: 0,
+            open: Vec::new(),
+            opened: Vec::new(),
+            verbatim: Vec::new(),
+            parts: Vec::new(),
+        };
+        sim.step(Input::Start);
+        sim
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut outputs = Vec::new();
+        self.machine.step(input, self.now_ms, &mut outputs);
+        for output in outputs {
+            match output {
+                Output::Open {
+                    attempt,
+                    member,
+                    request,
+                    verbatim,
+                } => {
+                    self.open.push((attempt, member, request));
+                    self.opened.push(member);
+                    self.verbatim.push(verbatim);
+                }
+                Output::Close { attempt } => self.open.retain(|(number, ..)| *number != attempt),
+                Output::Show(part) => self.parts.push(part),
+                Output::Mirror { .. } | Output::Answer(_) => {}
+            }
+        }
+    }
+
+    fn latest(&self) -> u32 {
+        self.open.last().unwrap().0
+    }
+
+    fn say(&mut self, event: Event) {
+        self.say_to(self.latest(), event);
+    }
+
+    fn say_to(&mut self, attempt: u32, event: Event) {
+        let said = Said::Event(event);
+        self.step(Input::Said { attempt, said });
+    }
+
+    /// The same as bytes: each event is one byte long.
+    fn piece(&mut self, event: Event) {
+        let said = Said::Piece(Piece {
+            bytes: Bytes::from_static(b"."),
+            events: vec![event],
+        });
+        let attempt = self.latest();
+        self.step(Input::Said { attempt, said });
+    }
+
+    fn finish(&mut self) {
+        let attempt = self.latest();
+        self.say(Event::Finish {
+            reason: FinishReason::Stop,
+        });
+        self.step(Input::Ended { attempt });
+    }
+
+    fn cut(&mut self) {
+        let attempt = self.latest();
+        self.step(Input::Ended { attempt });
+    }
+
+    fn fail(&mut self, kind: ErrorKind) {
+        self.say(Event::Error { error: error(kind) });
+    }
+
+    /// Lets time pass as a clock would: every wish to be woken is met.
+    fn pass(&mut self, ms: u64) {
+        let end_ms = self.now_ms + ms;
+        while let Some(wake_ms) = self.machine.next_wake_ms().filter(|wake_ms| *wake_ms <= end_ms) {
+            self.now_ms = wake_ms.max(self.now_ms);
+            self.step(Input::Tick);
+            if self.machine.next_wake_ms() == Some(wake_ms) {
+                break;
+            }
+        }
+        self.now_ms = end_ms;
+    }
+
+    /// What a caller has, as events. What it is told to throw away is what it had.
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Verbatim(piece) => events.extend(piece.events.clone()),
+                Part::Event(event) => events.push(event.clone()),
+                Part::SoFar(so_far) => assert_eq!(text(so_far), text(&events)),
+            }
+        }
+        events
+    }
+
+    fn outcomes(&self) -> Vec<Outcome> {
+        self.machine
+            .trace()
+            .attempts
+            .iter()
+            .map(|one| one.outcome)
+            .collect()
+    }
+}
+
+fn text(events: &[Event]) -> String {
+    let mut fold = ir::fold::Fold::new();
+    for event in events {
+        if !matches!(event, Event::Error { .. }) {
+            fold.push(event.clone());
+        }
+    }
+    fold.finish().unwrap().text()
+}
+
+fn count(events: &[Event], is: fn(&Event) -> bool) -> usize {
+    events.iter().filter(|event| is(event)).count()
+}
+
+fn is_finish(event: &Event) -> bool {
+    matches!(event, Event::Finish { .. })
+}
+
+fn is_error(event: &Event) -> bool {
+    matches!(event, Event::Error { .. })
+}
+
+fn error(kind: ErrorKind) -> Error {
+    Error::new(kind, Phase::MidStream, "it broke")
+}
+
+fn started() -> Event {
+    Event::Started {
+        id: Some(String::from("chatcmpl-1")),
+        model: Some(String::from("m")),
+        created: None,
+    }
+}
+
+fn block(index: u32) -> Event {
+    let block = Block::Text;
+    Event::BlockStart { index, block }
+}
+
+fn streaming() -> Request {
+    let mut chat = ChatRequest {
+        messages: vec![Message::text(Speaker::User, "hello")],
+        ..ChatRequest::default()
+    };
+    chat.generation.stream = Some(true);
+    Request::chat("req", chat)
+}
+
+fn changed(change: impl FnOnce(&mut ChatRequest)) -> Request {
+    let mut request = streaming();
+    let ir::envelope::Payload::Chat(chat) = &mut request.payload else {
+        unreachable!();
+    };
+    change(chat);
+    request
+}
+
+/// In order, nobody twice; those from `from` on continue a prefix.
+fn continuing(count: usize, from: usize) -> Arc<Fleet> {
+    let mut settings = Settings::default();
+    settings.retry.same_max = 0;
+    let mut list = members(count);
+    for (place, member) in list.iter_mut().enumerate() {
+        member.candidate.priority = -i32::try_from(place).unwrap();
+        if place >= from {
+            member.candidate.features.insert(Feature::Prefill);
+        }
+    }
+    let host = Host {
+        policy: Some(Policy::Priority),
+        ..Host::default()
+    };
+    Arc::new(Fleet::new(list, host, settings))
+}
+
+/// What a back-end that continues says, given what it was asked.
+fn rest_of(request: &Request) -> &'static str {
+    let last = request.as_chat().unwrap().messages.last().unwrap();
+    match last.role {
+        Speaker::Assistant => WHOLE.strip_prefix(last.plain_text().unwrap()).unwrap(),
+        _ => WHOLE,
+    }
+}
+
+#[test]
+fn nothing_is_shown_before_somebody_speaks_and_until_then_others_take_over() {
+    let mut sim = Sim::new(&continuing(3, 9), streaming());
+    sim.piece(started());
+    sim.fail(ErrorKind::Upstream);
+    assert_eq!(sim.opened, [0, 1]);
+    sim.say(started());
+    sim.say(block(0));
+    assert_eq!(sim.parts, []);
+    sim.say(Event::text(0, "hi"));
+    assert_eq!(sim.parts.len(), 3, "with what led to it");
+    sim.finish();
+    assert_eq!(sim.machine.failure(), None);
+    assert_eq!(text(&sim.events()), "hi");
+    assert_eq!(sim.outcomes(), [Outcome::Failed, Outcome::Won]);
+    assert_eq!(sim.verbatim, [true, true]);
+}
+
+#[test]
+fn an_answer_that_is_wanted_whole_is_shown_whole_or_from_elsewhere() {
+    let request = changed(|chat| chat.generation.stream = None);
+    let mut sim = Sim::new(&continuing(2, 9), request);
+    sim.say(block(0));
+    sim.say(Event::text(0, "ha"));
+    sim.cut();
+    assert_eq!(sim.parts, [], "half an answer is none");
+    assert_eq!(sim.opened, [0, 1]);
+    sim.say(Event::text(0, "hello"));
+    sim.finish();
+    assert_eq!(text_of_deltas(&sim.events()), "hello");
+    assert_eq!(sim.outcomes(), [Outcome::Failed, Outcome::Won]);
+}
+
+fn text_of_deltas(events: &[Event]) -> String {
+    let mut said = String::new();
+    for event in events {
+        if let Event::BlockDelta {
+            delta: ir::Delta::Text { text },
+            ..
+        } = event
+        {
+            said.push_str(text);
+        }
+    }
+    said
+}
+
+#[test]
+fn of_two_that_race_one_is_heard_and_the_other_is_hung_up_on() {
+    let policy = Policy::Hedged { k: 2, delay_ms: 50 };
+    let fleet = with_policy(2, policy, Settings::default());
+    let mut sim = Sim::new(&fleet, streaming());
+    sim.say_to(1, started());
+    sim.pass(50);
+    assert_eq!(sim.open.len(), 2);
+    sim.say_to(2, started());
+    sim.say_to(2, Event::text(0, "fast"));
+    assert_eq!(sim.open.iter().map(|open| open.0).collect::<Vec<_>>(), [2]);
+    sim.say_to(1, Event::text(0, "slow"));
+    sim.finish();
+    assert_eq!(text_of_deltas(&sim.events()), "fast");
+    assert_eq!(sim.parts.len(), 3, "nothing of the loser is shown");
+    assert_eq!(sim.outcomes(), [Outcome::HedgeLost, Outcome::Won]);
+}
+
+#[test]
+fn a_wait_that_is_too_long_is_told_rather_than_waited_for() {
+    let fleet = with_policy(1, Policy::Priority, Settings::default());
+    let mut sim = Sim::new(&fleet, streaming());
+    let mut limited = error(ErrorKind::RateLimited);
+    limited.retry_after_ms = Some(60_000);
+    sim.say(Event::Error { error: limited });
+    let failure = sim.machine.failure().unwrap();
+    assert_eq!(failure.kind, ErrorKind::RateLimited);
+    assert_eq!(failure.retry_after_ms, Some(60_000));
+    let mut sim = Sim::new(&fleet, streaming());
+    assert_eq!(sim.opened, [0; 0], "it is known to be full");
+    assert_eq!(sim.machine.failure().unwrap().kind, ErrorKind::RateLimited);
+    sim.pass(1);
+}
+
+#[test]
+fn a_short_pause_is_waited_for() {
+    let fleet = with_policy(1, Policy::Priority, Settings::default());
+    let mut sim = Sim::new(&fleet, streaming());
+    sim.fail(ErrorKind::Upstream);
+    sim.pass(300);
+    assert_eq!(sim.opened, [0, 0]);
+    let roles: Vec<Role> = {
+        sim.finish();
+        sim.machine.trace().attempts.iter().map(|one| one.role).collect()
+    };
+    assert_eq!(roles, [Role::First, Role::Retry]);
+}
+
+#[test]
+fn silence_and_deadlines_end_it() {
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    sim.pass(60_000);
+    assert_eq!(sim.machine.failure().unwrap().kind, ErrorKind::Timeout);
+    let mut request = streaming();
+    request.timeout_ms = Some(500);
+    let mut sim = Sim::new(&continuing(1, 9), request);
+    sim.say(Event::text(0, "so far"));
+    sim.pass(500);
+    assert_eq!(count(&sim.events(), is_error), 1);
+    assert_eq!(sim.outcomes(), [Outcome::Cancelled]);
+}
+
+#[test]
+fn a_back_end_that_does_not_hang_up_is_not_waited_for() {
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    sim.say(Event::text(0, "all"));
+    sim.say(Event::Finish {
+        reason: FinishReason::Stop,
+    });
+    assert!(!sim.machine.has_ended(), "the line may be used again");
+    sim.say(Event::Error {
+        error: error(ErrorKind::Network),
+    });
+    assert_eq!(count(&sim.events(), is_error), 0, "it had said everything");
+    sim.pass(1_000);
+    assert!(sim.machine.has_ended());
+    assert_eq!(sim.outcomes(), [Outcome::Won]);
+}
+
+#[test]
+fn what_was_used_is_what_was_said_and_a_guess_only_where_somebody_hung_up() {
+    let said = Usage {
+        input_tokens: Some(11),
+        output_tokens: Some(3),
+        ..Usage::default()
+    };
+    let tell = |sim: &mut Sim| {
+        sim.say(Event::text(0, "12345678"));
+        let usage = said.clone();
+        sim.say(Event::Usage { usage });
+    };
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    tell(&mut sim);
+    sim.finish();
+    assert_eq!(sim.machine.usage(), Some(&said));
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    tell(&mut sim);
+    sim.cut();
+    let record = sim.machine.trace().attempts.remove(0);
+    assert_eq!(
+        (record.outcome, record.usage),
+        (Outcome::Failed, Some(said.clone()))
+    );
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    tell(&mut sim);
+    sim.step(Input::Cancel);
+    let record = sim.machine.trace().attempts.remove(0);
+    assert_eq!((record.outcome, record.usage), (Outcome::Cancelled, None));
+    let guess = record.estimate.unwrap();
+    assert_eq!((guess.output_tokens, guess.estimated), (Some(2), true));
+}
+
+#[test]
+fn hanging_up_behind_the_last_word_is_a_good_end() {
+    let mut sim = Sim::new(&continuing(1, 9), streaming());
+    sim.say(Event::text(0, "all"));
+    sim.say(Event::Finish {
+        reason: FinishReason::Stop,
+    });
+    sim.step(Input::Cancel);
+    assert_eq!(sim.machine.failure(), None);
+    assert_eq!(sim.outcomes(), [Outcome::Won]);
+}
+
+#[test]
+fn what_is_not_plain_text_is_not_gone_on_with() {
+    let call = Event::BlockStart {
+        index: 1,
+        block: Block::ToolCall {
+            id: String::from("c"),
+            name: String::from("f"),
+        },
+    };
+    let schema = ResponseFormat::JsonObject;
+    let requests = [
+        (streaming(), Some(call)),
+        (changed(|chat| chat.response_format = Some(schema)), None),
+        (changed(|chat| chat.generation.n = Some(2)), None),
+        (
+            changed(|chat| chat.reasoning = Some(ir::ReasoningRequest::default())),
+            None,
+        ),
+    ];
+    for (request, more) in requests {
+        let mut sim = Sim::new(&continuing(2, 1), request);
+        sim.say(Event::text(0, "so far"));
+        more.into_iter().for_each(|event| sim.say(event));
+        sim.cut();
+        assert_eq!(sim.opened, [0]);
+        assert!(is_error(sim.events().last().unwrap()));
+    }
+}
+
+#[test]
+fn a_request_that_is_wrong_is_asked_nowhere_else() {
+    let mut sim = Sim::new(&continuing(2, 0), streaming());
+    sim.fail(ErrorKind::InvalidRequest);
+    assert_eq!(sim.opened, [0]);
+    assert_eq!(sim.machine.failure().unwrap().kind, ErrorKind::InvalidRequest);
+}
+
+#[test]
+fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
+    let mut sim = Sim::new(
+        &continuing(2, 1),
+        changed(|chat| chat.generation.max_tokens = Some(10)),
+    );
+    ["a", "b", "c "].map(|piece| sim.say(Event::text(0, piece)));
+    sim.cut();
+    let request = &sim.open.last().unwrap().2;
+    let chat = request.as_chat().unwrap();
+    assert_eq!(chat.generation.max_tokens, Some(7));
+    assert_eq!(chat.messages.last().unwrap().plain_text(), Some("abc"));
+    assert!(request.needs().required_features.contains(&Feature::Prefill));
+    assert!(
+        !sim.verbatim[1],
+        "the caller's own words are not what is asked now"
+    );
+}
+
+#[test]
+fn an_answer_that_nobody_could_go_on_with_is_not_gathered() {
+    let fleet = continuing(2, 9);
+    let mut shown = shown::Shown::new(&streaming(), false);
+    shown.note(&Event::text(0, "x"));
+    assert_eq!(shown.rest(&Arc::new(streaming())), None);
+    let mut sim = Sim::new(&fleet, streaming());
+    sim.say(Event::text(0, "so far"));
+    sim.cut();
+    assert_eq!(sim.opened, [0]);
+}
+
+/// Where an attempt breaks off: behind so many characters of what it had to say.
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..WHOLE.chars().count() + 1, 1..5)
+}
+
+/// Says as much as it gets to, in pieces of this size.
+fn speak(sim: &mut Sim, index: u32, size: usize, most: Option<usize>, verbatim: bool) {
+    let rest = rest_of(&sim.open.last().unwrap().2);
+    let rest: Vec<char> = rest.chars().take(most.unwrap_or(usize::MAX)).collect();
+    let tell = |sim: &mut Sim, event| match verbatim {
+        true => sim.piece(event),
+        false => sim.say(event),
+    };
+    tell(sim, started());
+    tell(sim, block(index));
+    for piece in rest.chunks(size) {
+        let piece: String = piece.iter().collect();
+        tell(sim, Event::text(index, piece));
+    }
+}
+
+proptest! {
+    /// Wherever they break off, however often: who continues makes it whole, and the caller sees one answer.
+    #[test]
+    fn wherever_it_is_cut_the_caller_has_the_whole(
+        cuts in cuts(), size in 1usize..5, verbatim in any::<bool>(), ended in any::<bool>(),
+    ) {
+        let mut sim = Sim::new(&continuing(cuts.len() + 1, 1), streaming());
+        for (number, cut) in cuts.iter().enumerate() {
+            let index = u32::try_from(number % 3).unwrap();
+            let first = number == 0;
+            speak(&mut sim, index, size, Some(*cut), verbatim && first);
+            if ended && first {
+                let end = Event::BlockEnd { index };
+                if verbatim { sim.piece(end) } else { sim.say(end) }
+            }
+            sim.cut();
+            prop_assert_eq!(sim.opened.len(), number + 2);
+        }
+        speak(&mut sim, 1, size, None, false);
+        sim.finish();
+        let events = sim.events();
+        prop_assert_eq!(text(&events), WHOLE);
+        prop_assert_eq!(count(&events, is_finish), 1);
+        prop_assert_eq!(count(&events, is_error), 0);
+        prop_assert_eq!(events.iter().filter(|event| matches!(event, Event::Started { .. })).count(), 1);
+        prop_assert_eq!(sim.machine.failure(), None);
+        let mut expected = vec![Outcome::Failed; cuts.len()];
+        expected.push(Outcome::Won);
+        prop_assert_eq!(sim.outcomes(), expected);
+    }
+
+    /// Without anyone who continues: what there is, exactly one error, and never a good end.
+    #[test]
+    fn wherever_it_is_cut_for_good_there_is_one_error(
+        cut in 1..WHOLE.chars().count(), size in 1usize..5, verbatim in any::<bool>(),
+    ) {
+        let mut sim = Sim::new(&continuing(3, 9), streaming());
+        speak(&mut sim, 0, size, Some(cut), verbatim);
+        sim.cut();
+        let events = sim.events();
+        let said: String = WHOLE.chars().take(cut).collect();
+        prop_assert_eq!(text(&events), said);
+        prop_assert_eq!(count(&events, is_error), 1);
+        prop_assert!(is_error(events.last().unwrap()));
+        prop_assert_eq!(count(&events, is_finish), 0);
+        prop_assert!(sim.machine.failure().is_some());
+        prop_assert!(sim.open.is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! A caller's own words, sent on. That is possible where the caller speaks this instance's dialect and
+//! nothing that it asks for has to be taken out or said differently; then the body goes out byte for byte,
+//! but for the name of the model and the wish to be told what was used.
+
+use ir::{ChatRequest, Dialect, Request};
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use wire::outline::Outline;
+
+use super::adapt::must_adapt;
+use super::request::{Prepared, headers, model, traced};
+use super::{HttpOptions, Instance};
+use engine::port::Verbatim;
+
+/// A call in the caller's own words.
+#[derive(Debug)]
+pub(super) struct Forwarded {
+    pub(super) prepared: Prepared,
+    /// The caller wants the answer as it comes.
+    pub(super) streams: bool,
+    /// The caller did not ask what was used; we did.
+    pub(super) hides_usage: bool,
+}
+
+/// `None`: it has to be translated.
+pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &Verbatim) -> Option<Forwarded> {
+    let (vendor, options) = (&instance.vendor, &instance.options);
+    let chat = request.as_chat()?;
+    if verbatim.dialect != vendor.dialect || !request.patches.is_empty() || must_adapt(chat, options) {
+        return None;
+    }
+    let model = own_model(chat, options)?;
+    let body = &verbatim.body;
+    let outline = Outline::of(body)?;
+    let mut changes: Vec<(&str, String)> = Vec::new();
+    let named: String = serde_json::from_slice(body.get(outline.place("model")?)?).ok()?;
+    if named != model {
+        changes.push(("model", Value::from(model).to_string()));
+    }
+    let mut hides_usage = false;
+    if vendor.dialect == Dialect::OpenaiChat && chat.streams() {
+        let options = match outline.place("stream_options") {
+            Some(place) => serde_json::from_slice(body.get(place)?).ok()?,
+            None => Value::Null,
+        };
+        let mut options = match options {
+            Value::Object(options) => options,
+            Value::Null => Map::new(),
+            _ => return None,
+        };
+        if options.get("include_usage") != Some(&Value::Bool(true)) {
+            options.insert(String::from("include_usage"), Value::Bool(true));
+            changes.push(("stream_options", Value::Object(options).to_string()));
+            hides_usage = true;
+        }
+    }
+    let body = match changes.is_empty() {
+        true => body.clone(),
+        false => outline.with(body, &changes).into(),
+    };
+    let mut headers = traced(headers(vendor, options).ok()?, request);
+    for (name, value) in &verbatim.headers {
+        let name = HeaderName::from_static(name);
+        if let (false, Ok(value)) = (headers.contains_key(&name), HeaderValue::from_str(value)) {
+            headers.insert(name, value);
+        }
+    }
+    let base_url = options.base_url.trim_end_matches('/');
+    let prepared = Prepared {
+        url: format!("{base_url}{}", (vendor.path)(chat)),
+        headers,
+        body,
+        warnings: Vec::new(),
+    };
+    Some(Forwarded {
+        prepared,
+        streams: chat.streams(),
+        hides_usage,
+    })
+}
+
+/// The model that will answer, if it is the one that was asked for or nobody asked for one.
+fn own_model<'a>(chat: &'a ChatRequest, options: &'a HttpOptions) -> Option<&'a str> {
+    match (&options.model, &chat.model) {
+        (Some(own), Some(wanted)) if own != wanted && !wanted.is_empty() => None,
+        _ => model(chat, options),
+    }
+}

@@ -1,0 +1,310 @@
+//! A stream that is passed on while it is read: bytes leave in whole frames, each with what it means. An
+//! error, or half a frame at the end, never leaves as bytes, so nothing has to be taken back; and where
+//! nobody asked what was used, the frame that tells is kept back.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use engine::port::{Piece, Said};
+use ir::{Dialect, Event};
+use memchr::memchr;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use wire::Decoder;
+
+/// The mark of a good end, for servers that leave it out.
+const DONE: &[u8] = b"data: [DONE]\n\n";
+
+#[derive(Debug)]
+pub(super) struct Tap {
+    dialect: Dialect,
+    /// The caller wants the answer as it comes.
+    pub(super) streams: bool,
+    hides_usage: bool,
+    /// A frame that has not ended yet.
+    held: Vec<u8>,
+}
+
+impl Tap {
+    pub(super) fn new(dialect: Dialect, streams: bool, hides_usage: bool) -> Self {
+        Self {
+            dialect,
+            streams,
+            hides_usage,
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes bytes in at any border.
+    pub(super) fn push(&mut self, bytes: Bytes, decoder: &mut Decoder, out: &mut VecDeque<Said>) {
+        let known = self.held.len();
+        let bytes = match known {
+            0 => bytes,
+            _ => {
+                self.held.extend_from_slice(&bytes);
+                Bytes::from(std::mem::take(&mut self.held))
+            }
+        };
+        // A blank line may have begun in what was held.
+        let Some(end) = last_end(&bytes, known.saturating_sub(2)) else {
+            self.held = Vec::from(bytes);
+            return;
+        };
+        self.held.extend_from_slice(&bytes[end..]);
+        let mut piece = Run::default();
+        let mut from = 0;
+        while from < end {
+            let to = first_end(&bytes[..end], from).unwrap_or(end);
+            let frame = &bytes[from..to];
+            let known = piece.events.len();
+            decoder.push(frame, &mut piece.events);
+            let new = piece.events.get(known..).unwrap_or_default();
+            if let Some(at) = new.iter().position(is_error) {
+                let mut broken = piece.events.split_off(known + at);
+                piece.flush(&bytes, out);
+                out.extend(broken.drain(..1).map(Said::Event));
+                return;
+            }
+            if self.hides_usage && new.iter().any(is_usage) && tells_only_usage(frame) {
+                piece.flush(&bytes, out);
+                piece.start = to;
+            }
+            piece.end = to;
+            from = to;
+        }
+        piece.flush(&bytes, out);
+    }
+
+    /// The bytes have ended.
+    pub(super) fn finish(&mut self, decoder: &mut Decoder, out: &mut VecDeque<Said>) {
+        let mut events = Vec::new();
+        let mut bytes = std::mem::take(&mut self.held);
+        decoder.push(&bytes, &mut events);
+        decoder.finish(&mut events);
+        let broken = events.iter().position(is_error).map(|at| events.split_off(at));
+        // What is left over without meaning anything is half a frame.
+        if events.is_empty() {
+            bytes.clear();
+        } else if !bytes.is_empty() {
+            bytes.extend_from_slice(b"\n\n");
+        }
+        if self.dialect == Dialect::OpenaiChat && events.iter().any(is_finish) && !says_done(&bytes) {
+            bytes.extend_from_slice(DONE);
+        }
+        if !events.is_empty() {
+            out.push_back(Said::Piece(Piece {
+                bytes: bytes.into(),
+                events,
+            }));
+        }
+        out.extend(broken.into_iter().flatten().take(1).map(Said::Event));
+    }
+}
+
+/// Frames that leave together.
+#[derive(Default)]
+struct Run {
+    start: usize,
+    end: usize,
+    events: Vec<Event>,
+}
+
+impl Run {
+    fn flush(&mut self, bytes: &Bytes, out: &mut VecDeque<Said>) {
+        if self.end > self.start || !self.events.is_empty() {
+            out.push_back(Said::Piece(Piece {
+                bytes: bytes.slice(self.start..self.end.max(self.start)),
+                events: std::mem::take(&mut self.events),
+            }));
+        }
+        self.start = self.end;
+    }
+}
+
+/// The place behind the first blank line from here on.
+fn first_end(bytes: &[u8], mut from: usize) -> Option<usize> {
+    loop {
+        let line = from + memchr(b'\n', bytes.get(from..)?)?;
+        match bytes.get(line + 1..) {
+            Some([b'\n', ..]) => return Some(line + 2),
+            Some([b'\r', b'\n', ..]) => return Some(line + 3),
+            _ => from = line + 1,
+        }
+    }
+}
+
+/// The place behind the last blank line.
+fn last_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut last = None;
+    let mut from = from;
+    while let Some(end) = first_end(bytes, from) {
+        last = Some(end);
+        from = end;
+    }
+    last
+}
+
+fn is_error(event: &Event) -> bool {
+    matches!(event, Event::Error { .. })
+}
+
+fn is_usage(event: &Event) -> bool {
+    matches!(event, Event::Usage { .. })
+}
+
+fn is_finish(event: &Event) -> bool {
+    matches!(event, Event::Finish { .. })
+}
+
+fn says_done(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end().ends_with("[DONE]")
+}
+
+/// Whether a frame tells what was used and nothing of the answer.
+fn tells_only_usage(frame: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Chunk {
+        #[serde(default)]
+        choices: Vec<IgnoredAny>,
+    }
+    let data = memchr(b'{', frame).and_then(|at| frame.get(at..));
+    let mut values = serde_json::Deserializer::from_slice(data.unwrap_or_default()).into_iter::<Chunk>();
+    matches!(values.next(), Some(Ok(chunk)) if chunk.choices.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use bytes::Bytes;
+    use engine::port::Said;
+    use ir::{Dialect, Event};
+    use proptest::prelude::*;
+    use wire::Decoder;
+
+    use super::{Tap, is_error, is_finish, is_usage};
+
+    const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
+    const MESSAGES: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
+    const FAULT: &str = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n";
+
+    /// What leaves when a stream comes in these pieces and then ends.
+    fn tapped(dialect: Dialect, hides_usage: bool, pieces: &[&[u8]]) -> (String, Vec<Event>) {
+        let mut decoder = Decoder::new(dialect).unwrap();
+        let mut tap = Tap::new(dialect, true, hides_usage);
+        let mut out = VecDeque::new();
+        for piece in pieces {
+            tap.push(Bytes::copy_from_slice(piece), &mut decoder, &mut out);
+        }
+        tap.finish(&mut decoder, &mut out);
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
+        for said in out {
+            match said {
+                Said::Piece(piece) => {
+                    assert!(!piece.events.iter().any(is_error), "errors come alone");
+                    bytes.extend_from_slice(&piece.bytes);
+                    events.extend(piece.events);
+                }
+                Said::Event(event) => events.push(event),
+            }
+        }
+        (String::from_utf8(bytes).unwrap(), events)
+    }
+
+    fn decoded(dialect: Dialect, stream: &str) -> Vec<Event> {
+        let mut decoder = Decoder::new(dialect).unwrap();
+        let mut events = Vec::new();
+        decoder.push(stream.as_bytes(), &mut events);
+        decoder.finish(&mut events);
+        events
+    }
+
+    /// Cut at these places.
+    fn pieces<'a>(stream: &'a str, cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
+        places.extend([0, stream.len()]);
+        places.sort_unstable();
+        let borders = places.windows(2);
+        borders
+            .map(|border| &stream.as_bytes()[border[0]..border[1]])
+            .collect()
+    }
+
+    #[test]
+    fn the_frame_that_only_tells_usage_stays_behind() {
+        let (bytes, events) = tapped(Dialect::OpenaiChat, true, &[CHAT.as_bytes()]);
+        assert_eq!(
+            events,
+            decoded(Dialect::OpenaiChat, CHAT),
+            "what it means does not"
+        );
+        assert!(events.iter().any(is_usage));
+        let (kept, dropped): (Vec<&str>, Vec<&str>) = CHAT
+            .split_inclusive("\n\n")
+            .partition(|frame| !frame.contains("\"choices\":[]"));
+        assert_eq!(dropped.len(), 1);
+        assert_eq!(bytes, kept.concat());
+    }
+
+    #[test]
+    fn a_good_end_without_its_mark_gets_it() {
+        let stream = CHAT.replace("data: [DONE]\n\n", "");
+        let (bytes, events) = tapped(Dialect::OpenaiChat, false, &[stream.as_bytes()]);
+        assert_eq!(bytes, CHAT);
+        assert!(events.iter().any(is_finish));
+        let bare = CHAT.trim_end();
+        assert_eq!(tapped(Dialect::OpenaiChat, false, &[bare.as_bytes()]).0, CHAT);
+    }
+
+    #[test]
+    fn an_error_in_the_stream_never_leaves_as_bytes() {
+        let (start, _) = CHAT.split_at(CHAT.find("\n\n").unwrap() + 2);
+        let stream = format!("{start}{FAULT}data: [DONE]\n\n");
+        let (bytes, events) = tapped(Dialect::OpenaiChat, false, &[stream.as_bytes()]);
+        assert_eq!(bytes, start);
+        assert_eq!(events.iter().filter(|event| is_error(event)).count(), 1);
+        assert!(is_error(events.last().unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_comes_it_leaves_as_it_was(
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12), other in any::<bool>(),
+        ) {
+            let (dialect, stream) = match other {
+                true => (Dialect::Anthropic, MESSAGES),
+                false => (Dialect::OpenaiChat, CHAT),
+            };
+            let (bytes, events) = tapped(dialect, false, &pieces(stream, &cuts));
+            prop_assert_eq!(bytes, stream);
+            prop_assert_eq!(events, decoded(dialect, stream));
+        }
+
+        /// Wherever a stream breaks off: whole frames, then one error, unless it was as good as done.
+        #[test]
+        fn wherever_it_breaks_off_no_half_frame_leaves(
+            end in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        ) {
+            let stream = &CHAT[..end.index(CHAT.len())];
+            let (bytes, events) = tapped(Dialect::OpenaiChat, false, &pieces(stream, &cuts));
+            prop_assert!(CHAT.starts_with(&bytes) || bytes == CHAT);
+            prop_assert!(bytes.is_empty() || bytes.ends_with("\n\n"));
+            let errors = events.iter().filter(|event| is_error(event)).count();
+            let good = events.iter().any(is_finish);
+            prop_assert_eq!(errors, usize::from(!good));
+            prop_assert_eq!(bytes.contains("[DONE]"), good);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6)) {
+            let mut decoder = Decoder::new(Dialect::OpenaiChat).unwrap();
+            let mut tap = Tap::new(Dialect::OpenaiChat, true, true);
+            let mut out = VecDeque::new();
+            for piece in pieces {
+                tap.push(piece.into(), &mut decoder, &mut out);
+            }
+            tap.finish(&mut decoder, &mut out);
+        }
+    }
+}

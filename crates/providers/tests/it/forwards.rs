@@ -1,0 +1,171 @@
+//! A caller's own words on their way to a server that speaks them, and the answer's on their way back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use engine::port::{Said, Upstream, Verbatim};
+use futures::StreamExt;
+use ir::{Dialect, Event, Feature, Request};
+use providers::{Client, ClientOptions, Http, HttpOptions, anthropic, openai};
+use testkit::http::{Answer, HttpUpstream};
+
+const CHAT_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
+const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat.json");
+const MESSAGES_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
+
+type Make = fn(Client, HttpOptions) -> Http;
+
+fn back_end(make: Make, server: &HttpUpstream, change: impl FnOnce(&mut HttpOptions)) -> Http {
+    let mut options = HttpOptions {
+        name: String::from("tested"),
+        base_url: server.url(""),
+        features: Feature::all().into_iter().collect(),
+        ..HttpOptions::default()
+    };
+    change(&mut options);
+    make(Client::new(&ClientOptions::default()).unwrap(), options)
+}
+
+fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<Verbatim>) {
+    let chat = wire::chat::decode_request(dialect, serde_json::from_str(body).unwrap()).unwrap();
+    let verbatim = Verbatim {
+        dialect,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        headers: vec![("anthropic-beta", String::from("some-2026"))],
+    };
+    (Arc::new(Request::chat("req", chat)), Arc::new(verbatim))
+}
+
+/// The bytes and the events of a forwarded answer; `None` where it has to be translated.
+async fn forward(back_end: &Http, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
+    let (request, verbatim) = asked(dialect, body);
+    let said: Vec<Said> = back_end.forward(&request, &verbatim)?.collect().await;
+    let (mut bytes, mut events) = (Vec::new(), Vec::new());
+    for said in said {
+        match said {
+            Said::Piece(piece) => {
+                bytes.extend_from_slice(&piece.bytes);
+                events.extend(piece.events);
+            }
+            Said::Event(event) => events.push(event),
+        }
+    }
+    Some((String::from_utf8(bytes).unwrap(), events))
+}
+
+fn sse(body: &str) -> HttpUpstream {
+    HttpUpstream::playing(Answer::good("text/event-stream", body))
+}
+
+#[tokio::test]
+async fn a_stream_passes_both_ways_byte_for_byte() {
+    let server = sse(CHAT_STREAM);
+    let body = "{ \"model\":\"m\" , \"stream\":true,\"temperature\":1.0,\n\"stream_options\":{\"include_usage\":true},\
+                \"x-unknown\":[1], \"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
+    let (bytes, events) = forward(&back_end(openai, &server, |_| {}), Dialect::OpenaiChat, body)
+        .await
+        .unwrap();
+    assert_eq!(bytes, CHAT_STREAM);
+    assert!(matches!(events.last(), Some(Event::Finish { .. })));
+    assert_eq!(server.asked()[0].text(), body);
+    let server = sse(MESSAGES_STREAM);
+    let body = "{\"model\":\"m\",\"max_tokens\":9,\"stream\":true, \"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
+    let (bytes, _) = forward(&back_end(anthropic, &server, |_| {}), Dialect::Anthropic, body)
+        .await
+        .unwrap();
+    assert_eq!(bytes, MESSAGES_STREAM);
+    let asked = &server.asked()[0];
+    assert_eq!(asked.text(), body);
+    assert_eq!(asked.header("anthropic-beta"), Some("some-2026"));
+}
+
+#[tokio::test]
+async fn a_whole_answer_passes_byte_for_byte() {
+    let server = HttpUpstream::playing(Answer::good("application/json", CHAT));
+    let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
+    let (bytes, events) = forward(&back_end(openai, &server, |_| {}), Dialect::OpenaiChat, body)
+        .await
+        .unwrap();
+    assert_eq!(bytes, CHAT);
+    assert!(events.iter().any(|event| matches!(event, Event::Usage { .. })));
+}
+
+#[tokio::test]
+async fn what_we_want_to_know_is_asked_for_and_kept_from_the_caller() {
+    let server = sse(CHAT_STREAM);
+    for options in ["", ",\"stream_options\":{\"x\":1}", ",\"stream_options\":null"] {
+        let body = format!("{{\"model\":\"m\",\"messages\":[],\"stream\":true{options}}}");
+        let back_end = back_end(openai, &server, |_| {});
+        let (bytes, events) = forward(&back_end, Dialect::OpenaiChat, &body).await.unwrap();
+        assert!(!bytes.contains("\"choices\":[]") && bytes.ends_with("data: [DONE]\n\n"));
+        assert!(events.iter().any(|event| matches!(event, Event::Usage { .. })));
+        let asked = server.asked().pop().unwrap();
+        assert_eq!(asked.json()["stream_options"]["include_usage"], true);
+        assert!(
+            asked
+                .text()
+                .starts_with("{\"model\":\"m\",\"messages\":[],\"stream\":true")
+        );
+    }
+    let asked = &server.asked()[1];
+    assert_eq!(asked.json()["stream_options"]["x"], 1, "what was there stays");
+}
+
+#[tokio::test]
+async fn only_the_model_changes_where_it_has_another_name() {
+    let server = sse(CHAT_STREAM);
+    let bound = back_end(openai, &server, |options| {
+        options.model = Some(String::from("real"))
+    });
+    let body = "{\"messages\":[],\"model\":\"alias\", \"stream\" : true,\"stream_options\":{\"include_usage\":true}}";
+    let (request, verbatim) = asked(Dialect::OpenaiChat, body);
+    let mut request = Request::clone(&request);
+    let ir::envelope::Payload::Chat(chat) = &mut request.payload else {
+        unreachable!();
+    };
+    chat.model = Some(String::from("real"));
+    let pieces = bound.forward(&Arc::new(request), &verbatim).unwrap();
+    pieces.collect::<Vec<_>>().await;
+    assert_eq!(server.asked()[0].text(), body.replace("alias", "real"));
+}
+
+#[tokio::test]
+async fn what_has_to_be_said_differently_is_translated() {
+    let server = sse(CHAT_STREAM);
+    let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"}],\"stream\":true}";
+    let without = |feature: Feature| {
+        back_end(openai, &server, |options| {
+            options.features.remove(&feature);
+        })
+    };
+    let chat = Dialect::OpenaiChat;
+    assert!(forward(&without(Feature::SystemRole), chat, body).await.is_none());
+    assert!(forward(&without(Feature::Stream), chat, body).await.is_none());
+    assert!(forward(&without(Feature::Tools), chat, body).await.is_some());
+    let other = back_end(anthropic, &server, |_| {});
+    assert!(forward(&other, chat, body).await.is_none());
+    let bound = back_end(openai, &server, |options| {
+        options.model = Some(String::from("other"))
+    });
+    assert!(forward(&bound, chat, body).await.is_none());
+    let twice = "{\"model\":\"m\",\"model\":\"n\",\"messages\":[],\"stream\":true}";
+    assert!(forward(&without(Feature::Tools), chat, twice).await.is_none());
+}
+
+#[tokio::test]
+async fn an_answer_in_another_form_than_asked_comes_as_events() {
+    let whole = HttpUpstream::playing(Answer::good("application/json", CHAT));
+    let body = "{\"model\":\"m\",\"messages\":[],\"stream\":true}";
+    let (bytes, events) = forward(&back_end(openai, &whole, |_| {}), Dialect::OpenaiChat, body)
+        .await
+        .unwrap();
+    assert_eq!(bytes, "");
+    assert!(matches!(events.last(), Some(Event::Finish { .. })));
+    let stream = sse(CHAT_STREAM);
+    let body = "{\"model\":\"m\",\"messages\":[]}";
+    let (bytes, events) = forward(&back_end(openai, &stream, |_| {}), Dialect::OpenaiChat, body)
+        .await
+        .unwrap();
+    assert_eq!(bytes, "");
+    assert!(matches!(events.last(), Some(Event::Finish { .. })));
+}

@@ -1,0 +1,188 @@
+//! The top-level fields of a JSON object with the places of their values, so that one of them can be
+//! changed in a body that otherwise stays byte for byte as it came. The values are read by the usual
+//! parser and thrown away.
+
+use std::ops::Range;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Deserializer;
+
+/// The fields of a body, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    fields: Vec<(String, Range<usize>)>,
+    /// Behind the last value.
+    end: usize,
+}
+
+impl Outline {
+    /// `None` if the body is not one object, or names a field twice: nobody could tell which one counts.
+    pub fn of(body: &[u8]) -> Option<Self> {
+        let mut at = mark(body, 0, b'{')?;
+        let mut outline = Self {
+            fields: Vec::new(),
+            end: at,
+        };
+        if let Some(behind) = mark(body, at, b'}') {
+            return blank(body, behind).then_some(outline);
+        }
+        loop {
+            let (name, behind) = value::<String>(body, at)?;
+            at = skip(body, mark(body, behind, b':')?);
+            let (_, behind) = value::<IgnoredAny>(body, at)?;
+            if outline.place(&name).is_some() {
+                return None;
+            }
+            outline.fields.push((name, at..behind));
+            outline.end = behind;
+            match (mark(body, behind, b','), mark(body, behind, b'}')) {
+                (Some(next), _) => at = next,
+                (None, Some(last)) => return blank(body, last).then_some(outline),
+                (None, None) => return None,
+            }
+        }
+    }
+
+    /// Where the value of a field stands.
+    pub fn place(&self, name: &str) -> Option<Range<usize>> {
+        let found = self.fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, place)| place.clone())
+    }
+
+    /// The body with these fields set to these values, which are JSON; everything else as it was.
+    pub fn with(&self, body: &[u8], changes: &[(&str, String)]) -> Vec<u8> {
+        let more: usize = changes
+            .iter()
+            .map(|(name, value)| name.len() + value.len() + 4)
+            .sum();
+        let mut new = Vec::with_capacity(body.len() + more);
+        let mut from = 0;
+        for (name, place) in &self.fields {
+            if let Some((_, value)) = changes.iter().find(|(field, _)| field == name) {
+                new.extend_from_slice(&body[from..place.start]);
+                new.extend_from_slice(value.as_bytes());
+                from = place.end;
+            }
+        }
+        new.extend_from_slice(&body[from..self.end]);
+        let mut first = self.fields.is_empty();
+        for (name, value) in changes.iter().filter(|(name, _)| self.place(name).is_none()) {
+            if !std::mem::take(&mut first) {
+                new.push(b',');
+            }
+            new.push(b'"');
+            new.extend_from_slice(name.as_bytes());
+            new.extend_from_slice(b"\":");
+            new.extend_from_slice(value.as_bytes());
+        }
+        new.extend_from_slice(&body[self.end..]);
+        new
+    }
+}
+
+/// One value at this place, and the place behind it.
+fn value<T: DeserializeOwned>(body: &[u8], at: usize) -> Option<(T, usize)> {
+    let mut values = Deserializer::from_slice(body.get(at..)?).into_iter::<T>();
+    let value = values.next()?.ok()?;
+    Some((value, at + values.byte_offset()))
+}
+
+/// The place behind this mark, if it is the next thing there.
+fn mark(body: &[u8], at: usize, mark: u8) -> Option<usize> {
+    let at = skip(body, at);
+    (body.get(at) == Some(&mark)).then_some(at + 1)
+}
+
+fn skip(body: &[u8], at: usize) -> usize {
+    let rest = body.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
+}
+
+fn blank(body: &[u8], at: usize) -> bool {
+    skip(body, at) == body.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::Outline;
+
+    fn with(body: &str, changes: &[(&str, String)]) -> Option<String> {
+        let outline = Outline::of(body.as_bytes())?;
+        String::from_utf8(outline.with(body.as_bytes(), changes)).ok()
+    }
+
+    #[test]
+    fn only_what_is_named_changes() {
+        let model = [("model", String::from("\"b\""))];
+        let body = " {\"model\" : \"a\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
+        let changed = " {\"model\" : \"b\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
+        assert_eq!(with(body, &model).as_deref(), Some(changed));
+        assert_eq!(
+            with("{\"x\":[ ]}", &model).as_deref(),
+            Some("{\"x\":[ ],\"model\":\"b\"}")
+        );
+        assert_eq!(with("{ }", &model).as_deref(), Some("{\"model\":\"b\" }"));
+    }
+
+    #[test]
+    fn what_is_not_one_object_has_no_outline() {
+        for body in [
+            "",
+            "[]",
+            "1",
+            "{",
+            "{\"a\":1",
+            "{\"a\":1,}",
+            "{\"a\" 1}",
+            "{\"a\":1} x",
+            "{\"a\":1}{}",
+            "{\"a\":1,\"a\":2}",
+            "{a:1}",
+            "null",
+        ] {
+            assert_eq!(Outline::of(body.as_bytes()), None, "{body}");
+        }
+    }
+
+    fn object() -> impl Strategy<Value = Map<String, Value>> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        let any_value = leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(".{0,4}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        });
+        prop::collection::btree_map(".{0,6}", any_value, 0..6).prop_map(|map| map.into_iter().collect())
+    }
+
+    proptest! {
+        /// Splicing means what setting the fields in a tree means, compact or not.
+        #[test]
+        fn splicing_is_setting(map in object(), pretty in any::<bool>(), model in ".{0,6}") {
+            let value = Value::Object(map.clone());
+            let body = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let changes = [("model", json!(model).to_string()), ("stream_options", String::from("{}"))];
+            let spliced: Value = serde_json::from_str(&with(&body.unwrap(), &changes).unwrap()).unwrap();
+            let mut expected = map;
+            expected.insert(String::from("model"), json!(model));
+            expected.insert(String::from("stream_options"), json!({}));
+            prop_assert_eq!(spliced, Value::Object(expected));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..64)) {
+            if let Some(outline) = Outline::of(&body) {
+                prop_assert!(serde_json::from_slice::<Value>(&outline.with(&body, &[])).is_ok());
+            }
+        }
+    }
+}
