@@ -23,6 +23,8 @@ pub(crate) struct Attempt {
     /// How much it has written, of whatever kind.
     pub(crate) said_bytes: usize,
     pub(crate) usage: Option<Usage>,
+    /// It has written nothing since it said what it used.
+    usage_is_current: bool,
     pub(crate) finish: Option<FinishReason>,
     /// When it last said anything; `None` before it has.
     pub(crate) heard_ms: Option<u64>,
@@ -40,6 +42,7 @@ impl Attempt {
             model: None,
             said_bytes: 0,
             usage: None,
+            usage_is_current: false,
             finish: None,
             heard_ms: None,
         }
@@ -49,8 +52,14 @@ impl Attempt {
     pub(super) fn note(&mut self, event: &Event) {
         match event {
             Event::Started { model, .. } => self.model.clone_from(model),
-            Event::BlockDelta { delta, .. } => self.said_bytes += bytes_of(delta),
-            Event::Usage { usage } => self.usage.get_or_insert_default().update(usage.clone()),
+            Event::BlockDelta { delta, .. } => {
+                self.said_bytes += bytes_of(delta);
+                self.usage_is_current = false;
+            }
+            Event::Usage { usage } => {
+                self.usage.get_or_insert_default().update(usage.clone());
+                self.usage_is_current = usage.total_tokens().is_some();
+            }
             Event::Finish { reason } => self.finish = Some(reason.clone()),
             Event::BlockStart { .. }
             | Event::BlockEnd { .. }
@@ -78,10 +87,11 @@ impl Attempt {
         error: Option<&Error>,
         now_ms: u64,
     ) -> AttemptRecord {
-        // What a back-end said of a call that ended by itself counts, however that ended; what one said of
-        // a call that was hung up on is not the whole.
+        // What a back-end said behind its last word counts, however the call ended. What it said before is
+        // not the whole, and neither is anything said of a call that was hung up on.
         let usage = match outcome {
-            Outcome::Won | Outcome::Failed => self.usage.clone(),
+            Outcome::Won => self.usage.clone(),
+            Outcome::Failed => self.usage.clone().filter(|_| self.usage_is_current),
             Outcome::Cancelled | Outcome::HedgeLost => None,
         };
         // A call that was refused outright has used nothing that anyone would bill.

@@ -447,7 +447,9 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
         &continuing(2, 1),
         changed(|chat| chat.generation.max_tokens = Some(10)),
     );
-    ["a", "b", "c "].map(|piece| sim.say(Event::text(0, piece)));
+    for piece in ["a", "b", "c "] {
+        sim.say(Event::text(0, piece));
+    }
     sim.cut();
     let request = &sim.open.last().unwrap().2;
     let chat = request.as_chat().unwrap();
