@@ -4,3 +4,7 @@
 pub const READERS_MAX: u32 = 4;
 /// Most lines of an account of usage.
 pub const USAGE_LINES_MAX: usize = 10_000;
+/// Most writes that wait for the one that is under way; whoever comes later waits outside.
+pub const WRITES_WAITING_MAX: usize = 1_024;
+/// Most writes in one transaction.
+pub const WRITES_TOGETHER_MAX: usize = 256;

@@ -1,5 +1,5 @@
-//! The file and its connections. One connection writes, since SQLite has one writer anyway and waiting in
-//! our own queue is fairer than its busy loop; several read.
+//! The file and its connections: several that read, and one for what is seldom written (keys, reviews, pruning).
+//! Runs and events are written by the [`super::writer`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::row::failed;
 use super::schema;
 use crate::limits;
 
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's own default, and what new files get.
 const PAGE_BYTES: u64 = 4096;
 
@@ -21,6 +21,12 @@ const PAGE_BYTES: u64 = 4096;
 pub struct Options {
     /// The file grows no further; what does not fit is refused.
     pub bytes_max: Option<u64>,
+}
+
+impl Options {
+    pub(super) fn pages_max(self) -> Option<u64> {
+        self.bytes_max.map(|bytes_max| (bytes_max / PAGE_BYTES).max(1))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -39,8 +45,7 @@ impl Database {
             .synchronous(SqliteSynchronous::Normal)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
-        if let Some(bytes_max) = options.bytes_max {
-            let pages = (bytes_max / PAGE_BYTES).max(1);
+        if let Some(pages) = options.pages_max() {
             connect = connect.pragma("max_page_count", pages.to_string());
         }
         let writer = SqlitePoolOptions::new()

@@ -8,6 +8,7 @@ mod journal;
 mod keys;
 mod row;
 mod schema;
+mod writer;
 
 pub use database::Options;
 pub use journal::SqliteJournal;

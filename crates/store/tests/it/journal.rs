@@ -1,8 +1,11 @@
 //! Memory and SQLite, the same suite; SQLite also survives its process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use engine::port::Journal;
+use engine::Tenant;
+use engine::port::{Journal, NewRun};
+use ir::RunId;
 use store::memory::MemoryJournal;
 use store::sqlite::SqliteJournal;
 use testkit::conformance::journal;
@@ -49,4 +52,36 @@ async fn a_file_from_the_future_is_refused() {
     pool.close().await;
     let error = SqliteJournal::open(&path).await.unwrap_err();
     assert!(error.to_string().contains("version 99"), "{error}");
+}
+
+/// Nobody will ever run it, so it must not stand there as a run in progress.
+#[tokio::test]
+async fn a_run_whose_caller_left_before_it_was_there_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&folder.path().join("journal.db"))
+        .await
+        .unwrap();
+    let tenant = Tenant::local();
+    let new = |number| NewRun {
+        id: RunId::from_parts(number, 0),
+        module: String::from("m"),
+        command: String::from("{}"),
+        created_at_ms: number,
+        client: String::new(),
+        once: None,
+    };
+    let mut made = Vec::new();
+    for number in 1..=50 {
+        let run = new(number);
+        let created = tokio::time::timeout(Duration::ZERO, journal.create(&tenant, &run)).await;
+        made.extend(created.is_ok().then_some(run.id));
+    }
+    // Waits behind all the others.
+    let last = new(51);
+    journal.create(&tenant, &last).await.unwrap();
+    made.push(last.id);
+    assert!(made.len() < 51, "nobody left early");
+    let unfinished = journal.unfinished().await.unwrap();
+    let unfinished: Vec<RunId> = unfinished.into_iter().map(|(_, row)| row.id).collect();
+    assert_eq!(unfinished, made);
 }

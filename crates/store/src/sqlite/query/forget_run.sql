@@ -1,0 +1,2 @@
+-- Only a run that nothing was said of.
+DELETE FROM run WHERE tenant = ?1 AND id = ?2 AND state = 'running' AND last_offset = 0

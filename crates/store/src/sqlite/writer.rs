@@ -1,0 +1,347 @@
+//! The one connection that writes runs and their events, on a thread of its own. Whatever waits when it comes
+//! to the queue goes into one transaction, so that many runs share a commit and a run pays for one message to
+//! the thread and one back, however many events it brings. Statements stay prepared.
+//!
+//! A transaction that breaks is taken back and its writes are done again one by one, so that nobody fails for
+//! another's sake. A refusal (a taken name, a second writer) changes nothing, so it needs no taking back.
+
+use std::path::Path;
+use std::thread;
+
+use engine::Tenant;
+use engine::port::{End, JournalError, NewRun, Once, Rendered, Spent, State};
+use ir::RunId;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::database::{BUSY_TIMEOUT, Options};
+use super::row::{damaged, integer};
+use crate::limits;
+
+/// Statements that stay prepared: all there are.
+const STATEMENTS: usize = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    queue: mpsc::Sender<Job>,
+}
+
+#[derive(Debug)]
+pub(super) enum Write {
+    Create {
+        tenant: Tenant,
+        run: NewRun,
+    },
+    Append {
+        tenant: Tenant,
+        run: RunId,
+        after: u64,
+        events: Vec<Rendered>,
+        end: Option<End>,
+    },
+}
+
+#[derive(Debug)]
+enum Job {
+    Write {
+        write: Write,
+        done: oneshot::Sender<Result<(), JournalError>>,
+    },
+    Close(oneshot::Sender<()>),
+}
+
+impl Writer {
+    pub(super) fn start(path: &Path, options: Options) -> Result<Self, JournalError> {
+        let connection = open(path, options).map_err(failed)?;
+        let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
+        thread::Builder::new()
+            .name(String::from("journal"))
+            .spawn(move || work(&connection, jobs))
+            .map_err(JournalError::storage)?;
+        Ok(Self { queue })
+    }
+
+    /// Returns when it is in the file.
+    pub(super) async fn write(&self, write: Write) -> Result<(), JournalError> {
+        let (done, answer) = oneshot::channel();
+        let job = Job::Write { write, done };
+        self.queue.send(job).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// What was asked for before is done; what comes after is refused.
+    pub(super) async fn close(&self) {
+        let (done, answer) = oneshot::channel();
+        if self.queue.send(Job::Close(done)).await.is_ok() {
+            answer.await.ok();
+        }
+    }
+}
+
+fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open(path)?;
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    if let Some(pages) = options.pages_max() {
+        // Setting it answers with the new value.
+        connection.pragma_update_and_check(
+            None,
+            "max_page_count",
+            i64::try_from(pages).unwrap_or(i64::MAX),
+            |_| Ok(()),
+        )?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
+    let mut batch = Vec::new();
+    while let Some(job) = jobs.blocking_recv() {
+        let mut next = Some(job);
+        let mut close = None;
+        while let Some(job) = next {
+            match job {
+                Job::Write { write, done } => batch.push((write, done)),
+                Job::Close(done) => {
+                    close = Some(done);
+                    break;
+                }
+            }
+            let room = batch.len() < limits::WRITES_TOGETHER_MAX;
+            next = if room { jobs.try_recv().ok() } else { None };
+        }
+        carry_out(connection, &mut batch);
+        if let Some(close) = close {
+            jobs.close();
+            close.send(()).ok();
+            return;
+        }
+    }
+}
+
+type Waiting = (Write, oneshot::Sender<Result<(), JournalError>>);
+
+fn carry_out(connection: &Connection, batch: &mut Vec<Waiting>) {
+    let results = match together(connection, batch.iter().map(|(write, _)| write)) {
+        Ok(results) => results,
+        Err(error) if batch.len() == 1 => vec![Err(error)],
+        Err(_) => batch.iter().map(|(write, _)| alone(connection, write)).collect(),
+    };
+    for ((write, done), result) in batch.drain(..).zip(results) {
+        let written = result.is_ok();
+        if done.send(result).is_err() && written {
+            forget(connection, &write);
+        }
+    }
+}
+
+fn alone(connection: &Connection, write: &Write) -> Result<(), JournalError> {
+    let mut results = together(connection, [write])?;
+    results.pop().unwrap_or(Ok(()))
+}
+
+/// One transaction. Fails as a whole when the file does; what was only refused is told to whom it concerns.
+fn together<'w>(
+    connection: &Connection,
+    writes: impl IntoIterator<Item = &'w Write>,
+) -> Result<Vec<Result<(), JournalError>>, JournalError> {
+    // Rolls back when it is dropped.
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    let mut results = Vec::new();
+    for write in writes {
+        match perform(&transaction, write) {
+            Err(error @ (JournalError::Full | JournalError::Storage(_))) => return Err(error),
+            result => results.push(result),
+        }
+    }
+    transaction.commit().map_err(failed)?;
+    Ok(results)
+}
+
+fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
+    match write {
+        Write::Create { tenant, run } => create(connection, tenant, run),
+        Write::Append {
+            tenant,
+            run,
+            after,
+            events,
+            end,
+        } => append(connection, tenant, *run, *after, events, end.as_ref()),
+    }
+}
+
+fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+    if let Some(once) = &run.once {
+        take_name(connection, tenant, &run.client, once)?;
+    }
+    let (once, created_at_ms) = (run.once.as_ref(), integer(run.created_at_ms)?);
+    let made = connection
+        .prepare_cached(include_str!("query/create_run.sql"))
+        .and_then(|mut statement| {
+            statement.execute(params![
+                tenant.as_str(),
+                run.id.to_string(),
+                run.module,
+                run.command,
+                created_at_ms,
+                run.client,
+                once.map(|once| &once.key),
+                once.map(|once| &once.fingerprint),
+            ])
+        })
+        .map_err(failed)?;
+    if made == 0 {
+        return Err(JournalError::Exists(run.id));
+    }
+    Ok(())
+}
+
+/// Fails if the name is taken by a run that still holds it.
+fn take_name(
+    connection: &Connection,
+    tenant: &Tenant,
+    client: &str,
+    once: &Once,
+) -> Result<(), JournalError> {
+    let since_ms = integer(once.since_ms)?;
+    connection
+        .prepare_cached(include_str!("query/release_once.sql"))
+        .and_then(|mut statement| statement.execute(params![tenant.as_str(), client, once.key, since_ms]))
+        .map_err(failed)?;
+    let holder = connection
+        .prepare_cached(include_str!("query/find_once.sql"))
+        .and_then(|mut statement| {
+            let found = statement.query_row(params![tenant.as_str(), client, once.key], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
+            });
+            found.optional()
+        })
+        .map_err(failed)?;
+    let Some((id, fingerprint)) = holder else {
+        return Ok(());
+    };
+    Err(JournalError::Repeated {
+        run: id.parse().map_err(|_| damaged("id", &id))?,
+        same_request: fingerprint.as_ref() == Some(&once.fingerprint),
+    })
+}
+
+fn append(
+    connection: &Connection,
+    tenant: &Tenant,
+    run: RunId,
+    after: u64,
+    events: &[Rendered],
+    end: Option<&End>,
+) -> Result<(), JournalError> {
+    let (tenant, id) = (tenant.as_str(), run.to_string());
+    let (from, count) = (integer(after)?, integer(events.len() as u64)?);
+    let moved = connection
+        .prepare_cached(include_str!("query/advance_run.sql"))
+        .and_then(|mut statement| statement.execute(params![tenant, id, from, count]))
+        .map_err(failed)?;
+    if moved == 0 {
+        return Err(refusal(connection, tenant, run));
+    }
+    let mut insert = connection
+        .prepare_cached(include_str!("query/insert_event.sql"))
+        .map_err(failed)?;
+    for (offset, event) in (from + 1..).zip(events) {
+        let seq = event.seq.map(integer).transpose()?;
+        insert
+            .execute(params![
+                tenant,
+                id,
+                offset,
+                event.kind.as_str(),
+                seq,
+                &*event.body
+            ])
+            .map_err(failed)?;
+    }
+    match end {
+        Some(end) => close(connection, tenant, &id, end),
+        None => Ok(()),
+    }
+}
+
+/// Closes the run and accounts for it.
+fn close(connection: &Connection, tenant: &str, id: &str, end: &End) -> Result<(), JournalError> {
+    let at_ms = integer(end.finish.at_ms)?;
+    let (state, code) = (end.finish.state().as_str(), end.finish.code.as_deref());
+    connection
+        .prepare_cached(include_str!("query/finish_run.sql"))
+        .and_then(|mut statement| statement.execute(params![tenant, id, state, code, at_ms, end.review]))
+        .map_err(failed)?;
+    let nothing_known = [Spent::unknown()];
+    let spent = if end.spent.is_empty() {
+        &nothing_known[..]
+    } else {
+        &end.spent
+    };
+    for spent in spent {
+        let tokens = |count: Option<u64>| count.map(integer).transpose();
+        let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
+        let estimated = tokens(spent.estimated_tokens)?;
+        connection
+            .prepare_cached(include_str!("query/insert_usage.sql"))
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    tenant,
+                    id,
+                    spent.attempt,
+                    spent.backend,
+                    spent.model,
+                    spent.outcome,
+                    input,
+                    output,
+                    estimated,
+                    at_ms,
+                ])
+            })
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Why the fence did not open.
+fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
+    let state = connection
+        .prepare_cached(include_str!("query/run_state.sql"))
+        .and_then(|mut statement| {
+            let found = statement.query_row(params![tenant, run.to_string()], |row| row.get::<_, String>(0));
+            found.optional()
+        });
+    match state {
+        Err(error) => failed(error),
+        Ok(None) => JournalError::Unknown(run),
+        Ok(Some(state)) if state != State::Running.as_str() => JournalError::Ended(run),
+        Ok(Some(_)) => JournalError::Conflict(run),
+    }
+}
+
+/// Whoever asked for a run left before it was there, so nobody will ever run it.
+fn forget(connection: &Connection, write: &Write) {
+    if let Write::Create { tenant, run } = write {
+        // A run that cannot be taken back is found unfinished by the next server and ended there.
+        connection
+            .prepare_cached(include_str!("query/forget_run.sql"))
+            .and_then(|mut statement| statement.execute(params![tenant.as_str(), run.id.to_string()]))
+            .ok();
+    }
+}
+
+fn failed(error: rusqlite::Error) -> JournalError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => JournalError::Full,
+        _ => JournalError::storage(error),
+    }
+}
+
+fn closed() -> JournalError {
+    JournalError::storage("the journal is closed")
+}
