@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use futures::FutureExt;
 use ir::RunId;
 use module::Module;
 use serde_json::Value;
@@ -333,9 +334,11 @@ impl Engine {
         self.live().insert(run, seated.live.clone());
         let permit = beginning.permit;
         let running = self.live.clone();
+        // In boxes of their own: a run that waits holds only what it still needs.
+        let begun = async move { launcher.begin(launch, seated).await }.boxed();
         self.tasks.spawn(async move {
-            if let Some(task) = launcher.begin(launch, seated).await {
-                task.drive().await;
+            if let Some(task) = begun.await {
+                task.drive().boxed().await;
             }
             lock(&running).remove(&run);
             drop(permit);

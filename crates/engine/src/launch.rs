@@ -152,7 +152,7 @@ impl Launcher {
         };
         Task {
             run: launch.run,
-            machine: Machine::new(plan, dispatch),
+            machine: Box::new(Machine::new(plan, dispatch)),
             fleet: self.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),

@@ -31,7 +31,7 @@ use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Sp
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) run: RunId,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Box<Machine>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -73,6 +73,8 @@ impl Task {
         let mut work = Work::default();
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
+        // The back-end is asked before the journal is, so that one does not wait for the other.
+        self.take_what_is_ready(&mut work, began);
         loop {
             if let Err(error) = self.flush(&mut work).await {
                 unclosed = self.give_up(error).await;

@@ -12,6 +12,8 @@ use std::{io, time::Duration};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -124,7 +126,7 @@ impl Server {
         }
     }
 
-    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> impl Future<Output = ()> + Send + 'static {
+    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> BoxFuture<'static, ()> {
         // Chunks are small and a person waits for them.
         if let Err(error) = stream.set_nodelay(true) {
             warn!(%error, "cannot set TCP_NODELAY");
@@ -134,36 +136,24 @@ impl Server {
         let router = self.router.clone();
         let stopping = self.gateway.stopping.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
-        async move {
-            match tls {
-                None => {
-                    talk(
-                        builder,
-                        router,
-                        Patience::new(stream, stall, opening),
-                        peer,
-                        stopping,
-                    )
-                    .await;
-                }
-                Some(acceptor) => {
-                    let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
-                    match handshake.await {
-                        Ok(Ok(stream)) => {
-                            talk(
-                                builder,
-                                router,
-                                Patience::new(stream, stall, opening),
-                                peer,
-                                stopping,
-                            )
-                            .await;
-                        }
-                        Ok(Err(error)) => debug!(%error, "no handshake"),
-                        Err(_) => debug!("a handshake took too long"),
+        // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
+        match tls {
+            None => {
+                let stream = Patience::new(stream, stall, opening);
+                talk(builder, router, stream, peer, stopping).boxed()
+            }
+            Some(acceptor) => async move {
+                let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
+                match handshake.await {
+                    Ok(Ok(stream)) => {
+                        let stream = Patience::new(stream, stall, opening);
+                        talk(builder, router, stream, peer, stopping).await;
                     }
+                    Ok(Err(error)) => debug!(%error, "no handshake"),
+                    Err(_) => debug!("a handshake took too long"),
                 }
             }
+            .boxed(),
         }
     }
 }
@@ -180,8 +170,8 @@ async fn talk<S>(
     let service = tower::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let router = router.clone();
-        async move { tower::ServiceExt::oneshot(router, request).await }
+        // In a box, or the connection keeps the room for it after it has answered.
+        tower::ServiceExt::oneshot(router.clone(), request).boxed()
     });
     let connection =
         builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
