@@ -22,6 +22,11 @@ pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[
     error
 }
 
+/// The error inside an answer with a good status, if it is one.
+pub fn inside(dialect: Dialect, body: Value) -> Option<Error> {
+    from_value(dialect, body, Phase::BeforeFirstByte, None)
+}
+
 /// The error that a JSON value is, in whichever of the known shapes; `None` if it is not one.
 pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: Option<u16>) -> Option<Error> {
     let mut fields = match value {

@@ -15,17 +15,27 @@ const WORDS: usage::Words = usage::Words {
     output: "completion_tokens",
 };
 
+/// Where lists of tokens are kept as they came: they are no text, and only this vendor can read them.
+pub(crate) const TOKENS: &str = "$tokens";
+
+/// Whether the request holds tokens in place of texts.
+pub fn has_tokens(request: &EmbeddingsRequest) -> bool {
+    request.ext.value(OWN, TOKENS).is_some()
+}
+
 pub fn decode_request(body: Value) -> Result<EmbeddingsRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
     let mut ext = Ext::default();
     let input = if let Some(text) = fields.string("input") {
         ext.set(OWN, "$input", "string");
         vec![text]
+    } else if let Some(texts) = fields.strings("input") {
+        texts
     } else {
-        let why = "`input` is a text or a list of texts; lists of tokens mean nothing to another model";
-        fields
-            .strings("input")
-            .ok_or_else(|| Error::invalid_request(why))?
+        let why = "`input` is a text, a list of texts, or tokens";
+        let tokens = fields.take("input").filter(are_tokens);
+        ext.set(OWN, TOKENS, tokens.ok_or_else(|| Error::invalid_request(why))?);
+        Vec::new()
     };
     let model = fields.string("model");
     let dimensions = fields.u32("dimensions");
@@ -41,6 +51,16 @@ pub fn decode_request(body: Value) -> Result<EmbeddingsRequest, Error> {
     })
 }
 
+/// A list of numbers, or a list of such lists.
+fn are_tokens(value: &Value) -> bool {
+    let numbers = |value: &Value| {
+        let list = value.as_array();
+        list.is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_u64))
+    };
+    let list = value.as_array();
+    numbers(value) || list.is_some_and(|list| !list.is_empty() && list.iter().all(numbers))
+}
+
 pub fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| {
@@ -50,6 +70,7 @@ pub fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Value
     };
     put("model", json!(request.model));
     match request.input.as_slice() {
+        [] if has_tokens(request) => put("input", json!(request.ext.value(OWN, TOKENS))),
         [one] if request.ext.note(OWN, "$input").is_some() => put("input", json!(one)),
         list => put("input", json!(list)),
     }

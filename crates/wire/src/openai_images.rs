@@ -75,6 +75,19 @@ pub fn encode_request(request: &ImageRequest, ledger: &mut Ledger) -> Result<Val
     Ok(Value::Object(map))
 }
 
+/// Puts pictures that are here into the form of an address, where the client wants addresses: it reads no
+/// other field then. One that stands elsewhere is left there.
+pub fn in_form(response: &mut ImageResponse, form: Option<&str>) {
+    if form != Some("url") {
+        return;
+    }
+    for media in &mut response.images {
+        if let (MediaSource::Inline(_), Some(url)) = (&media.source, media.to_url()) {
+            media.source = MediaSource::Remote(url);
+        }
+    }
+}
+
 pub fn decode_response(body: Value) -> Result<ImageResponse, Error> {
     if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
         return Err(error);

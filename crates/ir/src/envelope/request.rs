@@ -118,6 +118,11 @@ impl Request {
             .unwrap_or(general)
     }
 
+    /// Whether what the provider says is to be kept beside the answer: `extra.raw`.
+    pub fn wants_raw(&self) -> bool {
+        self.extra.get("raw") == Some(&Value::Bool(true))
+    }
+
     /// Checks what the shape alone cannot say.
     pub fn check(&self) -> Result<(), Error> {
         let version = self.version.unwrap_or(1);

@@ -16,7 +16,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// Takes the account out of the fields of an answer; `None` if there is none.
-pub(super) fn take(fields: &mut Fields) -> Option<Usage> {
+pub(crate) fn take(fields: &mut Fields) -> Option<Usage> {
     let mut raw = Map::new();
     for key in KEYS {
         if let Some(value) = fields.take(key) {

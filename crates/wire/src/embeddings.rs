@@ -1,0 +1,49 @@
+//! Embeddings in every dialect that has them: one set of functions over all of them, for whoever calls a
+//! back-end.
+
+use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, ErrorKind, Ledger, Phase};
+use serde_json::Value;
+
+use crate::{gemini_embeddings, ollama_embeddings, openai_embeddings};
+
+/// Writes a request. Whatever the dialect cannot say is booked in the ledger.
+pub fn encode_request(
+    dialect: Dialect,
+    request: &EmbeddingsRequest,
+    ledger: &mut Ledger,
+) -> Result<Value, Error> {
+    match dialect {
+        Dialect::OpenaiEmbeddings => Ok(openai_embeddings::encode_request(request, ledger)),
+        Dialect::Gemini => gemini_embeddings::encode_request(request, ledger),
+        Dialect::Ollama => ollama_embeddings::encode_request(request, ledger),
+        other => Err(no_dialect(other)),
+    }
+}
+
+/// Reads an answer; one that is an error in spite of its status is an error.
+pub fn decode_response(dialect: Dialect, body: Value) -> Result<EmbeddingsResponse, Error> {
+    match dialect {
+        Dialect::OpenaiEmbeddings => openai_embeddings::decode_response(body),
+        Dialect::Gemini => gemini_embeddings::decode_response(body),
+        Dialect::Ollama => ollama_embeddings::decode_response(body),
+        other => Err(no_dialect(other)),
+    }
+}
+
+/// Lists of tokens are one model's own numbers: only the vendor whose client made them can read them.
+pub(crate) fn texts_only(request: &EmbeddingsRequest) -> Result<(), Error> {
+    let own = Dialect::OpenaiEmbeddings;
+    match request.ext.value(own, openai_embeddings::TOKENS) {
+        Some(_) => {
+            let message = "lists of tokens mean nothing to this model; send texts";
+            Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn no_dialect(dialect: Dialect) -> Error {
+    let message = format!("{dialect} is not a dialect of embeddings");
+    Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message)
+}

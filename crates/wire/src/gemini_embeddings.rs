@@ -1,0 +1,111 @@
+//! Gemini's embeddings, always as a batch: one text is a batch of one.
+//! <https://ai.google.dev/api/embeddings>
+
+use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Phase};
+use serde_json::{Value, json};
+
+use crate::embeddings::texts_only;
+use crate::error_body;
+
+const OWN: Dialect = Dialect::Gemini;
+
+pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Result<Value, Error> {
+    texts_only(request)?;
+    let model = request.model.as_deref().unwrap_or_default();
+    let model = model.strip_prefix("models/").unwrap_or(model);
+    let one = |text: &String| {
+        let mut map = Map::new();
+        map.insert(String::from("model"), json!(format!("models/{model}")));
+        map.insert(String::from("content"), json!({"parts": [{"text": text}]}));
+        if let Some(dimensions) = request.dimensions {
+            map.insert(String::from("outputDimensionality"), json!(dimensions));
+        }
+        request.ext.restore(OWN, &mut map);
+        Value::Object(map)
+    };
+    let requests: Vec<Value> = request.input.iter().map(one).collect();
+    // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
+    crate::extras::book_rest(&request.rest, OWN, ledger);
+    ledger.foreign("/payload", &request.ext, OWN);
+    Ok(json!({"requests": requests}))
+}
+
+pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
+    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+        return Err(error);
+    }
+    let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
+    let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
+    let list = fields
+        .array("embeddings")
+        .ok_or_else(|| bad("has no embeddings"))?;
+    let mut embeddings = Vec::with_capacity(list.len());
+    for (index, item) in (0..).zip(list) {
+        let mut item = Fields::of(item).ok_or_else(|| bad("has an embedding that is not an object"))?;
+        let values = item
+            .take("values")
+            .ok_or_else(|| bad("has an embedding without values"))?;
+        let numbers = serde_json::from_value(values).map_err(|_| bad("has a vector that is none"))?;
+        embeddings.push(Embedding {
+            index,
+            vector: EmbeddingVector::Numbers(numbers),
+            ext: Ext::of(OWN, item.rest()),
+            rest: Map::new(),
+        });
+    }
+    Ok(EmbeddingsResponse {
+        model: None,
+        embeddings,
+        usage: None,
+        ext: Ext::of(OWN, fields.rest()),
+        rest: Map::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::{Ledger, Party};
+    use serde_json::json;
+
+    use super::{decode_response, encode_request};
+
+    fn request(value: serde_json::Value) -> ir::envelope::EmbeddingsRequest {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn every_text_is_one_request_of_a_batch() {
+        let mut ledger = Ledger::new(Party::Adapter);
+        let asked = request(json!({"model": "models/e-1", "input": ["a", "b"], "dimensions": 64}));
+        let body = encode_request(&asked, &mut ledger).unwrap();
+        assert_eq!(
+            body,
+            json!({"requests": [
+                {"model": "models/e-1", "content": {"parts": [{"text": "a"}]}, "outputDimensionality": 64},
+                {"model": "models/e-1", "content": {"parts": [{"text": "b"}]}, "outputDimensionality": 64},
+            ]})
+        );
+        assert_eq!(ledger.losses().count(), 0);
+    }
+
+    #[test]
+    fn vectors_come_back_in_order_and_errors_as_errors() {
+        let answer = json!({"embeddings": [{"values": [0.5, -1]}, {"values": [0.25, 2]}]});
+        let response = decode_response(answer).unwrap();
+        let places: Vec<u64> = response.embeddings.iter().map(|one| one.index).collect();
+        assert_eq!(places, [0, 1]);
+        assert_eq!(
+            serde_json::to_value(&response.embeddings[1].vector).unwrap(),
+            json!([0.25, 2])
+        );
+        for broken in [
+            json!({"embeddings": [{"value": 1}]}),
+            json!({"embeddings": [{"values": ["a"]}]}),
+            json!({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}),
+            json!([]),
+        ] {
+            assert!(decode_response(broken).is_err());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Ollama's embeddings.
+//! <https://github.com/ollama/ollama/blob/main/docs/api.md#generate-embeddings>
+
+use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Phase};
+use serde_json::{Value, json};
+
+use crate::embeddings::texts_only;
+use crate::error_body;
+use crate::ollama::usage;
+
+const OWN: Dialect = Dialect::Ollama;
+
+pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Result<Value, Error> {
+    texts_only(request)?;
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| {
+        if !value.is_null() {
+            map.insert(String::from(key), value);
+        }
+    };
+    put("model", json!(request.model));
+    put("input", json!(request.input));
+    put("dimensions", json!(request.dimensions));
+    // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
+    crate::extras::book_rest(&request.rest, OWN, ledger);
+    request.ext.restore(OWN, &mut map);
+    ledger.foreign("/payload", &request.ext, OWN);
+    Ok(Value::Object(map))
+}
+
+pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
+    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+        return Err(error);
+    }
+    let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
+    let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
+    let list = fields
+        .array("embeddings")
+        .ok_or_else(|| bad("has no embeddings"))?;
+    let mut embeddings = Vec::with_capacity(list.len());
+    for (index, values) in (0..).zip(list) {
+        let numbers = serde_json::from_value(values).map_err(|_| bad("has a vector that is none"))?;
+        embeddings.push(Embedding {
+            index,
+            vector: EmbeddingVector::Numbers(numbers),
+            ext: Ext::default(),
+            rest: Map::new(),
+        });
+    }
+    let usage = usage::take(&mut fields);
+    Ok(EmbeddingsResponse {
+        model: fields.string("model"),
+        embeddings,
+        usage,
+        ext: Ext::of(OWN, fields.rest()),
+        rest: Map::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::{Ledger, Party};
+    use serde_json::json;
+
+    use super::{decode_response, encode_request};
+
+    #[test]
+    fn texts_go_out_and_vectors_come_back() {
+        let mut ledger = Ledger::new(Party::Adapter);
+        let asked = json!({"model": "all-minilm", "input": "a", "encoding_format": "base64"});
+        let asked = serde_json::from_value(asked).unwrap();
+        let body = encode_request(&asked, &mut ledger).unwrap();
+        assert_eq!(body, json!({"model": "all-minilm", "input": ["a"]}));
+        assert_eq!(ledger.losses().count(), 0);
+
+        let answer = json!({
+            "model": "all-minilm", "embeddings": [[0.5, -1.0]],
+            "total_duration": 14_143_917, "load_duration": 1_019_500, "prompt_eval_count": 8
+        });
+        let response = decode_response(answer).unwrap();
+        assert_eq!(response.model.as_deref(), Some("all-minilm"));
+        assert_eq!(response.usage.and_then(|usage| usage.input_tokens), Some(8));
+        assert_eq!(response.embeddings.len(), 1);
+        assert!(decode_response(json!({"error": "model not found"})).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! The two forms of a vector: numbers, and little-endian 32-bit floats in base64. A client gets the form that
+//! it asked for, whichever the back-end answered in.
+
+use ir::envelope::EmbeddingVector;
+use ir::media::Base64;
+use ir::{Error, Phase};
+use serde_json::Number;
+
+/// The vector in the form with this name; any name but `base64` is numbers.
+pub fn in_form(vector: &EmbeddingVector, form: Option<&str>) -> Result<EmbeddingVector, Error> {
+    match (vector, form == Some("base64")) {
+        (EmbeddingVector::Numbers(numbers), true) => Ok(EmbeddingVector::Base64(packed(numbers)?)),
+        (EmbeddingVector::Base64(text), false) => Ok(EmbeddingVector::Numbers(unpacked(text)?)),
+        (same, _) => Ok(same.clone()),
+    }
+}
+
+fn packed(numbers: &[Number]) -> Result<String, Error> {
+    let mut bytes = Vec::with_capacity(numbers.len() * 4);
+    for number in numbers {
+        let value = number.as_f64().ok_or_else(broken)? as f32;
+        bytes.extend_from_slice(&value.to_le_bytes());
+    }
+    Ok(String::from(Base64::from_bytes(&bytes).as_str()))
+}
+
+fn unpacked(text: &str) -> Result<Vec<Number>, Error> {
+    let bytes = Base64::from_text(text).decode().map_err(|_| broken())?;
+    if bytes.len() % 4 != 0 {
+        return Err(broken());
+    }
+    let floats = bytes.chunks_exact(4).map(|four| {
+        let mut little = [0; 4];
+        little.copy_from_slice(four);
+        number(f32::from_le_bytes(little)).ok_or_else(broken)
+    });
+    floats.collect()
+}
+
+/// The shortest number that means this float: 0.1 rather than 0.10000000149011612.
+fn number(float: f32) -> Option<Number> {
+    Number::from_f64(float.to_string().parse().ok()?)
+}
+
+fn broken() -> Error {
+    Error::invalid_response(Phase::MidStream, "the answer has a vector that is none")
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::envelope::EmbeddingVector;
+    use proptest::prelude::*;
+
+    use super::{in_form, number};
+
+    #[test]
+    fn a_form_that_is_already_there_stays_as_it_is() {
+        let text = EmbeddingVector::Base64(String::from("anything"));
+        assert_eq!(in_form(&text, Some("base64")).unwrap(), text);
+        assert!(in_form(&text, None).is_err(), "these are not floats");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_between_the_forms(floats in prop::collection::vec(prop::num::f32::NORMAL, 0..20)) {
+            let numbers = floats.iter().map(|float| number(*float).unwrap()).collect();
+            let numbers = EmbeddingVector::Numbers(numbers);
+            let packed = in_form(&numbers, Some("base64")).unwrap();
+            prop_assert!(matches!(packed, EmbeddingVector::Base64(_)));
+            prop_assert_eq!(in_form(&packed, Some("float")).unwrap(), numbers);
+        }
+    }
+}
