@@ -141,6 +141,11 @@ impl Engine {
         }
     }
 
+    /// Who makes media ready.
+    pub fn media(&self) -> &MediaDesk {
+        &self.media
+    }
+
     pub(crate) fn book(&self) -> &Book {
         &self.book
     }

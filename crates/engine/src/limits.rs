@@ -28,8 +28,15 @@ pub const HELD_EVENT_BYTES: usize = 64;
 pub const RELAY_WAIT_MS: u64 = 10_000;
 /// How long a back-end that has given its whole answer may take to hang up.
 pub const LINGER_MS: u64 = 1_000;
+/// Most texts of one request that are asked one by one, and how many of them at once.
+pub const WHOLE_PARTS_MAX: usize = 256;
+pub const WHOLE_PARTS_AT_ONCE: usize = 4;
+/// Longest recording that is let in where no module says otherwise.
+pub const SOUND_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
+/// Bytes above which media lies in a file, where nobody says.
+pub const STORE_THRESHOLD: u64 = 64 * 1024;
 /// Most media items of one run.
 pub const MEDIA_ITEMS_MAX: usize = 32;
 /// Most bytes of media that one run sends on, together.

@@ -14,6 +14,7 @@ pub fn anthropic(client: Client, options: HttpOptions) -> Http {
         kind: "anthropic",
         dialect: Dialect::Anthropic,
         path: |_| String::from("/v1/messages"),
+        whole: |_, _| None,
         models: ModelList {
             path: "/v1/models",
             list: "data",

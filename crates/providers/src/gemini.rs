@@ -1,7 +1,7 @@
 //! Gemini's generateContent. The base URL is what stands before `/v1beta/models`; the model and the wish to
 //! stream stand in the address, so a model's name is held to letters that cannot leave it.
 
-use ir::{ChatRequest, Dialect};
+use ir::{ChatRequest, Dialect, Payload};
 
 use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
 
@@ -12,6 +12,7 @@ pub fn gemini(client: Client, options: HttpOptions) -> Http {
         kind: "gemini",
         dialect: Dialect::Gemini,
         path,
+        whole,
         models: ModelList {
             path: "/v1beta/models",
             list: "models",
@@ -24,10 +25,25 @@ pub fn gemini(client: Client, options: HttpOptions) -> Http {
     Http::new(vendor, client, options)
 }
 
-fn path(chat: &ChatRequest) -> String {
-    let model = chat.model.as_deref().unwrap_or_default();
+fn whole(payload: &Payload, model: &str) -> Option<(Dialect, String)> {
+    match payload {
+        Payload::Embeddings(_) => {
+            let model = named(model);
+            let path = format!("/v1beta/models/{model}:batchEmbedContents");
+            Some((Dialect::Gemini, path))
+        }
+        _ => None,
+    }
+}
+
+/// A model's name as it may stand in a path.
+fn named(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
-    let model: String = model.chars().map(escaped).collect();
+    model.chars().map(escaped).collect()
+}
+
+fn path(chat: &ChatRequest) -> String {
+    let model = named(chat.model.as_deref().unwrap_or_default());
     match chat.streams() {
         true => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
         false => format!("/v1beta/models/{model}:generateContent"),

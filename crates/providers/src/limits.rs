@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// Most bytes of one answer, stream or not.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most bytes of pictures or of sound in one answer.
+pub const MEDIA_ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How much of a file is read at a time while it is sent.
+pub const PIECE_BYTES: usize = 64 * 1024;
 /// Most bytes of an error's body that are read.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a list of models that are read.

@@ -1,7 +1,7 @@
 //! Ollama's own chat. The base URL is what stands before `/api/chat`. A key is needed only behind a proxy
 //! that asks for one.
 
-use ir::Dialect;
+use ir::{Dialect, Payload};
 
 use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
 
@@ -12,6 +12,10 @@ pub fn ollama(client: Client, options: HttpOptions) -> Http {
         kind: "ollama",
         dialect: Dialect::Ollama,
         path: |_| String::from("/api/chat"),
+        whole: |payload, _| match payload {
+            Payload::Embeddings(_) => Some((Dialect::Ollama, String::from("/api/embed"))),
+            _ => None,
+        },
         models: ModelList {
             path: "/api/tags",
             list: "models",

@@ -1,7 +1,8 @@
 //! OpenAI, and everything that speaks its chat completions: vLLM, llama.cpp, LM Studio, OpenRouter, DeepSeek
-//! and many more. The base URL is what stands before `/chat/completions`.
+//! and many more. The base URL is what stands before `/chat/completions`, and before the addresses of the other
+//! operations.
 
-use ir::Dialect;
+use ir::{Dialect, Payload};
 
 use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
 
@@ -12,6 +13,7 @@ pub fn openai(client: Client, options: HttpOptions) -> Http {
         kind: "openai",
         dialect: Dialect::OpenaiChat,
         path: |_| String::from("/chat/completions"),
+        whole,
         models: ModelList {
             path: "/models",
             list: "data",
@@ -21,4 +23,16 @@ pub fn openai(client: Client, options: HttpOptions) -> Http {
         headers: &[],
     };
     Http::new(vendor, client, options)
+}
+
+fn whole(payload: &Payload, _: &str) -> Option<(Dialect, String)> {
+    let (dialect, path) = match payload {
+        Payload::Embeddings(_) => (Dialect::OpenaiEmbeddings, "/embeddings"),
+        Payload::Image(asked) if asked.image.is_some() => (Dialect::OpenaiImages, "/images/edits"),
+        Payload::Image(_) => (Dialect::OpenaiImages, "/images/generations"),
+        Payload::Transcription(_) => (Dialect::OpenaiTranscriptions, "/audio/transcriptions"),
+        Payload::Speech(_) => (Dialect::OpenaiSpeech, "/audio/speech"),
+        Payload::Chat(_) | Payload::Realtime(_) => return None,
+    };
+    Some((dialect, String::from(path)))
 }

@@ -57,7 +57,7 @@ pub enum Choice {
 impl Dispatch {
     pub fn new(fleet: Arc<Fleet>, request: Arc<Request>, seed: u64, began_ms: u64) -> Self {
         Self {
-            needs: request.needs(),
+            needs: route::needs(&request),
             turn: fleet.take_turn(),
             fleet,
             request,
@@ -211,7 +211,7 @@ impl Dispatch {
     /// A new search, such as for a better answer: with another request, among all or with one back-end only.
     pub fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
         if let Some(request) = request {
-            self.needs = request.needs();
+            self.needs = route::needs(&request);
             self.request = request;
         }
         self.only = only;
@@ -224,7 +224,7 @@ impl Dispatch {
     /// The same search for another request: what remains of the first, once a part of it was answered. Of
     /// those that have failed, only who can do what is needed now may be asked again.
     pub fn go_on(&mut self, request: Arc<Request>) {
-        let needs = request.needs();
+        let needs = route::needs(&request);
         let more = needs.required_features.difference(&self.needs.required_features);
         let more: Vec<_> = more.collect();
         for tried in &mut self.tried {

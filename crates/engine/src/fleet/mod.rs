@@ -28,7 +28,7 @@ use self::budget::Budget;
 use self::instance::Instance;
 use crate::limits;
 use crate::port::Upstream;
-use crate::route::{Candidate, Explanation, Facts, Host, Policy, Pool, Signals};
+use crate::route::{self, Candidate, Explanation, Facts, Host, Policy, Pool, Signals};
 
 #[derive(Debug)]
 pub struct Fleet {
@@ -118,7 +118,7 @@ impl Fleet {
         turn: u64,
         now_ms: u64,
     ) -> Result<Explanation, Error> {
-        let needs = request.needs();
+        let needs = route::needs(request);
         let mut facts = Facts::of(request, &needs, &self.host)?;
         facts.seed = seed;
         facts.turn = turn;

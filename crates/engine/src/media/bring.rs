@@ -6,12 +6,13 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
-use ir::media::{Base64, Checksum, Media, MediaSource};
+use ir::media::{Base64, Checksum, Media, MediaSource, Stored};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
 
 use super::fault::{Refusal, fetch_disabled, fetching, no_file, own, refused};
+use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
 use crate::port::Fetch;
 
@@ -28,6 +29,8 @@ pub(super) enum Origin {
     Url(String),
     Inline(Base64),
     File(String),
+    /// A file that the host itself has put there.
+    Own(PathBuf),
 }
 
 impl Item {
@@ -58,6 +61,26 @@ impl Item {
             from,
             media_type,
             checksum: checksum.and_then(|value| serde_json::from_value(value).ok()),
+        })
+    }
+
+    /// Media of a canonical request. What is stored elsewhere is not here.
+    pub(super) fn of(media: &Media) -> Result<Self, Refusal> {
+        let from = match &media.source {
+            MediaSource::Inline(data) => Origin::Inline(data.clone()),
+            MediaSource::Remote(url) => Origin::Url(url.clone()),
+            // No reference that comes from outside can name a file: only the host makes these.
+            MediaSource::LocalFile(path) => Origin::Own(PathBuf::from(path)),
+            MediaSource::Stored(Stored::Id(id)) => return Err(not_stored(&id.uri())),
+            MediaSource::Stored(Stored::Foreign { text, .. }) => return Err(not_stored(text)),
+            MediaSource::ProviderFile { backend, id } => {
+                return Err(not_stored(&format!("{id} of {backend}")));
+            }
+        };
+        Ok(Self {
+            from,
+            media_type: media.mime.clone(),
+            checksum: media.checksum.clone(),
         })
     }
 
@@ -109,6 +132,13 @@ pub(super) async fn bring(
             opened
                 .map_err(|error| own(&std::io::Error::other(error)))?
                 .map(|file| Box::new(file) as Box<dyn Source>)
+        }
+        Origin::Own(path) => {
+            let path = path.clone();
+            let opened = tokio::task::spawn_blocking(move || File::open(path)).await;
+            let opened = opened.map_err(|error| own(&std::io::Error::other(error)))?;
+            let file = opened.map_err(|error| own(&error))?;
+            Ok(Box::new(file))
         }
         Origin::Url(url) => {
             let hosts = match &settings.fetch {

@@ -8,10 +8,12 @@ mod bounds;
 mod bring;
 mod fault;
 mod ready;
+mod request;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,20 +103,35 @@ impl MediaDesk {
         bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, folder).await
     }
 
-    /// Off the event loop, one of a few at a time, and not for ever.
+    /// Media above this many bytes lies in a file and not in memory.
+    pub fn store_threshold(&self) -> u64 {
+        self.settings.store_threshold
+    }
+
     async fn look(
+        &self,
+        source: Box<dyn ::media::Source>,
+        declared: ::media::Declared,
+        bounds: ::media::Bounds,
+    ) -> Result<(Prepared, Base64), Refusal> {
+        let (prepared, out) = self.look_into(source, declared, bounds, Vec::new()).await?;
+        Ok((prepared, Base64::from_bytes(&out)))
+    }
+
+    /// Off the event loop, one of a few at a time, and not for ever. What goes on is written to `out`.
+    async fn look_into<W: Write + Send + 'static>(
         &self,
         mut source: Box<dyn ::media::Source>,
         declared: ::media::Declared,
         bounds: ::media::Bounds,
-    ) -> Result<(Prepared, Base64), Refusal> {
+        mut out: W,
+    ) -> Result<(Prepared, W), Refusal> {
         let seat = self.seats.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
-            let mut out = Vec::new();
             let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
             // The seat is free when the work is done, also when nobody waits for it any more.
             drop(seat);
-            prepared.map(|prepared| (prepared, Base64::from_bytes(&out)))
+            prepared.map(|prepared| (prepared, out))
         });
         let patience = Duration::from_millis(limits::MEDIA_LOOK_MS);
         match tokio::time::timeout(patience, work).await {

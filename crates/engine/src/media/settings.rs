@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ::media::Oversize;
 
+use crate::limits;
 use crate::port::Hosts;
 
 /// Whether addresses in inputs are fetched.
@@ -29,6 +30,8 @@ pub struct MediaSettings {
     pub normalise: bool,
     /// Most bytes of media inside a request; the category's limit where it is absent.
     pub inline_accept_max: Option<u64>,
+    /// Bytes above which media lies in a file and not in memory.
+    pub store_threshold: u64,
 }
 
 impl Default for MediaSettings {
@@ -40,6 +43,7 @@ impl Default for MediaSettings {
             oversize: None,
             normalise: true,
             inline_accept_max: None,
+            store_threshold: limits::STORE_THRESHOLD,
         }
     }
 }

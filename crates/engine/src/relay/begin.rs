@@ -43,13 +43,24 @@ impl Engine {
         }
     }
 
-    /// Asks for something whose answer comes whole.
+    /// Asks for something whose answer comes whole. Media that is not let in is refused before anything is
+    /// asked, and nothing is booked for it.
     pub async fn ask(
         &self,
         tenant: &Tenant,
-        call: RelayCall,
+        mut call: RelayCall,
         admission: Admission,
     ) -> Result<Asked, Box<RelayFailure>> {
+        let brought = self.media().bring_request(call.request).await;
+        let brought = brought.map_err(|error| {
+            Box::new(RelayFailure {
+                run: RunId::from_parts(self.clock().now_ms(), self.clock().random()),
+                attempts: 0,
+                error,
+            })
+        })?;
+        call.request = brought.request.clone();
+        let began = Instant::now();
         let mut hands = self.take_up(tenant, call, admission)?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
@@ -57,6 +68,7 @@ impl Engine {
                 run: hands.run,
                 backend: backend.clone(),
                 attempts: hands.machine.attempts(),
+                latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 answer: *answer,
             }),
             _ => Err(failure(&hands)),

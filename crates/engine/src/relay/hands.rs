@@ -18,6 +18,7 @@ use tokio::time::{Instant, Sleep};
 use super::Part;
 use super::book::Account;
 use super::machine::{Input, Machine, Output};
+use super::whole;
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::port::{Answer, Backend, Clock, Events, Pieces, Said, Verbatim};
@@ -179,7 +180,8 @@ impl Hands {
     fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
         let upstream = self.fleet.upstream(member)?;
         if request.operation() != Operation::ChatCompletions {
-            return Some(Line::Answer(Some(upstream.answer(request))));
+            let candidate = &self.fleet.candidates()[member];
+            return Some(Line::Answer(Some(whole::answer(upstream, candidate, request))));
         }
         let words = self.verbatim.as_ref().filter(|_| verbatim);
         let pieces = words.and_then(|words| upstream.forward(&request, words));

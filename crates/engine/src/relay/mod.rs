@@ -11,6 +11,7 @@ mod relayed;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use std::sync::Arc;
 
@@ -67,5 +68,7 @@ pub struct Asked {
     pub run: RunId,
     pub backend: Backend,
     pub attempts: u32,
+    /// From the question to the answer.
+    pub latency_ms: u64,
     pub answer: Answer,
 }

@@ -5,6 +5,7 @@
 mod candidate;
 mod explanation;
 mod filter;
+mod needs;
 mod order;
 mod plan;
 mod policy;
@@ -14,6 +15,7 @@ mod score;
 pub use candidate::{Candidate, Signals};
 pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
+pub(crate) use needs::needs;
 pub use plan::{Facts, Host, Plan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
 pub use pool::{Pool, Wanted};

@@ -2,7 +2,7 @@
 
 use ir::envelope::{Requirements, RoutingHints};
 use ir::error::{Error, ErrorKind, Phase, Search};
-use ir::operation::Feature;
+use ir::operation::{Feature, Operation};
 use ir::{Request, adaptation::Degradation};
 
 use super::candidate::Signals;
@@ -53,8 +53,14 @@ impl<'r> Facts<'r> {
     ///
     /// Fails if the request asks for a policy that does not exist.
     pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Result<Self, Error> {
+        let draws = request.operation() == Operation::ImageGeneration;
         let may_lack = needs.required_features.iter().filter(|feature| {
-            is_degradable(feature) && request.degradation_for(feature) != Degradation::Strict
+            match request.degradation_for(feature) {
+                Degradation::Strict => false,
+                Degradation::Warn => is_degradable(feature),
+                // A picture that is to be changed is let go only by who has said that anything may be.
+                Degradation::Allow => is_degradable(feature) || draws && **feature == Feature::ImageInput,
+            }
         });
         let policy = choose_policy(request, host)?;
         let affinity = match &policy {

@@ -11,13 +11,16 @@ mod forward;
 mod models;
 mod request;
 mod tap;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Backend, Events, Pieces, Upstream, Verbatim};
-use ir::{ChatRequest, Dialect, Error, Feature, Request};
+use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
@@ -49,6 +52,9 @@ pub(crate) struct Vendor {
     pub(crate) dialect: Dialect,
     /// What follows the base URL.
     pub(crate) path: fn(&ChatRequest) -> String,
+    /// The same for an operation that answers in one piece, by its payload and model, with the dialect in which
+    /// it is asked; `None` where the vendor has no such operation.
+    pub(crate) whole: fn(&Payload, &str) -> Option<(Dialect, String)>,
     pub(crate) models: ModelList,
     /// The header that carries the key, and what stands before it there.
     pub(crate) key_header: (&'static str, &'static str),
@@ -90,6 +96,8 @@ pub struct HttpOptions {
     /// The model it answers with where a request names none.
     pub default_model: Option<String>,
     pub key: Option<SecretString>,
+    /// What can be asked of it.
+    pub operations: BTreeSet<Operation>,
     /// What it can do; nothing else is used.
     pub features: BTreeSet<Feature>,
     pub timeouts: Timeouts,
@@ -140,6 +148,10 @@ impl Upstream for Http {
 
     fn open(&self, request: Arc<Request>) -> Events {
         answer::events(self.inner.clone(), request)
+    }
+
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+        whole::answer(self.inner.clone(), request).boxed()
     }
 
     fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {

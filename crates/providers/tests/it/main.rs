@@ -18,3 +18,5 @@ mod peers;
 mod server;
 #[cfg(test)]
 mod ways;
+#[cfg(test)]
+mod whole;

@@ -1,0 +1,59 @@
+//! Operations that answer in one piece: the request is made to fit the back-end that was chosen, asked in one
+//! call or in several, and the answer says what was changed on the way. Pure but for the calls themselves.
+
+mod fit;
+mod merge;
+mod ssml;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use ir::adaptation::{Ledger, Party};
+use ir::{Error, ErrorKind, Phase, Request};
+
+use self::fit::fit;
+use self::merge::merge;
+use crate::limits;
+use crate::port::{Answer, Upstream};
+use crate::route::Candidate;
+
+/// The answer of this back-end. Dropping the future hangs up.
+pub(super) fn answer(
+    upstream: &Arc<dyn Upstream>,
+    candidate: &Candidate,
+    request: Arc<Request>,
+) -> BoxFuture<'static, Result<Answer, Error>> {
+    let mut ledger = Ledger::new(Party::Adapter);
+    let Some(parts) = fit(&request, candidate, &mut ledger) else {
+        return upstream.answer(request);
+    };
+    let upstream = upstream.clone();
+    async move {
+        let mut answer = ask(&upstream, parts).await?;
+        let mut adaptations = ledger.into_entries();
+        adaptations.append(&mut answer.adaptations);
+        answer.adaptations = adaptations;
+        Ok(answer)
+    }
+    .boxed()
+}
+
+async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<Answer, Error> {
+    if parts.len() > limits::WHOLE_PARTS_MAX {
+        let most = limits::WHOLE_PARTS_MAX;
+        let message = format!("more than {most} texts are not asked one by one");
+        return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
+    }
+    if parts.len() == 1
+        && let Some(only) = parts.pop()
+    {
+        return upstream.answer(Arc::new(only)).await;
+    }
+    let calls = parts.into_iter().map(|part| upstream.answer(Arc::new(part)));
+    let answers = stream::iter(calls).buffered(limits::WHOLE_PARTS_AT_ONCE);
+    merge(answers.try_collect().await?)
+}

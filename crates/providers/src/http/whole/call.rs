@@ -1,0 +1,148 @@
+//! From a payload to what is posted: JSON, or a form where files go along.
+
+use ir::adaptation::Ledger;
+use ir::envelope::{ImageRequest, TranscriptionRequest};
+use ir::media::Base64;
+use ir::{Dialect, Error, ErrorKind, Map, Media, MediaSource, Payload, Phase};
+use serde_json::Value;
+use wire::{embeddings, openai_images, openai_speech, openai_transcriptions};
+
+use super::content::Content;
+use super::form::Form;
+
+#[derive(Debug)]
+pub(super) enum Call {
+    Json(Vec<u8>),
+    Form(Form),
+}
+
+pub(super) async fn encode(
+    dialect: Dialect,
+    payload: &Payload,
+    model: String,
+    ledger: &mut Ledger,
+) -> Result<Call, Error> {
+    match payload {
+        Payload::Embeddings(asked) => {
+            let mut asked = asked.clone();
+            asked.model = Some(model);
+            json(&embeddings::encode_request(dialect, &asked, ledger)?)
+        }
+        Payload::Speech(asked) => {
+            let mut asked = asked.clone();
+            asked.model = Some(model);
+            json(&openai_speech::encode_request(&asked, ledger))
+        }
+        Payload::Image(asked) => image(asked, model, ledger).await,
+        Payload::Transcription(asked) => transcription(asked, model, ledger).await,
+        Payload::Chat(_) | Payload::Realtime(_) => {
+            let message = "this operation does not answer in one piece";
+            Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
+        }
+    }
+}
+
+fn json(body: &Value) -> Result<Call, Error> {
+    let bytes = serde_json::to_vec(body).map_err(|error| Error::invalid_request(error.to_string()))?;
+    Ok(Call::Json(bytes))
+}
+
+async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Call, Error> {
+    let mut light = ImageRequest {
+        image: None,
+        mask: None,
+        model: Some(model),
+        prompt: asked.prompt.clone(),
+        n: asked.n,
+        size: asked.size.clone(),
+        quality: asked.quality.clone(),
+        style: asked.style.clone(),
+        seed: asked.seed.clone(),
+        response_format: asked.response_format.clone(),
+        ext: asked.ext.clone(),
+        rest: asked.rest.clone(),
+    };
+    let Some(picture) = &asked.image else {
+        if asked.mask.is_some() {
+            return Err(Error::invalid_request("a mask needs the picture that it is for"));
+        }
+        return json(&openai_images::encode_request(&light, ledger)?);
+    };
+    // There is no word for it where pictures are edited.
+    if light.style.take().is_some() {
+        ledger.dropped("/payload/style", "a picture is edited in its own style");
+    }
+    let fields = object(openai_images::encode_request(&light, ledger)?);
+    let mut form = Form::of(fields);
+    form.file("image", file(picture, "image").await?);
+    if let Some(mask) = &asked.mask {
+        form.file("mask", file(mask, "mask").await?);
+    }
+    Ok(Call::Form(form))
+}
+
+async fn transcription(
+    asked: &TranscriptionRequest,
+    model: String,
+    ledger: &mut Ledger,
+) -> Result<Call, Error> {
+    // The codec sees the request without its bytes: they go beside the fields.
+    let nothing = MediaSource::Inline(Base64::from_text(""));
+    let light = TranscriptionRequest {
+        model: Some(model),
+        audio: Media::new(nothing, asked.audio.mime.clone()),
+        language: asked.language.clone(),
+        prompt: asked.prompt.clone(),
+        timestamps: asked.timestamps,
+        diarization: asked.diarization,
+        temperature: asked.temperature.clone(),
+        ext: asked.ext.clone(),
+        rest: asked.rest.clone(),
+    };
+    let mut fields = object(openai_transcriptions::encode_request(&light, ledger)?);
+    fields.shift_remove("file");
+    fields.shift_remove("filename");
+    let mut form = Form::of(fields);
+    form.file("file", file(&asked.audio, "audio").await?);
+    Ok(Call::Form(form))
+}
+
+async fn file(media: &Media, name: &str) -> Result<super::form::File, Error> {
+    let content = Content::of(media).await?;
+    let mime = media.mime_or_sniffed();
+    let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
+    Ok(super::form::File {
+        // Vendors go by the ending of the name.
+        name: match ending(&mime) {
+            Some(ending) => format!("{name}.{ending}"),
+            None => String::from(name),
+        },
+        mime,
+        content,
+    })
+}
+
+fn ending(mime: &str) -> Option<&'static str> {
+    let plain = mime.split(';').next().unwrap_or_default().trim();
+    Some(match plain {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        "audio/ogg" | "audio/opus" => "ogg",
+        "audio/webm" | "video/webm" => "webm",
+        "audio/mp4" | "audio/m4a" | "audio/x-m4a" => "m4a",
+        "audio/flac" => "flac",
+        "video/mp4" => "mp4",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/webp" => "webp",
+        "image/gif" => "gif",
+        _ => return None,
+    })
+}
+
+fn object(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,223 @@
+//! A form with files, as `multipart/form-data`. What is in memory is sent as it is; files are read while they
+//! are sent, so that no more than a piece of them is ever held.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use ir::Map;
+use reqwest::Body;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncReadExt as _;
+
+use super::content::Content;
+use crate::limits::PIECE_BYTES;
+
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    fields: Vec<(String, String)>,
+    files: Vec<(&'static str, File)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) mime: String,
+    pub(super) content: Content,
+}
+
+impl Form {
+    /// Lists are written the way that vendors read them: the same name for each member, with `[]` behind it.
+    pub(super) fn of(fields: Map) -> Self {
+        let mut form = Self::default();
+        for (key, value) in fields {
+            match value {
+                Value::Array(list) => {
+                    let each = list.iter().map(|one| (format!("{key}[]"), text(one)));
+                    form.fields.extend(each);
+                }
+                Value::Null => {}
+                one => form.fields.push((key, text(&one))),
+            }
+        }
+        form
+    }
+
+    pub(super) fn file(&mut self, field: &'static str, file: File) {
+        self.files.push((field, file));
+    }
+
+    /// The body, and in `headers` what says how to read it.
+    pub(super) fn into_body(self, headers: &mut HeaderMap) -> Body {
+        let boundary = self.boundary();
+        let parts = self.into_parts(&boundary);
+        let length: u64 = parts.iter().map(Content::length).sum();
+        if let Ok(kind) = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}")) {
+            headers.insert(CONTENT_TYPE, kind);
+        }
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        Body::wrap_stream(stream::iter(parts).flat_map(read))
+    }
+
+    /// A line that stands nowhere in the fields: made of their own hash. In files of this length it would have
+    /// to be met by chance.
+    fn boundary(&self) -> String {
+        let mut hash = Sha256::new();
+        for (key, value) in &self.fields {
+            hash.update(key.as_bytes());
+            hash.update(value.as_bytes());
+        }
+        for (field, file) in &self.files {
+            hash.update(field.as_bytes());
+            hash.update(file.content.length().to_le_bytes());
+            if let Content::Here(bytes) = &file.content {
+                hash.update(bytes);
+            }
+        }
+        let digest = hex::encode(hash.finalize());
+        format!("cogn-{}", digest.get(..40).unwrap_or_default())
+    }
+
+    fn into_parts(self, boundary: &str) -> Vec<Content> {
+        let mut parts = Vec::new();
+        let mut head = String::new();
+        for (key, value) in &self.fields {
+            let name = quoted(key);
+            head.push_str(&format!(
+                "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+            ));
+        }
+        for (field, file) in self.files {
+            let (name, mime) = (quoted(&file.name), quoted(&file.mime));
+            head.push_str(&format!(
+                "--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
+                 content-type: {mime}\r\n\r\n"
+            ));
+            parts.push(Content::Here(Bytes::from(std::mem::take(&mut head))));
+            parts.push(file.content);
+            head.push_str("\r\n");
+        }
+        head.push_str(&format!("--{boundary}--\r\n"));
+        parts.push(Content::Here(Bytes::from(head)));
+        parts
+    }
+}
+
+/// A text that cannot leave its place in a header.
+fn quoted(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '"' => String::from("%22"),
+            letter if letter.is_control() => String::from("_"),
+            letter => String::from(letter),
+        })
+        .collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn read(part: Content) -> BoxStream<'static, io::Result<Bytes>> {
+    match part {
+        Content::Here(bytes) => stream::iter([Ok(bytes)]).boxed(),
+        Content::File { path, length } => {
+            let opened = stream::once(async move { tokio::fs::File::open(path).await });
+            opened
+                .flat_map(move |opened| match opened {
+                    Ok(file) => pieces(file.take(length)),
+                    Err(error) => stream::iter([Err(error)]).boxed(),
+                })
+                .boxed()
+        }
+    }
+}
+
+fn pieces(file: tokio::io::Take<tokio::fs::File>) -> BoxStream<'static, io::Result<Bytes>> {
+    stream::try_unfold(file, |mut file| async move {
+        let mut piece = vec![0; PIECE_BYTES];
+        let count = file.read(&mut piece).await?;
+        piece.truncate(count);
+        Ok((count > 0).then(|| (Bytes::from(piece), file)))
+    })
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, File, Form, read};
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use serde_json::json;
+
+    async fn written(form: Form) -> (u64, String) {
+        let parts = form.into_parts("b");
+        let length = parts.iter().map(Content::length).sum();
+        let mut all = Vec::new();
+        for part in parts {
+            let mut pieces = read(part);
+            while let Some(piece) = pieces.next().await {
+                all.extend_from_slice(&piece.unwrap());
+            }
+        }
+        (length, String::from_utf8(all).unwrap())
+    }
+
+    fn file(content: Content) -> File {
+        File {
+            name: String::from("a\"\r\nx.wav"),
+            mime: String::from("audio/wav"),
+            content,
+        }
+    }
+
+    #[tokio::test]
+    async fn fields_and_files_are_written_as_a_form() {
+        let fields = json!({"model": "m", "n": 2, "list": ["a", "b"], "none": null});
+        let mut form = Form::of(fields.as_object().unwrap().clone());
+        form.file("file", file(Content::Here(Bytes::from_static(b"RIFF"))));
+        let (length, text) = written(form).await;
+        assert_eq!(length, text.len() as u64);
+        let part = |name: &str, value: &str| {
+            format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        };
+        let expected = [
+            part("model", "m"),
+            part("n", "2"),
+            part("list[]", "a"),
+            part("list[]", "b"),
+            String::from(
+                "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a%22__x.wav\"\r\n\
+                 content-type: audio/wav\r\n\r\nRIFF\r\n--b--\r\n",
+            ),
+        ];
+        assert_eq!(text, expected.concat());
+    }
+
+    #[tokio::test]
+    async fn a_file_is_sent_as_long_as_it_was_announced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sound");
+        let bytes = "x".repeat(3 * crate::limits::PIECE_BYTES + 7);
+        std::fs::write(&path, &bytes).unwrap();
+        let length = bytes.len() as u64;
+        let mut form = Form::default();
+        form.file(
+            "file",
+            file(Content::File {
+                path: path.clone(),
+                length,
+            }),
+        );
+        // What is appended meanwhile does not go out: the length was told before.
+        std::fs::write(&path, format!("{bytes}more")).unwrap();
+        let (announced, text) = written(form).await;
+        assert_eq!(announced, text.len() as u64);
+        assert!(text.contains(&bytes) && !text.contains("more"));
+    }
+}

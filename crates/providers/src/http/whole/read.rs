@@ -1,0 +1,145 @@
+//! From a response to an answer. The server's status and type are looked at before its body, and no body is
+//! held beyond its limit.
+
+use std::time::Duration;
+
+use engine::port::Answer;
+use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde_json::Value;
+use tokio::time::Instant;
+use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
+
+use super::super::body::gather;
+use super::super::fault;
+use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
+
+pub(super) struct Reading {
+    pub(super) dialect: Dialect,
+    pub(super) idle: Duration,
+    pub(super) deadline: Instant,
+    pub(super) total: Duration,
+    /// Whether the server's own words are kept.
+    pub(super) raw: bool,
+}
+
+impl Reading {
+    pub(super) async fn read(&self, response: reqwest::Response, asked: &Payload) -> Result<Answer, Error> {
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(self.refusal(response, status).await);
+        }
+        let named = header(&response, &CONTENT_TYPE).unwrap_or_default();
+        let kind = named.split(';').next().unwrap_or_default().trim().to_lowercase();
+        let is_json = kind.is_empty() || kind == "application/json";
+        if let Payload::Speech(speech) = asked
+            && !is_json
+        {
+            if !kind.starts_with("audio/") && kind != "application/octet-stream" {
+                return Err(fault::foreign(&named));
+            }
+            let bytes = self.gather(response, MEDIA_ANSWER_BYTES_MAX).await?;
+            if bytes.is_empty() {
+                return Err(Error::invalid_response(Phase::MidStream, "the sound is empty"));
+            }
+            let sound = openai_speech::decode_audio(&bytes, Some(&kind), speech.format.as_deref());
+            return Ok(answer(ResponsePayload::Speech(Box::new(sound)), None));
+        }
+        if !is_json {
+            return Err(fault::foreign(&named));
+        }
+        let limit = match asked {
+            Payload::Image(_) => MEDIA_ANSWER_BYTES_MAX,
+            _ => ANSWER_BYTES_MAX,
+        };
+        let bytes = self.gather(response, limit).await?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
+        })?;
+        let raw = self.raw.then(|| value.clone());
+        let mut answer = self.decode(value, asked)?;
+        answer.raw = raw;
+        Ok(answer)
+    }
+
+    fn decode(&self, value: Value, asked: &Payload) -> Result<Answer, Error> {
+        match asked {
+            Payload::Embeddings(asked) => {
+                let response = embeddings::decode_response(self.dialect, value)?;
+                let response = in_order(response, asked)?;
+                let usage = response.usage.clone();
+                Ok(answer(ResponsePayload::Embeddings(response), usage))
+            }
+            Payload::Image(_) => {
+                let response = openai_images::decode_response(value)?;
+                let usage = response.usage.clone();
+                Ok(answer(ResponsePayload::Image(response), usage))
+            }
+            Payload::Transcription(_) => {
+                let response = openai_transcriptions::decode_response(value)?;
+                let usage = response.usage.clone();
+                Ok(answer(ResponsePayload::Transcription(response), usage))
+            }
+            // JSON where sound was expected: an error in spite of its status, or nothing that is known.
+            Payload::Speech(_) | Payload::Chat(_) | Payload::Realtime(_) => {
+                let told = error_body::inside(self.dialect, value);
+                Err(told.unwrap_or_else(|| fault::foreign("application/json")))
+            }
+        }
+    }
+
+    async fn refusal(&self, response: reqwest::Response, status: u16) -> Error {
+        let retry_after = header(&response, &RETRY_AFTER);
+        let body = self.gather(response, ERROR_BYTES_MAX).await;
+        error_body::decode(
+            self.dialect,
+            status,
+            retry_after.as_deref(),
+            &body.unwrap_or_default(),
+        )
+    }
+
+    async fn gather(&self, response: reqwest::Response, limit: usize) -> Result<Vec<u8>, Error> {
+        let gathered = gather(response, limit, self.idle, self.deadline).await;
+        gathered.map_err(|error| match error.kind {
+            ErrorKind::Timeout if Instant::now() >= self.deadline => {
+                fault::overdue(Phase::MidStream, self.total)
+            }
+            _ => error,
+        })
+    }
+}
+
+/// One vector for each text, at its place. A server that left one out answered something else.
+fn in_order(
+    mut response: EmbeddingsResponse,
+    asked: &EmbeddingsRequest,
+) -> Result<EmbeddingsResponse, Error> {
+    response.embeddings.sort_by_key(|one| one.index);
+    let counted = (0..).zip(&response.embeddings).all(|(place, one)| one.index == place);
+    // Lists of tokens are not counted here.
+    let expected = asked.input.len();
+    if !counted || (expected > 0 && response.embeddings.len() != expected) {
+        let message = format!(
+            "the answer has {} vectors for {expected} texts",
+            response.embeddings.len()
+        );
+        return Err(Error::invalid_response(Phase::MidStream, message));
+    }
+    Ok(response)
+}
+
+fn answer(payload: ResponsePayload, usage: Option<Usage>) -> Answer {
+    Answer {
+        payload,
+        usage,
+        adaptations: Vec::new(),
+        raw: None,
+    }
+}
+
+fn header(response: &reqwest::Response, name: &reqwest::header::HeaderName) -> Option<String> {
+    let value = response.headers().get(name)?;
+    value.to_str().ok().map(String::from)
+}
