@@ -68,5 +68,6 @@ fn settings_of(media: &Media) -> MediaSettings {
         }),
         normalise: media.normalise,
         inline_accept_max: media.inline_accept_max,
+        store_threshold: media.store_threshold,
     }
 }

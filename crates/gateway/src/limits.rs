@@ -4,6 +4,12 @@ use std::time::Duration;
 
 /// Largest request body that is read.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest form with files that is read.
+pub const FORM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most fields of a form.
+pub const FORM_FIELDS_MAX: usize = 64;
+/// Longest field of a form that is no file.
+pub const FORM_TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Silence on a stream before a sign of life, where the module does not say.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long runs may go on after the server was told to stop, where nobody says.

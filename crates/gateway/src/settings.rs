@@ -25,6 +25,8 @@ pub struct Settings {
     pub write_stall: Duration,
     /// How long runs may go on after the server was told to stop.
     pub drain: Duration,
+    /// Whether a canonical request may ask for what the provider said, word for word.
+    pub raw_answers: bool,
     /// Names that vendors' clients may ask for in place of a model's own.
     pub aliases: BTreeMap<String, Alias>,
 }
@@ -49,6 +51,7 @@ impl Default for Settings {
             body_read: limits::BODY_READ,
             write_stall: limits::WRITE_STALL,
             drain: limits::DRAIN,
+            raw_answers: false,
             aliases: BTreeMap::new(),
         }
     }

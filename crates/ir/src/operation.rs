@@ -113,6 +113,7 @@ vocabulary! {
         BidiStream = "supports_bidi_stream",
         Reasoning = "supports_reasoning",
         Prefill = "supports_prefill",
+        TokenInput = "supports_token_input",
     }
 }
 

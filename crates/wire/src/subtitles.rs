@@ -63,12 +63,17 @@ struct Cue {
 fn cues(transcript: &TranscriptionResponse) -> Option<Vec<Cue>> {
     let lists = [(&transcript.segments, "text"), (&transcript.words, "word")];
     for (list, key) in lists {
-        let cues: Option<Vec<Cue>> = list.as_ref().and_then(|list| list.iter().map(|one| cue(one, key)).collect());
+        let cues: Option<Vec<Cue>> = list
+            .as_ref()
+            .and_then(|list| list.iter().map(|one| cue(one, key)).collect());
         if let Some(cues) = cues.filter(|cues| !cues.is_empty()) {
             return Some(cues);
         }
     }
-    let to_ms = transcript.duration.as_ref().and_then(|seconds| ms(seconds.as_f64()))?;
+    let to_ms = transcript
+        .duration
+        .as_ref()
+        .and_then(|seconds| ms(seconds.as_f64()))?;
     Some(vec![Cue {
         from_ms: 0,
         to_ms,
@@ -130,7 +135,10 @@ mod tests {
         let text = serde_json::from_value(json!({"text": "Hi"})).unwrap();
         assert_eq!(Subtitles::Srt.write(&text), None);
         let broken = json!({"text": "Hi", "segments": [{"start": -1, "end": 2, "text": "Hi"}]});
-        assert_eq!(Subtitles::Srt.write(&serde_json::from_value(broken).unwrap()), None);
+        assert_eq!(
+            Subtitles::Srt.write(&serde_json::from_value(broken).unwrap()),
+            None
+        );
         let whole = serde_json::from_value(json!({"text": "Hi", "duration": 2})).unwrap();
         assert_eq!(
             Subtitles::Vtt.write(&whole).unwrap(),

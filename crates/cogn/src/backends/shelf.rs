@@ -253,6 +253,7 @@ fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeo
         model: backend.model.clone(),
         default_model: backend.default_model.clone(),
         key,
+        operations: backend.operations(),
         features: backend.features(),
         timeouts: providers::Timeouts {
             first_byte: Duration::from_millis(timeouts.first_byte_ms),

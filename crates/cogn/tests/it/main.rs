@@ -25,6 +25,10 @@ mod docs;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod edge_canonical;
+#[cfg(test)]
+mod edge_whole;
+#[cfg(test)]
 mod embedded;
 #[cfg(test)]
 mod examples;

@@ -26,7 +26,16 @@ fn recipes_do_what_they_show() {
         ))
         .current_dir(folder.path());
     let server = Server::spawn(command);
-    let page = fs::read_to_string(root().join("docs/guide/serving.md")).unwrap();
+    let (recipes, curls) = play("docs/guide/serving.md", &server);
+    assert!(
+        recipes >= 8 && curls == recipes + 1,
+        "{recipes} of {curls} recipes were run"
+    );
+}
+
+/// Runs the recipes of a page; returns how many there were, and how many calls the page shows.
+pub(crate) fn play(page: &str, server: &Server) -> (usize, usize) {
+    let page = fs::read_to_string(root().join(page)).unwrap();
     let blocks: Vec<(&str, &str)> = page
         .split("\n```")
         .skip(1)
@@ -41,6 +50,7 @@ fn recipes_do_what_they_show() {
         recipes += 1;
         let output = Command::new("sh")
             .args(["-e", "-c", &recipe.replace(SHOWN, &server.url)])
+            .current_dir(root())
             .output()
             .unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -53,9 +63,5 @@ fn recipes_do_what_they_show() {
                 .1;
         }
     }
-    let curls = page.matches("curl ").count();
-    assert!(
-        recipes >= 8 && curls == recipes + 1,
-        "{recipes} of {curls} recipes were run"
-    );
+    (recipes, page.matches("curl ").count())
 }

@@ -97,7 +97,9 @@ fn bounds(kind: MediaKind, settings: &MediaSettings) -> Bounds {
     let formats = Format::ALL.into_iter();
     let formats = match kind {
         MediaKind::Audio => formats.filter(sounds).collect(),
-        _ => formats.filter(|format| format.kind() == MediaKind::Image).collect(),
+        _ => formats
+            .filter(|format| format.kind() == MediaKind::Image)
+            .collect(),
     };
     Bounds {
         formats,

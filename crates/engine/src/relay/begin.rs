@@ -67,6 +67,7 @@ impl Engine {
             (Some(answer), Some(backend)) => Ok(Asked {
                 run: hands.run,
                 backend: backend.clone(),
+                key: hands.key(),
                 attempts: hands.machine.attempts(),
                 latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 answer: *answer,

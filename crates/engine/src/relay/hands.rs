@@ -103,6 +103,13 @@ impl Hands {
         Some(upstream.backend())
     }
 
+    /// Which of its keys is used.
+    pub(super) fn key(&self) -> u32 {
+        let speaker = self.machine.speaker();
+        let candidate = speaker.and_then(|member| self.fleet.candidates().get(member));
+        candidate.map_or(0, |candidate| candidate.key)
+    }
+
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Input> {
         let lines = &mut self.work.lines;
         for at in 0..lines.len() {

@@ -67,8 +67,17 @@ pub struct RelayFailure {
 pub struct Asked {
     pub run: RunId,
     pub backend: Backend,
+    /// Which of the back-end's keys was used.
+    pub key: u32,
     pub attempts: u32,
     /// From the question to the answer.
     pub latency_ms: u64,
     pub answer: Answer,
+}
+
+impl Asked {
+    /// Who exactly answered: the back-end, and the number of its key.
+    pub fn instance(&self) -> String {
+        format!("{}-{}", self.backend.name, self.key.saturating_add(1))
+    }
 }

@@ -1,9 +1,9 @@
 //! What a request needs of a back-end beyond the operation itself. Who writes down what was said hears, and who
 //! reads aloud speaks: to be declared for the operation is enough, and says nothing about conversations.
 
+use ir::Request;
 use ir::envelope::Requirements;
 use ir::operation::{Feature, Operation};
-use ir::Request;
 
 pub(crate) fn needs(request: &Request) -> Requirements {
     let mut needs = request.needs();

@@ -2,9 +2,12 @@
 //! decides the dialect; the same few steps then serve all of them. Nothing here knows a back-end, and no
 //! vendor's word is written here that `wire` could write.
 
+mod admit;
 mod anthropic;
+mod canonical;
 mod chat;
 mod failure;
+mod form;
 mod letter;
 mod models;
 mod module_model;
@@ -12,6 +15,7 @@ mod openai;
 mod receipt;
 mod stateless;
 mod target;
+mod task;
 mod vendor;
 mod voice;
 mod whole;
@@ -27,6 +31,8 @@ pub(crate) fn operations() -> Vec<Operation> {
         openai::operations(),
         anthropic::operations(),
         models::operations(),
+        task::operations(),
+        canonical::operations(),
     ]
     .into_iter()
     .flatten()

@@ -30,12 +30,13 @@ pub(crate) struct Operation {
     summary: &'static str,
     parameters: Vec<Parameter>,
     body: Option<Value>,
+    body_type: &'static str,
     answer: Answer,
     codes: Vec<Code>,
     /// Codes that come with another status than their own.
     exceptions: Vec<(u16, Code)>,
-    /// Whose form its failures have, where it is not an envelope.
-    vendor: Option<Vendor>,
+    /// The schema of its failures, where they are no envelopes.
+    failure: Option<&'static str>,
     handler: MethodRouter<Gateway>,
 }
 
@@ -73,6 +74,10 @@ enum Answer {
     Json(Value),
     /// The same, or a vendor's stream, as the body asks.
     JsonOrStream(Value),
+    /// A canonical envelope, or the events of a conversation.
+    Canonical,
+    /// Something that is no envelope, in one of several types.
+    Forms(&'static [&'static str]),
     /// Something that is no envelope.
     Other(&'static str),
     /// The connection becomes a WebSocket.
@@ -104,10 +109,11 @@ impl Operation {
             summary: "",
             parameters: Vec::new(),
             body: None,
+            body_type: "application/json",
             answer: Answer::Other("text/plain"),
             codes: Vec::new(),
             exceptions: Vec::new(),
-            vendor: None,
+            failure: None,
             handler,
         }
     }
@@ -146,6 +152,12 @@ impl Operation {
         self
     }
 
+    /// Takes a form with files, of fields of this schema.
+    pub(crate) fn takes_form(mut self, schema: Value) -> Self {
+        self.body_type = "multipart/form-data";
+        self.takes(schema)
+    }
+
     /// Answers with an envelope whose data is of this schema.
     pub(crate) fn gives(mut self, data: Value) -> Self {
         self.answer = Answer::Resource(data);
@@ -169,10 +181,27 @@ impl Operation {
         self
     }
 
-    /// Fails in the form that a vendor's clients read.
-    pub(crate) fn speaks(mut self, vendor: Vendor) -> Self {
-        self.vendor = Some(vendor);
+    /// Answers in one of these types, as the body asks.
+    pub(crate) fn gives_forms(mut self, content_types: &'static [&'static str]) -> Self {
+        self.answer = Answer::Forms(content_types);
         self
+    }
+
+    /// Answers with a canonical envelope, or with canonical events.
+    pub(crate) fn gives_canonical(mut self) -> Self {
+        self.answer = Answer::Canonical;
+        self
+    }
+
+    /// Fails in documents of this schema, whatever the status.
+    pub(crate) fn fails_in(mut self, schema: &'static str) -> Self {
+        self.failure = Some(schema);
+        self
+    }
+
+    /// Fails in the form that a vendor's clients read.
+    pub(crate) fn speaks(self, vendor: Vendor) -> Self {
+        self.fails_in(vendor.error_schema())
     }
 
     /// Answers with JSON of this schema that is no envelope.

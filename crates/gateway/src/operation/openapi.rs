@@ -57,7 +57,7 @@ fn describe(operation: &Operation) -> Value {
     if let Some(schema) = &operation.body {
         value["requestBody"] = json!({
             "required": true,
-            "content": {"application/json": {"schema": schema}}
+            "content": {operation.body_type: {"schema": schema}}
         });
     }
     value
@@ -82,10 +82,10 @@ fn responses(operation: &Operation) -> Value {
     let mut responses = Map::new();
     let (status, good) = good(&operation.answer);
     responses.insert(String::from(status), good);
-    if let Some(vendor) = operation.vendor {
-        let reference = format!("#/components/schemas/{}", vendor.error_schema());
+    if let Some(schema) = operation.failure {
+        let reference = format!("#/components/schemas/{schema}");
         let failure = json!({
-            "description": "what is wrong, in the vendor's form; the status says what kind of error it is",
+            "description": "what is wrong, in the form that the caller reads; the status says what kind of error it is",
             "content": {"application/json": {"schema": {"$ref": reference}}}
         });
         for statuses in ["4XX", "5XX"] {
@@ -161,6 +161,24 @@ fn good(answer: &Answer) -> (&'static str, Value) {
                 "200",
                 json!({"description": "the answer, or its events", "content": content}),
             )
+        }
+        Answer::Canonical => {
+            let content = json!({
+                "application/json": {"schema": {"$ref": "#/components/schemas/CanonicalResponse"}},
+                "text/event-stream": stream,
+                "application/x-ndjson": stream,
+            });
+            (
+                "200",
+                json!({"description": "the canonical envelope, or the events", "content": content}),
+            )
+        }
+        Answer::Forms(content_types) => {
+            let content: Map<String, Value> = content_types
+                .iter()
+                .map(|content_type| (String::from(*content_type), stream.clone()))
+                .collect();
+            ("200", json!({"description": "the document", "content": content}))
         }
         Answer::Other(content_type) => {
             let content = json!({*content_type: {"schema": {}}});

@@ -210,6 +210,23 @@ impl Payload {
         }
     }
 
+    /// Asks for another model.
+    pub fn rename(&mut self, model: &str) {
+        let name = Some(String::from(model));
+        match self {
+            Self::Chat(chat) => chat.model = name,
+            Self::Embeddings(embeddings) => embeddings.model = name,
+            Self::Image(image) => image.model = name,
+            Self::Transcription(speech) => speech.model = name,
+            Self::Speech(speech) => speech.model = name,
+            Self::Realtime(session) => {
+                session
+                    .session_config
+                    .insert(String::from("model"), Value::from(model));
+            }
+        }
+    }
+
     pub fn from_json(operation: Operation, value: Value) -> Result<Self, serde_json::Error> {
         Ok(match operation {
             Operation::ChatCompletions => Self::Chat(Box::new(serde_json::from_value(value)?)),

@@ -124,13 +124,19 @@ fn a_picture_is_drawn_from_a_text() {
             "data": [{"b64_json": "iVBORw0KGgo="}],
             "usage": {"input_tokens": 9, "output_tokens": 272, "total_tokens": 281}
         });
-        let asked = request("image_generation", &json!({"prompt": "a fox", "n": 1, "size": "1024x1024"}));
+        let asked = request(
+            "image_generation",
+            &json!({"prompt": "a fox", "n": 1, "size": "1024x1024"}),
+        );
         let (answered, calls) = ask(providers::openai, good(&body), asked).await;
         assert_eq!(calls[0].path(), "/images/generations");
         let sent = json!({"model": "small", "prompt": "a fox", "n": 1, "size": "1024x1024"});
         assert_eq!(calls[0].json(), sent);
         let answered = answered.unwrap();
-        assert_eq!(answered.usage.as_ref().and_then(|usage| usage.output_tokens), Some(272));
+        assert_eq!(
+            answered.usage.as_ref().and_then(|usage| usage.output_tokens),
+            Some(272)
+        );
         let drawn = payload(answered);
         assert_eq!(drawn["images"][0]["data"], "iVBORw0KGgo=");
         assert_eq!(drawn["images"][0]["mime"], "image/png");
@@ -189,7 +195,11 @@ fn sound_becomes_text_from_memory_and_from_a_file() {
             assert_eq!(call.path(), "/audio/transcriptions");
             let holds = |part: &[u8]| call.body.windows(part.len()).any(|window| window == part);
             let file = b"name=\"file\"; filename=\"audio.wav\"\r\ncontent-type: audio/wav\r\n\r\n";
-            assert!(holds(&[file.as_slice(), &bytes, b"\r\n--"].concat()), "{}", call.text());
+            assert!(
+                holds(&[file.as_slice(), &bytes, b"\r\n--"].concat()),
+                "{}",
+                call.text()
+            );
             assert!(holds(b"name=\"response_format\"\r\n\r\nverbose_json\r\n"));
             assert!(holds(b"name=\"timestamp_granularities[]\"\r\n\r\nsegment\r\n"));
             assert!(holds(b"name=\"language\"\r\n\r\nen\r\n"));

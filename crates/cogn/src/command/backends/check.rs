@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::Result;
 use engine::port::Upstream;
 use futures::StreamExt;
-use ir::{Error, ErrorKind, Feature};
+use ir::{Error, ErrorKind, Feature, Operation};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::probe;
+use super::{probe, task};
 use crate::backends::{Instance, Listed};
 use crate::output::Output;
 
@@ -28,6 +28,15 @@ pub(super) struct Report {
     reached: Vec<Reached>,
     first_token_ms: Option<u64>,
     features: Vec<Observed>,
+    tasks: Vec<Tried>,
+}
+
+/// An operation besides conversation; `works` is not known where it was not tried.
+#[derive(Debug)]
+struct Tried {
+    operation: Operation,
+    works: Option<bool>,
+    why: Option<String>,
 }
 
 #[derive(Debug)]
@@ -56,7 +65,8 @@ impl Observed {
 impl Report {
     pub(super) fn is_good(&self) -> bool {
         let reached = self.reached.iter().all(|reached| reached.error.is_none());
-        self.unavailable.is_none() && reached && !self.features.iter().any(Observed::is_bad)
+        let failed = self.tasks.iter().any(|task| task.works == Some(false));
+        self.unavailable.is_none() && reached && !failed && !self.features.iter().any(Observed::is_bad)
     }
 }
 
@@ -73,6 +83,7 @@ async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
         reached: Vec::new(),
         first_token_ms: None,
         features: Vec::new(),
+        tasks: Vec::new(),
     };
     let instances = match &listed.instances {
         Ok(instances) => instances,
@@ -119,6 +130,27 @@ async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, pati
         Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
         Instance::Other(upstream) => upstream.clone(),
     };
+    for operation in &listed.candidate.operations {
+        if *operation == Operation::ChatCompletions {
+            continue;
+        }
+        let tried = task::works(&upstream, *operation, patience).await;
+        report.tasks.push(match tried {
+            Ok(works) => Tried {
+                operation: *operation,
+                works,
+                why: None,
+            },
+            Err(error) => Tried {
+                operation: *operation,
+                works: Some(false),
+                why: Some(error.message),
+            },
+        });
+    }
+    if !listed.candidate.operations.contains(&Operation::ChatCompletions) {
+        return;
+    }
     let mut add = |feature: Feature, seen: Result<Option<bool>, Error>| {
         let declared = listed.candidate.features.contains(&feature);
         let (observed, why) = match seen {
@@ -191,6 +223,9 @@ pub(super) fn print(reports: &[Report], output: &Output) -> Result<()> {
         for seen in &report.features {
             output.line(format!("  {}: {}", seen.feature, observed_text(seen)))?;
         }
+        for task in &report.tasks {
+            output.line(format!("  {}: {}", task.operation.as_str(), tried_text(task)))?;
+        }
     }
     Ok(())
 }
@@ -215,6 +250,15 @@ fn what(error: &Error) -> &'static str {
         ErrorKind::Timeout => "silent",
         ErrorKind::RateLimited | ErrorKind::Quota => "exhausted",
         _ => "no good answer",
+    }
+}
+
+fn tried_text(task: &Tried) -> String {
+    match (task.works, &task.why) {
+        (Some(true), _) => String::from("works"),
+        (Some(false), Some(why)) => format!("{} ({why})", "does not work".red()),
+        (Some(false), None) => "does not work".red().to_string(),
+        (None, _) => String::from("not tried"),
     }
 }
 
@@ -258,6 +302,10 @@ fn row(report: &Report) -> Value {
             "why": seen.why,
         })
     });
+    let operations = report
+        .tasks
+        .iter()
+        .map(|task| json!({"operation": task.operation, "works": task.works, "why": task.why}));
     json!({
         "name": report.name,
         "kind": report.kind,
@@ -266,5 +314,6 @@ fn row(report: &Report) -> Value {
         "reached": reached.collect::<Vec<_>>(),
         "first_token_ms": report.first_token_ms,
         "features": features.collect::<Vec<_>>(),
+        "operations": operations.collect::<Vec<_>>(),
     })
 }

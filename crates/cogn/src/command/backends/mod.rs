@@ -3,6 +3,7 @@
 mod check;
 mod list;
 mod probe;
+mod task;
 
 use std::path::PathBuf;
 

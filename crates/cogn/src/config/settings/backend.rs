@@ -94,7 +94,10 @@ impl Backend {
 
     /// What can be asked of it.
     pub(crate) fn operations(&self) -> BTreeSet<Operation> {
-        let usual = || BTreeSet::from([Operation::ChatCompletions]);
+        let usual = || {
+            self.kind
+                .operations(self.base_url.is_none() && self.model.is_none())
+        };
         self.operations.clone().unwrap_or_else(usual)
     }
 
@@ -102,7 +105,14 @@ impl Backend {
     pub(crate) fn features(&self) -> BTreeSet<Feature> {
         let mut features = match &self.features {
             Some(declared) => declared.clone(),
-            None => self.kind.features(self.base_url.is_none()),
+            None => {
+                let own_address = self.base_url.is_none();
+                let mut features = self.kind.features(own_address);
+                for operation in self.operations() {
+                    features.extend(self.kind.features_of(operation, own_address));
+                }
+                features
+            }
         };
         features.insert(Feature::SystemRole);
         features.retain(|feature| !self.lacks.contains(feature));
@@ -127,6 +137,48 @@ impl BackendKind {
             Self::Local => "local",
             Self::Scripted => "scripted",
         }
+    }
+
+    /// What can be asked of an instance of this kind where nobody says. Only behind the vendor's own address, and
+    /// with any of its models, is there more than conversation.
+    fn operations(self, any_model_of_vendor: bool) -> BTreeSet<Operation> {
+        let mut operations = BTreeSet::from([Operation::ChatCompletions]);
+        match self {
+            Self::Openai if any_model_of_vendor => operations.extend([
+                Operation::Embeddings,
+                Operation::ImageGeneration,
+                Operation::SpeechToText,
+                Operation::TextToSpeech,
+            ]),
+            Self::Gemini | Self::Ollama if any_model_of_vendor => {
+                operations.insert(Operation::Embeddings);
+            }
+            _ => {}
+        }
+        operations
+    }
+
+    /// What nearly all can who do this operation. Of pictures and tokens only the vendor's own is believed.
+    fn features_of(self, operation: Operation, own_address: bool) -> BTreeSet<Feature> {
+        let mut features = BTreeSet::new();
+        match operation {
+            Operation::Embeddings => {
+                features.insert(Feature::Batch);
+                if own_address || self == Self::Ollama {
+                    features.insert(Feature::Dimensions);
+                }
+                if own_address && self == Self::Openai {
+                    features.insert(Feature::TokenInput);
+                }
+            }
+            Operation::ImageGeneration if own_address => {
+                features.extend([Feature::ImageInput, Feature::Mask]);
+            }
+            Operation::SpeechToText => features.extend([Feature::Language, Feature::Timestamps]),
+            Operation::TextToSpeech => features.extend([Feature::Voices, Feature::Formats]),
+            Operation::ChatCompletions | Operation::ImageGeneration | Operation::RealtimeVoice => {}
+        }
+        features
     }
 
     /// What an instance of this kind can do where nobody says. Behind the vendor's own address stand the

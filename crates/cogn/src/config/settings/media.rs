@@ -19,7 +19,7 @@ pub(crate) struct Media {
     pub(crate) normalise: bool,
     /// Where it is absent, the category decides.
     pub(crate) inline_accept_max: Option<u64>,
-    #[expect(dead_code, reason = "media is kept in a store when there is one")]
+    /// Bytes above which media lies in a file and not in memory.
     pub(crate) store_threshold: u64,
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Server {
     pub(crate) body_read_ms: u64,
     pub(crate) write_stall_ms: u64,
     pub(crate) drain_ms: u64,
+    /// Whether canonical requests may ask for what providers say, word for word.
+    pub(crate) raw_answers: bool,
     pub(crate) tls: Option<TlsFiles>,
 }
 
@@ -61,6 +63,7 @@ impl Server {
             body_read: Duration::from_millis(self.body_read_ms),
             write_stall: Duration::from_millis(self.write_stall_ms),
             drain: Duration::from_millis(self.drain_ms),
+            raw_answers: self.raw_answers,
             aliases: aliases
                 .iter()
                 .map(|(name, alias)| (name.clone(), alias.gateway()))

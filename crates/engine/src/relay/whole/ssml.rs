@@ -51,7 +51,10 @@ fn mark(from: &str, substituted: &mut bool) -> (usize, String) {
     };
     let inside = from.get(1..end).unwrap_or_default();
     let word = inside.trim_start_matches('/');
-    let word = word.split([' ', '/', '\t', '\r', '\n']).next().unwrap_or_default();
+    let word = word
+        .split([' ', '/', '\t', '\r', '\n'])
+        .next()
+        .unwrap_or_default();
     let closes = inside.starts_with('/');
     let said = match word.to_ascii_lowercase().as_str() {
         "sub" if closes => {
@@ -75,7 +78,10 @@ fn mark(from: &str, substituted: &mut bool) -> (usize, String) {
 fn alias(inside: &str) -> Option<String> {
     let (_, value) = inside.split_once("alias")?;
     let value = value.trim_start().strip_prefix('=')?.trim_start();
-    let quote = value.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
+    let quote = value
+        .chars()
+        .next()
+        .filter(|letter| matches!(letter, '"' | '\''))?;
     let value = value.get(1..)?;
     Some(String::from(value.split(quote).next()?))
 }
@@ -90,5 +96,7 @@ fn name(from: &str) -> (usize, String) {
         ("&apos;", "'"),
     ];
     let found = known.iter().find(|(name, _)| from.starts_with(name));
-    found.map_or((0, String::new()), |(name, sign)| (name.len(), String::from(*sign)))
+    found.map_or((0, String::new()), |(name, sign)| {
+        (name.len(), String::from(*sign))
+    })
 }

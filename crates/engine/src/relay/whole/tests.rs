@@ -63,7 +63,10 @@ fn what_a_back_end_cannot_do_is_left_out_and_said() {
 fn what_a_back_end_can_do_is_left_alone() {
     let all: Vec<Feature> = Feature::all();
     for (operation, payload) in [
-        ("text_to_speech", json!({"input": "<b>", "voice": "v", "ssml": true})),
+        (
+            "text_to_speech",
+            json!({"input": "<b>", "voice": "v", "ssml": true}),
+        ),
         ("embeddings", json!({"input": ["a", "b"]})),
         ("image_generation", json!({"prompt": "p", "seed": 7})),
     ] {
@@ -99,7 +102,9 @@ fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
     let whole = merge(answers.collect()).unwrap();
     assert_eq!(whole.usage.unwrap().input_tokens, Some(6));
     let payload = whole.payload.to_json().unwrap();
-    let places: Vec<_> = (0..3).map(|at| payload["embeddings"][at]["index"].clone()).collect();
+    let places: Vec<_> = (0..3)
+        .map(|at| payload["embeddings"][at]["index"].clone())
+        .collect();
     assert_eq!(places, [json!(0), json!(1), json!(2)]);
     assert_eq!(payload["embeddings"][2]["vector"], json!([1, 3]));
 }
@@ -110,7 +115,10 @@ fn marks_go_and_words_stay() {
         ("plain", "plain"),
         ("<speak>a<break time=\"1s\"/>b</speak>", "a b"),
         ("<emphasis level='strong'>very</emphasis> good", "very good"),
-        ("the <sub alias=\"World Wide Web\">WWW</sub> is", "the World Wide Web is"),
+        (
+            "the <sub alias=\"World Wide Web\">WWW</sub> is",
+            "the World Wide Web is",
+        ),
         ("<!-- hidden --> seen", "seen"),
         ("5 < 6 & 7 &lt; 8 &amp;", "5 < 6 & 7 < 8 &"),
         ("never <closed", "never <closed"),

@@ -9,7 +9,10 @@ use ir::{Error, ErrorKind, Media, MediaSource, Phase};
 pub(super) enum Content {
     Here(Bytes),
     /// A file of our own, and how long it is.
-    File { path: PathBuf, length: u64 },
+    File {
+        path: PathBuf,
+        length: u64,
+    },
 }
 
 impl Content {

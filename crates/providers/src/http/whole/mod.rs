@@ -57,7 +57,8 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         Call::Form(form) => form.into_body(&mut headers),
     };
     let outgoing = instance.client.0.post(url).headers(headers).body(body);
-    let patience = patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
+    let patience =
+        patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
     let response = match timeout(patience, outgoing.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(fault::transport(&error, Phase::BeforeFirstByte)),

@@ -117,7 +117,9 @@ fn in_order(
     asked: &EmbeddingsRequest,
 ) -> Result<EmbeddingsResponse, Error> {
     response.embeddings.sort_by_key(|one| one.index);
-    let counted = (0..).zip(&response.embeddings).all(|(place, one)| one.index == place);
+    let counted = (0..)
+        .zip(&response.embeddings)
+        .all(|(place, one)| one.index == place);
     // Lists of tokens are not counted here.
     let expected = asked.input.len();
     if !counted || (expected > 0 && response.embeddings.len() != expected) {

@@ -1,0 +1,131 @@
+//! Pictures from a text, and pictures changed by one.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::{IntoResponse, Response};
+use ir::envelope::ImageRequest;
+use ir::{Ledger, MediaKind, Party, Payload, ResponsePayload};
+use serde_json::{Value, json};
+use wire::openai_images;
+
+use super::{Asking, dressed, wrong_answer};
+use crate::edge::failure::Failure;
+use crate::edge::form::Form;
+use crate::edge::vendor::Vendor;
+use crate::operation::{Operation, any_of_type, object};
+use crate::request::read_json;
+use crate::state::Gateway;
+
+const IMAGE: &[&str] = &["image", "image[]"];
+const MASK: &[&str] = &["mask"];
+const FILES: &[&str] = &["image", "image[]", "mask"];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let properties = json!({
+        "model": {"type": "string"},
+        "prompt": {"type": "string"},
+        "n": {"type": "integer"},
+        "size": {"type": "string"},
+        "quality": {"type": "string"},
+        "style": {"type": "string"},
+        "response_format": {"type": "string"},
+    });
+    let generate = Operation::post("/v1/images/generations", "create_image", generate)
+        .says("Pictures from a text, as OpenAI's clients ask for them.")
+        .takes(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
+        .speaks(Vendor::OpenAi)
+        .gives_json(answer());
+    let edit = Operation::post("/v1/images/edits", "edit_image", edit)
+        .says("A picture changed by a text, with a mask or without; a form with files.")
+        .takes_form(json!({
+            "type": "object",
+            "properties": {
+                "image": {"type": "string", "contentMediaType": "application/octet-stream"},
+                "mask": {"type": "string", "contentMediaType": "application/octet-stream"},
+                "prompt": {"type": "string"},
+                "model": {"type": "string"},
+                "n": {"type": "integer"},
+                "size": {"type": "string"},
+                "response_format": {"type": "string"},
+            },
+            "required": ["image", "prompt"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_json(answer());
+    vec![generate, edit]
+}
+
+fn answer() -> Value {
+    object(&[
+        ("created", any_of_type("integer", "Unix time in seconds.")),
+        ("data", any_of_type("array", "Pictures, as `b64_json` or `url`.")),
+    ])
+}
+
+async fn generate(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = read_json(body, gateway.settings().body_read).await?;
+    let payload = openai_images::decode_request(body)?;
+    let asking = Asking {
+        gateway: &gateway,
+        headers: &headers,
+        extensions: &extensions,
+    };
+    draw(&asking, payload).await
+}
+
+async fn edit(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    let mut form = Form::read(&headers, body, &gateway, FILES).await?;
+    for key in ["n", "output_compression", "partial_images"] {
+        form.make_number(key)?;
+    }
+    let (mut images, mut masks) = (form.files(IMAGE), form.files(MASK));
+    let (image, mask) = (images.pop(), masks.pop());
+    if !images.is_empty() || !masks.is_empty() {
+        let message = "one picture and one mask can be sent; more cannot be told apart by other back-ends";
+        return Err(Failure::invalid(message));
+    }
+    let image = image.ok_or_else(|| Failure::invalid("`image` is missing"))?;
+    let mut payload = openai_images::decode_request(Value::Object(std::mem::take(&mut form.fields)))?;
+    payload.image = Some(image.with_kind(MediaKind::Image));
+    payload.mask = mask.map(|mask| mask.with_kind(MediaKind::Image));
+    let asking = Asking {
+        gateway: &gateway,
+        headers: &headers,
+        extensions: &extensions,
+    };
+    // The form holds the files until the answer is here.
+    let answer = draw(&asking, payload).await;
+    drop(form);
+    answer
+}
+
+async fn draw(asking: &Asking<'_>, payload: ImageRequest) -> Result<Response, Failure> {
+    let streams = payload.ext.value(ir::Dialect::OpenaiImages, "stream") == Some(&Value::from(true));
+    if streams {
+        return Err(Failure::invalid("pictures come whole here: leave `stream` out"));
+    }
+    let form = payload.response_format.clone();
+    let mut asked = asking.ask(Payload::Image(Box::new(payload))).await?;
+    let ResponsePayload::Image(response) = &mut asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    if response.created.is_none() {
+        response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
+    }
+    openai_images::in_form(response, form.as_deref());
+    let mut ledger = Ledger::new(Party::Adapter);
+    let body = openai_images::encode_response(response, &mut ledger)?;
+    Ok(dressed(Json(body).into_response(), &asked))
+}

@@ -1,0 +1,68 @@
+//! A text read aloud.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use ir::{Dialect, Ledger, Party, Payload, ResponsePayload};
+use serde_json::json;
+use wire::openai_speech;
+
+use super::{Asking, dressed, wrong_answer};
+use crate::edge::failure::Failure;
+use crate::edge::vendor::Vendor;
+use crate::operation::Operation;
+use crate::request::read_json;
+use crate::state::Gateway;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let speak = Operation::post("/v1/audio/speech", "create_speech", speak)
+        .says("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
+        .takes(json!({
+            "type": "object",
+            "properties": {
+                "model": {"type": "string"},
+                "input": {"type": "string"},
+                "voice": {},
+                "response_format": {"type": "string"},
+                "speed": {"type": "number"},
+            },
+            "required": ["input"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_document("application/octet-stream");
+    vec![speak]
+}
+
+async fn speak(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = read_json(body, gateway.settings().body_read).await?;
+    let payload = openai_speech::decode_request(body)?;
+    if payload.input.trim().is_empty() {
+        return Err(Failure::invalid("`input` is empty"));
+    }
+    if payload.ext.note(Dialect::OpenaiSpeech, "stream_format") == Some("sse") {
+        let message = "speech comes as sound here: leave `stream_format` out";
+        return Err(Failure::invalid(message));
+    }
+    let asking = Asking {
+        gateway: &gateway,
+        headers: &headers,
+        extensions: &extensions,
+    };
+    let asked = asking.ask(Payload::Speech(payload)).await?;
+    let ResponsePayload::Speech(speech) = &asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    let mut ledger = Ledger::new(Party::Adapter);
+    let (bytes, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
+    let mime = HeaderValue::from_str(&mime);
+    let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
+    let response = ([(CONTENT_TYPE, mime)], bytes).into_response();
+    Ok(dressed(response, &asked))
+}
