@@ -32,6 +32,23 @@ pub(crate) fn refuse_open_door(listen: SocketAddr, required: bool) -> Result<()>
     ))
 }
 
+/// How callers are known.
+pub(crate) fn auth(
+    journal: &Arc<SqliteJournal>,
+    clock: &Arc<dyn Clock>,
+    settings: &Settings,
+    required: bool,
+) -> Result<Auth> {
+    let mut auth = Auth::open(clock.clone()).with_keys(Arc::new(journal.keys()));
+    if let Some(jwt) = &settings.auth.jwt {
+        auth = auth.with_tokens(tokens(jwt, settings)?);
+    }
+    if required {
+        auth = auth.require();
+    }
+    Ok(auth)
+}
+
 /// The gateway with its doors and its memory.
 pub(crate) fn guard(
     gateway: Gateway,
@@ -40,15 +57,8 @@ pub(crate) fn guard(
     settings: &Settings,
     required: bool,
 ) -> Result<Gateway> {
-    let mut auth = Auth::open(clock.clone()).with_keys(Arc::new(journal.keys()));
-    if let Some(jwt) = &settings.auth.jwt {
-        auth = auth.with_tokens(tokens(jwt, settings)?);
-    }
-    if required {
-        auth = auth.require();
-    }
     Ok(gateway
-        .with_auth(auth)
+        .with_auth(auth(journal, clock, settings, required)?)
         .with_archive(journal.clone())
         .with_capacity(settings.limits.capacity()))
 }

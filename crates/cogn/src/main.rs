@@ -9,6 +9,7 @@ mod cli;
 mod clock;
 mod command;
 mod config;
+mod conformance;
 mod drawing;
 mod duration;
 mod exit;

@@ -44,9 +44,8 @@ pub(crate) fn desk_of_test(folder: &Path) -> MediaDesk {
 }
 
 /// For a server: files only from the folders of its configuration.
-pub(crate) fn desk_of_server(config: Option<&Path>) -> Result<MediaDesk> {
-    let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    Ok(desk(settings_of(&settings.media)))
+pub(crate) fn desk_of_server(settings: &Settings) -> MediaDesk {
+    desk(settings_of(&settings.media))
 }
 
 fn desk(settings: MediaSettings) -> MediaDesk {

@@ -21,7 +21,7 @@ use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Clock, End, Journal, NewRun, Once, Rendered, RunRow, Spent, State};
+use crate::port::{Clock, End, Journal, JournalError, NewRun, Once, Rendered, RunRow, Spent, State};
 use crate::relay::Book;
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
@@ -41,7 +41,7 @@ pub struct Ports {
 #[derive(Debug)]
 pub struct Engine {
     ports: Ports,
-    settings: Settings,
+    settings: RwLock<Settings>,
     modules: RwLock<Arc<Modules>>,
     /// Takes the place of the one in `ports` as soon as the configuration changes.
     fleet: RwLock<Arc<Fleet>>,
@@ -55,7 +55,7 @@ pub struct Engine {
     book: Book,
     shadows: Shadows,
     stop: CancellationToken,
-    media: MediaDesk,
+    media: RwLock<MediaDesk>,
 }
 
 impl Engine {
@@ -66,12 +66,12 @@ impl Engine {
             relays: Arc::default(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
-            settings,
+            settings: RwLock::new(settings),
             modules: RwLock::new(Arc::new(modules)),
             live: Arc::default(),
             traces: Arc::default(),
             epoch: Instant::now(),
-            media: MediaDesk::default(),
+            media: RwLock::default(),
             tasks,
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
@@ -80,9 +80,27 @@ impl Engine {
 
     /// Who makes the media of runs ready. Without one, nothing is fetched and no file is read.
     #[must_use]
-    pub fn with_media(mut self, media: MediaDesk) -> Self {
-        self.media = media;
+    pub fn with_media(self, media: MediaDesk) -> Self {
+        self.replace_media(media);
         self
+    }
+
+    /// Runs that are in progress keep what they began with.
+    pub fn replace_media(&self, media: MediaDesk) {
+        *self.media.write().unwrap_or_else(PoisonError::into_inner) = media;
+    }
+
+    /// Runs that are in progress keep what they began with.
+    pub fn replace_settings(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// The settings of this moment.
+    fn settings(&self) -> Settings {
+        self.settings
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
@@ -135,15 +153,15 @@ impl Engine {
     /// Room for one more relayed call, for as long as it is held; else how many are in progress.
     pub(crate) fn take_place(&self) -> Result<Arc<()>, usize> {
         let running = self.running();
-        match running < self.settings.runs_max {
+        match running < self.settings().runs_max {
             true => Ok(self.relays.clone()),
             false => Err(running),
         }
     }
 
-    /// Who makes media ready.
-    pub fn media(&self) -> &MediaDesk {
-        &self.media
+    /// Who makes media ready, as of this moment.
+    pub fn media(&self) -> MediaDesk {
+        self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn book(&self) -> &Book {
@@ -179,7 +197,7 @@ impl Engine {
     ) -> Result<RunId, Error> {
         let execute = admit_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
         let running = self.running();
-        if running >= self.settings.runs_max {
+        if running >= self.settings().runs_max {
             return Err(Error::Busy(running));
         }
         let now_ms = self.ports.clock.now_ms();
@@ -284,15 +302,43 @@ impl Engine {
                 _ => {
                     warn!(run = %row.id, module = %row.module, "ends an unfinished run");
                     let offset = inherited.offset;
-                    let last = render(&interruption(row.id, inherited, &self.settings));
+                    let last = render(&interruption(row.id, inherited, &self.settings()));
                     let code = Some(String::from(module::Code::E2010.as_str()));
                     let end = End::new(code, self.ports.clock.now_ms(), vec![Spent::unknown()]);
-                    let journal = &self.ports.journal;
-                    journal.finish(&tenant, row.id, offset, &[last], &end).await?;
+                    let unfinished = Unfinished {
+                        tenant,
+                        run: row.id,
+                        offset,
+                        last,
+                        end,
+                    };
+                    self.finish(unfinished).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Ends a run in the journal. A journal that is full keeps nobody from starting: it is tried again until there
+    /// is room, and what this server does not bring about is left to the next.
+    async fn finish(&self, unfinished: Unfinished) -> Result<(), Error> {
+        match unfinished.write(&self.ports.journal).await {
+            Err(JournalError::Full | JournalError::Storage(_)) => {
+                warn!(run = %unfinished.run, "the journal has no room for the end of a run; it is tried again");
+                let (journal, stop) = (self.ports.journal.clone(), self.stop.clone());
+                self.tasks.spawn(async move {
+                    let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
+                    while stop.run_until_cancelled(pause()).await.is_some() {
+                        match unfinished.write(&journal).await {
+                            Err(JournalError::Full | JournalError::Storage(_)) => {}
+                            Ok(()) | Err(_) => return,
+                        }
+                    }
+                });
+                Ok(())
+            }
+            written => Ok(written?),
+        }
     }
 
     /// Starts nothing more and returns when no run is left.
@@ -354,17 +400,35 @@ impl Engine {
         Launcher {
             fleet: self.fleet(),
             clock: self.ports.clock.clone(),
-            settings: self.settings.clone(),
+            settings: self.settings(),
             modules: self.modules(),
             epoch: self.epoch,
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
-            media: self.media.clone(),
+            media: self.media(),
         }
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
         lock(&self.live)
+    }
+}
+
+/// A run that another server left, and its end.
+struct Unfinished {
+    tenant: Tenant,
+    run: RunId,
+    offset: u64,
+    last: Rendered,
+    end: End,
+}
+
+impl Unfinished {
+    async fn write(&self, journal: &Arc<dyn Journal>) -> Result<(), JournalError> {
+        let last = std::slice::from_ref(&self.last);
+        journal
+            .finish(&self.tenant, self.run, self.offset, last, &self.end)
+            .await
     }
 }
 

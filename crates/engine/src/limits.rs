@@ -8,6 +8,8 @@ pub const BATCH_EVENTS_MAX: usize = 64;
 pub const RING_EVENTS_MAX: usize = 256;
 /// Most bytes of them.
 pub const RING_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of them once the run has ended.
+pub const RING_ENDED_BYTES_MAX: usize = 64 * 1024;
 /// Most entries that are read from the journal at once.
 pub const PAGE_ENTRIES_MAX: usize = 256;
 /// Most attempts of one run, whatever the plan says.

@@ -28,16 +28,24 @@ impl Repeat {
         let Some(value) = headers.get("idempotency-key") else {
             return Ok(Self { key: None, resumable });
         };
-        let key = value.to_str().unwrap_or_default().trim();
+        let once = Self::once(value.to_str().unwrap_or_default())?;
+        Ok(Self { resumable, ..once })
+    }
+
+    /// Under this name, once.
+    pub(crate) fn once(name: &str) -> Result<Self, Refusal> {
+        let key = name.trim();
         if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
             let message = format!(
-                "Idempotency-Key must be 1 to {} printable characters",
+                "an idempotency key must be 1 to {} printable characters",
                 limits::IDEMPOTENCY_KEY_BYTES_MAX
             );
             return Err(Refusal::new(ErrorBody::new(Code::E1001, message)));
         }
-        let key = Some(String::from(key));
-        Ok(Self { key, resumable })
+        Ok(Self {
+            key: Some(String::from(key)),
+            resumable: false,
+        })
     }
 
     /// Whether the caller may come back for the rest of a stream.

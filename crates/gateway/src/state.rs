@@ -20,7 +20,7 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Gateway {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) auth: Arc<Auth>,
+    auth: Arc<RwLock<Arc<Auth>>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
     /// Where one can look back; a server without a journal of its own has none.
@@ -41,7 +41,7 @@ impl Gateway {
     /// For anyone who can reach it, until [`Gateway::with_auth`] says otherwise.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
         Self {
-            auth: Arc::new(Auth::open(engine.clock().clone())),
+            auth: Arc::new(RwLock::new(Arc::new(Auth::open(engine.clock().clone())))),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
             archive: None,
@@ -57,9 +57,19 @@ impl Gateway {
     }
 
     #[must_use]
-    pub fn with_auth(mut self, auth: Auth) -> Self {
-        self.auth = Arc::new(auth);
+    pub fn with_auth(self, auth: Auth) -> Self {
+        self.replace_auth(auth);
         self
+    }
+
+    /// From the next request on. Whoever has a connection open keeps it.
+    pub fn replace_auth(&self, auth: Auth) {
+        *self.auth.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(auth);
+    }
+
+    /// How callers are known at this moment.
+    pub(crate) fn auth(&self) -> Arc<Auth> {
+        self.auth.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     #[must_use]
@@ -69,9 +79,14 @@ impl Gateway {
     }
 
     #[must_use]
-    pub fn with_capacity(mut self, capacity: Capacity) -> Self {
-        self.limiter = Arc::new(Limiter::new(capacity));
+    pub fn with_capacity(self, capacity: Capacity) -> Self {
+        self.replace_capacity(capacity);
         self
+    }
+
+    /// From now on; runs in progress keep their places.
+    pub fn replace_capacity(&self, capacity: Capacity) {
+        self.limiter.resize(capacity);
     }
 
     pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, Refusal> {

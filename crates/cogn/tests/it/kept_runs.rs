@@ -208,6 +208,68 @@ async fn a_person_approves_rejects_or_edits_what_waits() {
     assert_eq!(page["data"]["runs"], json!([]));
 }
 
+/// From the answer that is not sure enough to the word of a person, over HTTP alone.
+#[tokio::test]
+async fn a_run_that_the_gate_holds_back_waits_for_a_person() {
+    let stage = Stage::new();
+    let config = stage.config("[gate]\nmin_confidence = 0.95\naction = \"review\"\n");
+    let server = stage.serve_with(&["--config", &config], &[&stage.talker(0)]);
+    let edited = json!({"rationale": "a person counted", "n": 4});
+    for (accept, word, decision) in [
+        ("text/event-stream", json!({"decision": "approve"}), "approved"),
+        (
+            "application/json",
+            json!({"decision": "reject", "comment": "no"}),
+            "rejected",
+        ),
+        (
+            "application/x-ndjson",
+            json!({"decision": "edit", "data": edited}),
+            "edited",
+        ),
+    ] {
+        let response = server
+            .execute("counter", &input())
+            .header("accept", accept)
+            .send()
+            .await
+            .unwrap();
+        let path = format!("/v1/runs/{}", session(&response));
+        assert_eq!(response.status(), 200);
+        let sent = response.text().await.unwrap();
+        let (_, shown) = answer(server.get(&path)).await;
+        assert_eq!(shown["data"]["state"], "needs_review", "{shown}");
+        assert_eq!(
+            shown["data"]["result"]["data"],
+            data(),
+            "the answer is there: {sent}"
+        );
+        assert!(
+            shown["data"]["review"]["reason"]
+                .as_str()
+                .unwrap()
+                .contains("confidence"),
+            "{shown}"
+        );
+        let (_, page) = answer(server.get("/v1/runs?state=needs_review")).await;
+        assert_eq!(page["data"]["runs"].as_array().unwrap().len(), 1);
+        let (status, shown) = answer(server.post(&format!("{path}/review")).body(word.to_string())).await;
+        assert_eq!(status, 200, "{shown}");
+        assert_eq!(
+            (&shown["data"]["state"], &shown["data"]["review"]["decision"]),
+            (&json!("done"), &json!(decision))
+        );
+        let expected = if decision == "edited" {
+            edited.clone()
+        } else {
+            data()
+        };
+        assert_eq!(shown["data"]["result"]["data"], expected);
+        let (_, page) = answer(server.get("/v1/runs?state=needs_review")).await;
+        assert_eq!(page["data"]["runs"], json!([]));
+    }
+}
+
 #[tokio::test]
 async fn every_run_is_in_the_account_once_even_when_the_server_is_killed() {
     let stage = Stage::new();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::stage::{Server, Stage, chunks, data, input};
 
 /// A server that asks for credentials.
-fn closed(stage: &Stage, backends: &[&str]) -> Server {
+pub(crate) fn closed(stage: &Stage, backends: &[&str]) -> Server {
     stage.serve_with(&["--require-auth"], backends)
 }
 

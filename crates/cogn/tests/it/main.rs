@@ -5,6 +5,8 @@ mod backends;
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod chaos;
 #[cfg(test)]
 mod check;
@@ -16,6 +18,8 @@ mod compose;
 mod config;
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod conformance_server;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
@@ -76,6 +80,8 @@ mod serve;
 mod serve_edge;
 #[cfg(test)]
 mod serve_hostile;
+#[cfg(test)]
+mod serve_patience;
 #[cfg(test)]
 mod serve_recipes;
 #[cfg(test)]

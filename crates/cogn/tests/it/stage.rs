@@ -90,7 +90,12 @@ impl Stage {
 
     /// With more flags; `--listen` among them stands in for the usual one.
     pub(crate) fn serve_with(&self, flags: &[&str], backends: &[&str]) -> Server {
-        Server::start(self, &self.path("journal.db"), flags, backends)
+        Server::spawn(self.serving(flags, backends))
+    }
+
+    /// The command that [`Stage::serve_with`] starts.
+    pub(crate) fn serving(&self, flags: &[&str], backends: &[&str]) -> Command {
+        Server::command(self, &self.path("journal.db"), flags, backends)
     }
 
     /// A file of configuration, for `--config`.
@@ -107,7 +112,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn start(stage: &Stage, journal: &Path, flags: &[&str], backends: &[&str]) -> Self {
+    fn command(stage: &Stage, journal: &Path, flags: &[&str], backends: &[&str]) -> Command {
         let mut command = stage.cogn();
         command.args(["serve", "--quiet", "--journal"]);
         command.arg(journal);
@@ -118,7 +123,7 @@ impl Server {
         for backend in backends {
             command.args(["--backend", backend]);
         }
-        Self::spawn(command)
+        command
     }
 
     /// Any command that serves and says where.

@@ -38,7 +38,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         end: &End,
     ) -> Result<(), JournalError>;
 
-    /// Up to `limit` entries behind offset `after`, in order.
+    /// Up to `limit` entries behind offset `after`, in order; fewer where they are large, but one if there is one.
     async fn read(
         &self,
         tenant: &Tenant,

@@ -34,6 +34,18 @@ struct Ring {
     bytes: usize,
 }
 
+impl Ring {
+    /// Lets the oldest go until there are no more than so many bytes.
+    fn shrink(&mut self, bytes_max: usize) {
+        while self.entries.len() > limits::RING_EVENTS_MAX || self.bytes > bytes_max {
+            let Some(old) = self.entries.pop_front() else {
+                return;
+            };
+            self.bytes -= old.event.body.len();
+        }
+    }
+}
+
 impl Live {
     /// A run whose journal ends at `offset` so far.
     pub(crate) fn new(tenant: Tenant, offset: u64) -> Arc<Self> {
@@ -56,18 +68,15 @@ impl Live {
             let mut ring = self.ring();
             ring.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
             ring.entries.extend(entries);
-            while ring.entries.len() > limits::RING_EVENTS_MAX || ring.bytes > limits::RING_BYTES_MAX {
-                let Some(old) = ring.entries.pop_front() else {
-                    break;
-                };
-                ring.bytes -= old.event.body.len();
-            }
+            ring.shrink(limits::RING_BYTES_MAX);
         }
         self.tail.send_modify(|tail| tail.offset = offset);
     }
 
-    /// Nothing more will come from here.
+    /// Nothing more will come from here. Readers that are still here may be slow ones, and the journal has all of
+    /// it: only what is small enough to be held for them is.
     pub(crate) fn close(&self) {
+        self.ring().shrink(limits::RING_ENDED_BYTES_MAX);
         self.tail.send_modify(|tail| tail.open = false);
     }
 

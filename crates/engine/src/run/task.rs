@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt};
 use ir::{Request, RunId};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
-use module::stream::Chunk;
+use module::stream::{Chunk, Recovery};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -220,7 +220,7 @@ impl Task {
         };
         let last = render(&Chunk::ending(
             &self.run.to_string(),
-            Envelope::failure(body),
+            Envelope::failure(body.clone()),
             None,
             None,
         ));
@@ -239,8 +239,28 @@ impl Task {
                 end,
             }
         });
-        self.publish(last);
+        match &unclosed {
+            Some(_) if self.machine.streams() => self.publish(vec![self.hold_off(body)]),
+            _ => self.publish(last),
+        }
         unclosed
+    }
+
+    /// What is not in the journal is not the end of a stream: its readers are told to come back, and then get
+    /// the end that the journal has.
+    fn hold_off(&self, cause: ErrorBody) -> Rendered {
+        let mut body = ErrorBody::new(Code::E2010, cause.message);
+        body.recoverable = true;
+        body.details = cause.details;
+        let mut recovery = Recovery::after(0, None);
+        recovery.retry_after_ms = limits::JOURNAL_FULL_RETRY_MS;
+        let run = self.run.to_string();
+        render(&Chunk::ending(
+            &run,
+            Envelope::failure(body),
+            None,
+            Some(&recovery),
+        ))
     }
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What

@@ -26,7 +26,7 @@ use crate::reply::Refusal;
 use crate::state::Gateway;
 
 pub(crate) use extract::By;
-pub(crate) use ticket::Tickets;
+pub(crate) use ticket::{Opens, Tickets};
 pub use token::{Algorithm, Tokens};
 
 /// What can be asked without credentials: whether the server lives, and what it offers.
@@ -119,12 +119,13 @@ pub(crate) async fn identify(State(gateway): State<Gateway>, mut request: Reques
 }
 
 async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
-    let caller = match gateway.tickets.redeem(uri, gateway.auth.clock.now_ms()) {
+    let auth = gateway.auth();
+    let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => caller,
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
         None => {
             let foreign = Vendor::of(uri.path(), headers).is_some();
-            gateway.auth.caller(headers, foreign).await?
+            auth.caller(headers, foreign).await?
         }
     };
     gateway.limiter.pass(&caller)?;

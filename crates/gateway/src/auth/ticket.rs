@@ -1,5 +1,5 @@
-//! Tickets: a browser's `EventSource` cannot send a header, so it may show a word in the query instead.
-//! Queries end up in logs and histories; so the word opens the events of one run, once, and soon not at
+//! Tickets: a browser's `EventSource` and its `WebSocket` cannot send a header, so they may show a word in the
+//! query instead. Queries end up in logs and histories; so the word opens one thing, once, and soon nothing at
 //! all. It lives in memory only: a restarted server asks for a new one.
 
 use std::collections::HashMap;
@@ -20,9 +20,27 @@ pub(crate) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
 
 #[derive(Debug)]
 struct Ticket {
-    run: RunId,
+    opens: Opens,
     caller: Caller,
     expires_at_ms: u64,
+}
+
+/// What a ticket is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opens {
+    /// The events of a run, to be read.
+    Events(RunId),
+    /// A WebSocket, with all that its caller may do.
+    Socket,
+}
+
+impl Opens {
+    pub(crate) fn path(self) -> String {
+        match self {
+            Self::Events(run) => format!("/v1/runs/{run}/events"),
+            Self::Socket => String::from("/v1/ws"),
+        }
+    }
 }
 
 /// A ticket as its holder gets it.
@@ -33,14 +51,16 @@ pub(crate) struct Issued {
 }
 
 impl Tickets {
-    pub(crate) fn issue(&self, caller: &Caller, run: RunId, now_ms: u64) -> Result<Issued, Refusal> {
+    pub(crate) fn issue(&self, caller: &Caller, opens: Opens, now_ms: u64) -> Result<Issued, Refusal> {
         let mut bits = [0; 32];
         getrandom::fill(&mut bits)
             .map_err(|_| Refusal::new(ErrorBody::new(Code::E4000, "there is no randomness")))?;
         let word = hex::encode(bits);
         let expires_at_ms = now_ms.saturating_add(limits::TICKET_MS);
         let mut caller = caller.clone();
-        caller.scopes = [Scope::Read].into_iter().collect();
+        if let Opens::Events(_) = opens {
+            caller.scopes = [Scope::Read].into_iter().collect();
+        }
         let mut tickets = self.lock();
         if tickets.len() >= limits::TICKETS_MAX {
             tickets.retain(|_, ticket| ticket.expires_at_ms > now_ms);
@@ -50,7 +70,7 @@ impl Tickets {
             return Err(Refusal::new(body.detail("retry_after_ms", limits::TICKET_MS)));
         }
         let ticket = Ticket {
-            run,
+            opens,
             caller,
             expires_at_ms,
         };
@@ -66,9 +86,7 @@ impl Tickets {
             .split('&')
             .find_map(|pair| pair.strip_prefix("token="))?;
         let ticket = self.lock().remove(&hash(word));
-        let fits = ticket.filter(|ticket| {
-            ticket.expires_at_ms > now_ms && uri.path() == format!("/v1/runs/{}/events", ticket.run)
-        });
+        let fits = ticket.filter(|ticket| ticket.expires_at_ms > now_ms && uri.path() == ticket.opens.path());
         Some(fits.map(|ticket| ticket.caller).ok_or(()))
     }
 
@@ -85,13 +103,16 @@ fn hash(word: &str) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caller, RunId, Tickets, limits};
+    use super::{Caller, Opens, RunId, Tickets, limits};
 
     #[test]
     fn a_ticket_opens_one_run_once_and_soon_not_at_all() {
         let tickets = Tickets::default();
         let (run, other) = (RunId::from_parts(1, 1), RunId::from_parts(1, 2));
-        let issue = || tickets.issue(&Caller::local(), run, 0).unwrap().word;
+        let issue = || {
+            let opens = Opens::Events(run);
+            tickets.issue(&Caller::local(), opens, 0).unwrap().word
+        };
         let redeem = |run: RunId, word: &str, now_ms| {
             let uri = format!("/v1/runs/{run}/events?a=b&token={word}").parse().unwrap();
             tickets.redeem(&uri, now_ms).expect("a ticket is shown")
@@ -115,5 +136,13 @@ mod tests {
         );
         let plain = format!("/v1/runs/{run}/events").parse().unwrap();
         assert!(tickets.redeem(&plain, 1).is_none());
+        let socket = tickets.issue(&Caller::local(), Opens::Socket, 0).unwrap().word;
+        let uri = format!("/v1/ws?token={socket}").parse().unwrap();
+        let caller = tickets.redeem(&uri, 1).unwrap().expect("it is good");
+        assert_eq!(caller.scopes, Caller::local().scopes);
+        assert!(
+            redeem(run, &socket, 1).is_err(),
+            "it was a socket's, and is spent"
+        );
     }
 }

@@ -52,6 +52,11 @@ impl Limiter {
         }
     }
 
+    /// From now on.
+    pub(crate) fn resize(&self, capacity: Capacity) {
+        self.turns.resize(capacity);
+    }
+
     /// One more request of this caller, if its rate allows it.
     pub(crate) fn pass(&self, caller: &Caller) -> Result<(), Refusal> {
         self.rates.pass(caller)

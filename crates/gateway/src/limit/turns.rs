@@ -18,12 +18,12 @@ use crate::reply::Refusal;
 
 #[derive(Debug)]
 pub(super) struct Turns {
-    capacity: Capacity,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    capacity: Capacity,
     fair: Fair<oneshot::Sender<Turn>>,
     /// How long a place is held, on the average of late.
     held: Duration,
@@ -40,19 +40,32 @@ pub(crate) struct Turn {
 impl Turns {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            capacity,
             state: Mutex::new(State {
+                capacity,
                 fair: Fair::new(capacity.runs_max, capacity.queue_max),
                 held: limits::HELD_AT_FIRST,
             }),
         }
     }
 
+    /// Whoever waits and now has a place comes in at once.
+    pub(super) fn resize(self: &Arc<Self>, capacity: Capacity) {
+        let mut state = self.lock();
+        state.capacity = capacity;
+        state.fair.resize(capacity.runs_max, capacity.queue_max);
+        let called: Vec<_> = std::iter::from_fn(|| state.fair.call()).collect();
+        drop(state);
+        for (client, sender) in called {
+            drop(sender.send(self.turn(&client)));
+        }
+    }
+
     pub(super) async fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Turn, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let client = caller.client.as_str();
-        let ticket = {
+        let (ticket, patience) = {
             let mut state = self.lock();
+            let patience = state.capacity.queue_wait;
             let has = state.fair.running_of(client);
             if let Some(allowed) = caller.concurrency
                 && has >= allowed as usize
@@ -61,9 +74,9 @@ impl Turns {
             }
             match state.fair.enter(client, sender) {
                 Entered::Go(_) => return Ok(self.turn(client)),
-                Entered::Full(_) => return Err(self.overloaded(&state)),
+                Entered::Full(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
-                Entered::Wait(ticket, _) => ticket,
+                Entered::Wait(ticket, _) => (ticket, patience),
             }
         };
         let waiting = Waiting {
@@ -71,11 +84,11 @@ impl Turns {
             client,
             ticket,
         };
-        if let Ok(Ok(turn)) = tokio::time::timeout(self.capacity.queue_wait, receiver).await {
+        if let Ok(Ok(turn)) = tokio::time::timeout(patience, receiver).await {
             return Ok(turn);
         }
         drop(waiting);
-        Err(self.overloaded(&self.lock()))
+        Err(self.lock().overloaded())
     }
 
     fn turn(self: &Arc<Self>, client: &str) -> Turn {
@@ -94,25 +107,27 @@ impl Turns {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock, so a poisoned state is still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
     /// An honest guess: as many as wait and one more, at the pace at which places become free.
-    fn overloaded(&self, state: &State) -> Refusal {
-        let ahead = u32::try_from(state.fair.waiting() + 1).unwrap_or(u32::MAX);
+    fn overloaded(&self) -> Refusal {
+        let ahead = u32::try_from(self.fair.waiting() + 1).unwrap_or(u32::MAX);
         let places = u32::try_from(self.capacity.runs_max.max(1)).unwrap_or(u32::MAX);
-        let pause = (state.held * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
+        let pause = (self.held * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
         let message = format!(
             "{} runs are in progress and {} wait",
-            state.fair.running(),
-            state.fair.waiting()
+            self.fair.running(),
+            self.fair.waiting()
         );
         let body = ErrorBody::new(Code::E4002, message)
             .detail("limit", "runs")
             .detail("retry_after_ms", millis(pause));
         Refusal::with_status(body, StatusCode::SERVICE_UNAVAILABLE)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock, so a poisoned state is still whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct RequestOptions {
     pub(crate) chunk_type: Option<ChunkType>,
     pub(crate) progress: Option<bool>,
     pub(crate) on_disconnect: OnDisconnect,
+    /// The model to ask for, among those that the caller may have.
+    pub(crate) model: Option<String>,
     /// A mismatch is an error instead of a warning.
     pub(crate) strict: bool,
     /// Comes in a header, never in the body.
@@ -48,6 +50,7 @@ impl RequestOptions {
             on_disconnect: self.on_disconnect,
             progress: self.progress.unwrap_or(true),
             chunk_type: self.chunk_type,
+            model: self.model.clone(),
             trace: self.trace,
             ..Options::default()
         }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tenancy::{Caller, Scope};
 
-use crate::auth::By;
+use crate::auth::{By, Opens};
 use crate::call;
 use crate::extract::{PathName, Query};
 use crate::limits;
@@ -54,6 +54,11 @@ pub(super) fn operations() -> Vec<Operation> {
             .header(
                 "Last-Event-ID",
                 "The number of the last chunk that was received.",
+                text(),
+            )
+            .query(
+                "last_event_id",
+                "The same, for readers that cannot send headers. The header wins.",
                 text(),
             )
             .query(
@@ -238,7 +243,7 @@ async fn ticket(
     caller.require(Scope::Read)?;
     let row = find(&gateway, &caller, &session_id).await?;
     let now_ms = gateway.engine.clock().now_ms();
-    let issued = gateway.tickets.issue(&caller, row.id, now_ms)?;
+    let issued = gateway.tickets.issue(&caller, Opens::Events(row.id), now_ms)?;
     let data = json!({
         "url": format!("/v1/runs/{}/events?token={}", row.id, issued.word),
         "token": issued.word,
@@ -247,9 +252,15 @@ async fn ticket(
     Ok(reply::resource("the ticket is valid once", data))
 }
 
+#[derive(Debug, Deserialize)]
+struct EventsQuery {
+    last_event_id: Option<String>,
+}
+
 async fn events(
     State(gateway): State<Gateway>,
     PathName(session_id): PathName,
+    Query(query): Query<EventsQuery>,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, Refusal> {
@@ -257,7 +268,7 @@ async fn events(
     let caller = &client.caller;
     caller.require(Scope::Read)?;
     let row = find(&gateway, caller, &session_id).await?;
-    let from = match last_event_id(&headers)? {
+    let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
         None => From::Start,
         Some(seq) => From::After(Place {
             seq,
@@ -281,11 +292,11 @@ async fn events(
     ))
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
-    let Some(value) = headers.get("last-event-id") else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
+/// A browser that reconnects by itself sends the header and the address it was given; the header is newer.
+fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>, Refusal> {
+    let header = headers.get("last-event-id");
+    let header = header.map(|value| value.to_str().unwrap_or_default());
+    let text = header.or(query).unwrap_or_default().trim();
     if text.is_empty() {
         return Ok(None);
     }

@@ -1,6 +1,7 @@
 //! The messages of the WebSocket, read and written.
 
 use engine::run::Place;
+use ir::TraceContext;
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
 use module::stream::Checkpoint;
@@ -8,17 +9,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits;
+use crate::once::Repeat;
 use crate::reply::Refusal;
 use crate::request::ExecuteBody;
 
 /// What a client may ask. The id is its own name for the run.
 #[derive(Debug)]
 pub(super) enum Ask {
-    Execute {
-        id: String,
-        module: String,
-        body: Box<ExecuteBody>,
-    },
+    Execute(Box<Execute>),
     Resume {
         id: String,
         session_id: String,
@@ -30,6 +28,18 @@ pub(super) enum Ask {
     Ping {
         id: Option<String>,
     },
+}
+
+/// A run to be started. What HTTP has in headers stands in the message here.
+#[derive(Debug)]
+pub(super) struct Execute {
+    pub(super) id: String,
+    pub(super) module: String,
+    pub(super) body: ExecuteBody,
+    /// `_idempotency_key`.
+    pub(super) repeat: Repeat,
+    /// `_traceparent`.
+    pub(super) trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,8 +90,20 @@ impl Ask {
                 if let Some(key) = map.keys().find(|key| *key != "input" && !key.starts_with('_')) {
                     return Err(refuse(Code::E1001, &format!("unknown key `{key}`")));
                 }
-                let body = Box::new(ExecuteBody::parse(Value::Object(map))?);
-                Ok(Self::Execute { id, module, body })
+                let text = |value: Option<Value>| value.as_ref().and_then(Value::as_str).map(String::from);
+                // What is no trace context is no trace, as in a header.
+                let trace = text(map.remove("_traceparent")).and_then(|text| text.trim().parse().ok());
+                let repeat = match map.remove("_idempotency_key") {
+                    None => Repeat::default(),
+                    Some(key) => Repeat::once(key.as_str().unwrap_or_default())?,
+                };
+                Ok(Self::Execute(Box::new(Execute {
+                    id,
+                    module,
+                    body: ExecuteBody::parse(Value::Object(map))?,
+                    repeat,
+                    trace,
+                })))
             }
             "resume" => {
                 let resume: Resume = serde_json::from_value(Value::Object(map))

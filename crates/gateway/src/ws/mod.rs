@@ -7,30 +7,60 @@ mod socket;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::Extensions;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use module::Code;
 use module::envelope::ErrorBody;
+use serde_json::json;
 
 use self::socket::Socket;
+use crate::auth::{By, Opens};
 use crate::limits;
-use crate::operation::Operation;
-use crate::reply::Refusal;
+use crate::operation::{Operation, any_of_type, object, text};
+use crate::reply::{self, Refusal};
 use crate::seats::Client;
 use crate::state::Gateway;
+use crate::trace;
 
 pub(crate) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/ws", "socket", open)
             .says("A WebSocket for many runs: execute, resume, cancel and ping go in; event, pong and error come out.")
+            .query(
+                "token",
+                "A ticket, where no header can be sent. Valid once and for a minute.",
+                text(),
+            )
             .gives_socket()
             .fails(&[Code::E1001]),
+        Operation::post("/v1/ws/token", "issue_socket_ticket", ticket)
+            .says("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
+            .gives(object(&[
+                ("token", text()),
+                ("url", text()),
+                (
+                    "expires_at_ms",
+                    any_of_type("integer", "Milliseconds since 1970."),
+                ),
+            ])),
     ]
+}
+
+async fn ticket(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+    let now_ms = gateway.engine.clock().now_ms();
+    let issued = gateway.tickets.issue(&caller, Opens::Socket, now_ms)?;
+    let data = json!({
+        "url": format!("{}?token={}", Opens::Socket.path(), issued.word),
+        "token": issued.word,
+        "expires_at_ms": issued.expires_at_ms,
+    });
+    Ok(reply::resource("the ticket is valid once", data))
 }
 
 async fn open(
     State(gateway): State<Gateway>,
     extensions: Extensions,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -38,6 +68,7 @@ async fn open(
         Refusal::new(body.suggest("open this path as a WebSocket"))
     })?;
     let client = Client::of(&extensions)?;
+    let trace = trace::of(&headers);
     let upgrade = upgrade
         .max_message_size(limits::BODY_BYTES_MAX)
         .max_frame_size(limits::BODY_BYTES_MAX)
@@ -47,7 +78,7 @@ async fn open(
         async move {
             gateway.metrics.sockets.inc();
             let metrics = gateway.metrics.clone();
-            Socket::new(gateway, client).serve(connection).await;
+            Socket::new(gateway, client, trace).serve(connection).await;
             metrics.sockets.dec();
             drop(open);
         }

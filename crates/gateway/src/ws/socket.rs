@@ -9,20 +9,18 @@ use engine::run::envelope;
 use engine::{From, Mode, Subscription};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use ir::RunId;
+use ir::{RunId, TraceContext};
 use module::Code;
 use tenancy::Scope;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::message::{self, Ask, refuse};
+use super::message::{self, Ask, Execute, refuse};
 use crate::call::Call;
 use crate::limits;
 use crate::negotiate::{Signals, Wanted};
-use crate::once::Repeat;
 use crate::reply::Refusal;
-use crate::request::ExecuteBody;
 use crate::route;
 use crate::seats::{Client, Seat};
 use crate::state::Gateway;
@@ -34,6 +32,8 @@ const UNANSWERED_MAX: u32 = 2;
 pub(super) struct Socket {
     gateway: Gateway,
     client: Client,
+    /// The caller's trace, as the connection was opened in it; a message may name its own.
+    trace: Option<TraceContext>,
     /// The runs that are being sent, by the client's names for them.
     runs: HashMap<String, RunId>,
     /// Each returns its name when its run has been sent.
@@ -41,10 +41,11 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(gateway: Gateway, client: Client) -> Self {
+    pub(super) fn new(gateway: Gateway, client: Client, trace: Option<TraceContext>) -> Self {
         Self {
             gateway,
             client,
+            trace,
             runs: HashMap::new(),
             pumps: JoinSet::new(),
         }
@@ -119,9 +120,9 @@ impl Socket {
                 return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal));
             }
             Ok(Ask::Ping { id }) => return Some(message::pong(id.as_deref())),
-            Ok(Ask::Execute { id, module, body }) => {
-                let outcome = self.execute(&id, &module, *body, out).await;
-                (id, outcome)
+            Ok(Ask::Execute(execute)) => {
+                let id = execute.id.clone();
+                (id, self.execute(*execute, out).await)
             }
             Ok(Ask::Resume {
                 id,
@@ -139,28 +140,30 @@ impl Socket {
         outcome.err().map(|refusal| message::error(Some(&id), refusal))
     }
 
-    async fn execute(
-        &mut self,
-        id: &str,
-        module: &str,
-        body: ExecuteBody,
-        out: &mpsc::Sender<Message>,
-    ) -> Result<(), Refusal> {
-        self.admit(id)?;
+    async fn execute(&mut self, execute: Execute, out: &mpsc::Sender<Message>) -> Result<(), Refusal> {
+        let Execute {
+            id,
+            module,
+            mut body,
+            repeat,
+            trace,
+        } = execute;
+        self.admit(&id)?;
+        body.options.trace = trace.or(self.trace);
         // Each message is a request like any other.
         self.gateway.limiter.pass(&self.client.caller)?;
         let call = Call {
             client: self.client.clone(),
-            module: route::find(&self.gateway, module)?,
+            module: route::find(&self.gateway, &module)?,
             body,
             signals: Signals {
                 accept: Some(Wanted::Streaming),
                 ..Signals::default()
             },
-            repeat: Repeat::default(),
+            repeat,
         };
         let begun = call.begin(&self.gateway).await?;
-        self.pump(id, begun.subscription, begun.mode, begun.seat, out);
+        self.pump(&id, begun.subscription, begun.mode, begun.seat, out);
         Ok(())
     }
 

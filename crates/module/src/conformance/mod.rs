@@ -8,6 +8,7 @@ mod composed;
 mod embedded;
 mod judge;
 mod report;
+pub mod server;
 mod suite;
 mod vector;
 

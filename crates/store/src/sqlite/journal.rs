@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow};
+use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
@@ -13,6 +14,7 @@ use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};
 use super::writer::{Write, Writer};
+use crate::limits;
 
 #[derive(Debug)]
 pub struct SqliteJournal {
@@ -105,18 +107,26 @@ impl Journal for SqliteJournal {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Entry>, JournalError> {
-        let rows = sqlx::query(include_str!("query/read_events.sql"))
+        let mut rows = sqlx::query(include_str!("query/read_events.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
             .bind(integer(after)?)
             .bind(integer(limit as u64)?)
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(failed)?;
-        if rows.is_empty() && self.find(tenant, run).await?.is_none() {
+            .fetch(&self.database.readers);
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let entry = entry(&row)?;
+            bytes += entry.event.body.len();
+            entries.push(entry);
+            if bytes >= limits::PAGE_BYTES_MAX {
+                break;
+            }
+        }
+        drop(rows);
+        if entries.is_empty() && self.find(tenant, run).await?.is_none() {
             return Err(JournalError::Unknown(run));
         }
-        rows.iter().map(entry).collect()
+        Ok(entries)
     }
 
     async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {

@@ -54,6 +54,12 @@ impl<T> Fair<T> {
         }
     }
 
+    /// More places, or fewer, from now on. Nobody is sent away; [`Self::call`] says who comes in.
+    pub fn resize(&mut self, places_max: usize, queue_max: usize) {
+        self.places_max = places_max;
+        self.queue_max = queue_max;
+    }
+
     pub fn running(&self) -> usize {
         self.running
     }
@@ -93,6 +99,11 @@ impl<T> Fair<T> {
             self.running = self.running.saturating_sub(1);
         }
         self.forget(caller);
+        self.call()
+    }
+
+    /// Who gets a place that is free, and under which name; `None` where there is none, or nobody waits.
+    pub fn call(&mut self) -> Option<(String, T)> {
         if self.running >= self.places_max {
             return None;
         }

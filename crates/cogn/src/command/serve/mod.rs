@@ -62,7 +62,7 @@ impl Serve {
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
         let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
-        let desk = media::desk_of_server(self.config.as_deref())?;
+        let desk = media::desk_of_server(&settings);
         let modules = wiring::load_all(search, output)?;
         let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
@@ -73,11 +73,7 @@ impl Serve {
                 journal: journal.clone(),
                 clock: clock.clone(),
             };
-            let engine_settings = engine::Settings {
-                gates: gates::rules(&settings.gate),
-                ..engine::Settings::default()
-            };
-            let engine = Engine::new(ports, engine_settings, modules).with_media(desk);
+            let engine = Engine::new(ports, engine_settings(&settings), modules).with_media(desk);
             let engine = Arc::new(engine);
             let listener = TcpListener::bind(listen)
                 .await
@@ -102,6 +98,10 @@ impl Serve {
                 engine,
                 gateway: gateway.clone(),
                 tls: tls.clone(),
+                journal: journal.clone(),
+                clock: clock.clone(),
+                require_auth: self.require_auth,
+                begun_with: Arc::new(settings.clone()),
             };
             let serve = async {
                 let served = tokio::select! {
@@ -116,6 +116,13 @@ impl Serve {
             journal.close().await;
             Ok(Exit::Good)
         })
+    }
+}
+
+fn engine_settings(settings: &Settings) -> engine::Settings {
+    engine::Settings {
+        gates: gates::rules(&settings.gate),
+        ..engine::Settings::default()
     }
 }
 

@@ -12,11 +12,15 @@ use std::{fs, io};
 
 use anyhow::Result;
 use engine::Engine;
+use engine::port::Clock;
 use gateway::{Gateway, Tls};
+use store::sqlite::SqliteJournal;
 use tracing::{info, warn};
 
+use crate::access;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
+use crate::media;
 use crate::modules::Search;
 use crate::wiring;
 
@@ -35,6 +39,11 @@ pub(super) struct Reload {
     pub(super) engine: Arc<Engine>,
     pub(super) gateway: Gateway,
     pub(super) tls: Option<Tls>,
+    pub(super) journal: Arc<SqliteJournal>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) require_auth: bool,
+    /// What cannot change is compared with this.
+    pub(super) begun_with: Arc<Settings>,
 }
 
 /// How the files look from outside: names, sizes, times.
@@ -103,13 +112,21 @@ impl Reload {
     fn take_config(&self) -> Result<()> {
         let merged = Sources::from_environment(self.config.as_deref())?.merge()?;
         let settings = Settings::of(&merged)?;
+        let required = self.require_auth || settings.auth.required;
+        access::refuse_open_door(self.listen, required)?;
         let fleet = backends::fleet(&self.backends, self.config.as_deref())?;
-        if settings.server.tls.is_some() != self.tls.is_some() {
-            warn!("server.tls takes effect at the next start");
+        let auth = access::auth(&self.journal, &self.clock, &settings, required)?;
+        // Everything is good: from here on nothing fails.
+        for name in self.begun_with.fixed_that_differ(&settings) {
+            warn!(setting = name, "takes effect at the next start");
         }
         self.gateway
             .replace_settings(settings.server.gateway(self.listen, &settings.aliases));
+        self.gateway.replace_auth(auth);
+        self.gateway.replace_capacity(settings.limits.capacity());
         self.engine.replace_fleet(fleet);
+        self.engine.replace_settings(super::engine_settings(&settings));
+        self.engine.replace_media(media::desk_of_server(&settings));
         Ok(())
     }
 

@@ -138,9 +138,35 @@ impl Settings {
             anchor(String::from("/server/tls/certificate"), &mut tls.certificate);
             anchor(String::from("/server/tls/key"), &mut tls.key);
         }
+        if let Some(jwt) = self.auth.jwt.as_mut().filter(|jwt| !jwt.jwks.contains("://")) {
+            let mut path = PathBuf::from(&jwt.jwks);
+            anchor(String::from("/auth/jwt/jwks"), &mut path);
+            jwt.jwks = path.display().to_string();
+        }
         for (index, path) in self.media.roots.iter_mut().enumerate() {
             anchor(format!("/media/roots/{index}"), path);
         }
+    }
+
+    /// Settings that a running server cannot change, where `other` says something else.
+    pub(crate) fn fixed_that_differ(&self, other: &Self) -> Vec<&'static str> {
+        let (old, new) = (&self.server, &other.server);
+        let differs = [
+            ("server.listen", old.listen != new.listen),
+            ("server.log", old.log != new.log),
+            ("server.reload_ms", old.reload_ms != new.reload_ms),
+            (
+                "server.connections_max",
+                old.connections_max != new.connections_max,
+            ),
+            ("server.header_read_ms", old.header_read_ms != new.header_read_ms),
+            ("server.write_stall_ms", old.write_stall_ms != new.write_stall_ms),
+            ("server.tls", old.tls != new.tls),
+            ("journal", self.journal != other.journal),
+            ("traces", self.traces != other.traces),
+        ];
+        let differing = differs.into_iter().filter(|(_, differs)| *differs);
+        differing.map(|(name, _)| name).collect()
     }
 
     pub(crate) fn credential(&self, name: &str) -> Option<&Credential> {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Traces {
     /// A collector that takes OTLP over HTTP as JSON; nothing is sent without one.

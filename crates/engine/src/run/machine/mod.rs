@@ -139,6 +139,11 @@ impl Machine {
         }
     }
 
+    /// Whether clients read it piece by piece.
+    pub fn streams(&self) -> bool {
+        self.plan.mode == Mode::Stream
+    }
+
     pub fn has_ended(&self) -> bool {
         self.ended
     }

@@ -1,11 +1,10 @@
-//! `cogn conformance`: run test vectors and say which level they prove.
+//! `cogn conformance` with vectors: ours, or those of a folder.
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use module::conformance::{Outcome, Problem, Report, embedded, run};
 use module::limits;
 use owo_colors::OwoColorize;
@@ -19,16 +18,6 @@ use crate::output::{Output, hinted};
 const FILES_MAX: usize = 20_000;
 /// Deepest folder below it that is looked into.
 const DEPTH_MAX: usize = 16;
-
-#[derive(Debug, Args)]
-pub(crate) struct Conformance {
-    /// Run the vectors up to this level.
-    #[arg(long, value_name = "LEVEL", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4))]
-    level: u8,
-    /// Run the vectors in this folder (and below), or in this file, instead of our own.
-    #[arg(long, value_name = "DIR")]
-    vectors: Option<PathBuf>,
-}
 
 #[derive(Serialize)]
 struct Printed<'a> {
@@ -45,33 +34,32 @@ struct Files {
     problems: Vec<Problem>,
 }
 
-impl Conformance {
-    pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
-        let (source, report) = match &self.vectors {
-            None => (String::from("embedded"), run(embedded(), self.level)),
-            Some(folder) => (folder.display().to_string(), self.run_folder(folder)?),
-        };
-        if output.json {
-            output.json(&Printed {
-                source,
-                report: &report,
-            })?;
-        } else {
-            show(&report, output);
-        }
-        Ok(if report.is_good() { Exit::Good } else { Exit::No })
+/// Runs the vectors up to a level: our own without a folder.
+pub(super) fn run_vectors(folder: Option<&Path>, level: u8, output: &Output) -> Result<Exit> {
+    let (source, report) = match folder {
+        None => (String::from("embedded"), run(embedded(), level)),
+        Some(folder) => (folder.display().to_string(), run_folder(folder, level)?),
+    };
+    if output.json {
+        output.json(&Printed {
+            source,
+            report: &report,
+        })?;
+    } else {
+        show(&report, output);
     }
+    Ok(if report.is_good() { Exit::Good } else { Exit::No })
+}
 
-    fn run_folder(&self, folder: &Path) -> Result<Report> {
-        let files = read(folder)?;
-        let mut report = run(files.vectors, self.level);
-        report.problems.extend(files.problems);
-        if report.vectors.is_empty() && report.problems.is_empty() {
-            let hint = "a vector is a JSON file with a `$test` object; see docs/reference/vectors.md";
-            return Err(hinted(format!("no vectors in {}", folder.display()), hint));
-        }
-        Ok(report)
+fn run_folder(folder: &Path, level: u8) -> Result<Report> {
+    let files = read(folder)?;
+    let mut report = run(files.vectors, level);
+    report.problems.extend(files.problems);
+    if report.vectors.is_empty() && report.problems.is_empty() {
+        let hint = "a vector is a JSON file with a `$test` object; see docs/reference/vectors.md";
+        return Err(hinted(format!("no vectors in {}", folder.display()), hint));
     }
+    Ok(report)
 }
 
 fn read(path: &Path) -> Result<Files> {

@@ -1,0 +1,45 @@
+//! `cogn conformance --emit-modules`: the modules that every check can be made with, as files.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use module::conformance::server;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::output::{Output, hinted};
+
+/// Writes what is missing. A file that says something else is somebody's work and stays.
+pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
+    for file in server::kit() {
+        let path = folder.join(file.path);
+        match fs::read(&path) {
+            Ok(there) if there == file.text.as_bytes() => continue,
+            Ok(_) => {
+                return Err(hinted(
+                    format!("{} is there already, and it is another file", path.display()),
+                    "name a folder that is empty or not there",
+                ));
+            }
+            Err(_) => {}
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        fs::write(&path, file.text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let shown = folder.display();
+    if output.json {
+        let files: Vec<&str> = server::kit().iter().map(|file| file.path).collect();
+        output.json(&json!({"folder": shown.to_string(), "files": files}))?;
+        return Ok(Exit::Good);
+    }
+    output.line(format!("the modules are in {shown}/modules; a server for them:"))?;
+    output.line(format!(
+        "  cogn --modules {shown}/modules serve --backend scripted:{shown}/script.yaml"
+    ))?;
+    output.line("and then:")?;
+    output.line("  cogn conformance --level 4 --url http://127.0.0.1:8787")?;
+    Ok(Exit::Good)
+}

@@ -1,0 +1,75 @@
+//! Which modules a server has, as far as it says so.
+
+use anyhow::{Result, anyhow};
+use module::conformance::server::{Answer, Ask, Listed, Subjects};
+use serde_json::Value;
+
+use super::client::Client;
+use super::limits;
+use crate::output::hinted;
+
+/// A module that a person wants to be used, with its input if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) input: Option<Value>,
+}
+
+/// The modules that were named; without names, those that the server lists.
+pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<Subjects> {
+    let listing = client.send(&Ask::list_modules()).await;
+    let listing = listing.map_err(|reason| {
+        hinted(
+            format!("{} cannot be reached: {reason}", client.shown()),
+            "is the server running, and is the address right?",
+        )
+    })?;
+    if [401, 403].contains(&listing.status) {
+        return Err(hinted(
+            format!("{} wants to know who asks", client.shown()),
+            "--key-env NAME names the variable that holds a key for it",
+        ));
+    }
+    let rows = rows(&listing);
+    let mut wanted = named.to_vec();
+    if wanted.is_empty() {
+        let names = rows.iter().filter_map(|row| row.get("name")?.as_str());
+        // A name becomes part of an address, so it must be nothing but a name.
+        let plain = names.filter(|name| is_plain(name)).take(limits::MODULES_MAX);
+        wanted.extend(plain.map(|name| Named {
+            name: String::from(name),
+            input: None,
+        }));
+    }
+    let mut listed = Vec::new();
+    for Named { name, input } in wanted {
+        if !is_plain(&name) {
+            return Err(anyhow!("`{name}` is no name of a module"));
+        }
+        let row = rows.iter().find(|row| row["name"] == name.as_str());
+        let whole = client.send(&Ask::show_module(&name)).await.ok();
+        let whole = whole
+            .filter(|answer| answer.status == 200)
+            .and_then(|answer| answer.json());
+        let whole = whole.map(|body| body.get("data").cloned().unwrap_or(body));
+        let described: Vec<&Value> = whole.iter().chain(row).collect();
+        listed.push(Listed::read(&name, &described, input));
+    }
+    Ok(Subjects::new(listed))
+}
+
+/// A list under `modules`, bare or as the data of an envelope.
+fn rows(listing: &Answer) -> Vec<Value> {
+    let body = listing.json().unwrap_or_default();
+    let list = body.pointer("/data/modules").or_else(|| body.pointer("/modules"));
+    list.and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 128
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !name.starts_with('.')
+}

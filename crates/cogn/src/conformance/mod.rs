@@ -1,0 +1,91 @@
+//! A running server under test: the requests of `module::conformance::server` are carried to it, and its
+//! answers brought back. What they mean is not decided here.
+
+mod client;
+mod discovery;
+pub(crate) mod limits;
+mod socket;
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use module::conformance::server::{
+    Answer, Check, CheckRow, Need, ServerReport, Stop, Subject, Subjects, checks,
+};
+
+pub(crate) use client::Client;
+pub(crate) use discovery::Named;
+
+use crate::output::hinted;
+
+/// Makes every check up to a level.
+pub(crate) async fn examine(client: &Client, named: &[Named], level: u8) -> Result<ServerReport> {
+    let subjects = discovery::discover(client, named).await?;
+    let cast = Cast::rehearse(client, &subjects).await?;
+    let mut rows = Vec::new();
+    for check in checks().into_iter().filter(|check| check.level <= level) {
+        let row = match cast.part(check.need) {
+            Ok(subject) => {
+                let stop = make(client, &check, subject).await.err();
+                CheckRow::new(&check, Some(&subject.name), stop)
+            }
+            Err(reason) => CheckRow::new(&check, None, Some(Stop::Skipped(reason.clone()))),
+        };
+        rows.push(row);
+    }
+    Ok(ServerReport::new(client.shown(), level, rows))
+}
+
+/// One check, request by request.
+async fn make(client: &Client, check: &Check, subject: &Subject) -> Result<(), Stop> {
+    let mut answers: Vec<Answer> = Vec::new();
+    while let Some(ask) = check.next(subject, &answers)? {
+        if answers.len() >= limits::REQUESTS_PER_CHECK_MAX {
+            return Err(Stop::Failed(String::from("the check came to no end")));
+        }
+        let answer = client.send(&ask).await;
+        answers.push(answer.map_err(|reason| Stop::Failed(format!("no answer: {reason}")))?);
+    }
+    Ok(())
+}
+
+/// Who plays which part, or why nobody does.
+struct Cast(HashMap<&'static str, Result<Subject, String>>);
+
+impl Cast {
+    async fn rehearse(client: &Client, subjects: &Subjects) -> Result<Self> {
+        let mut parts = HashMap::new();
+        for need in Need::ALL {
+            let part = match subjects.choose(need) {
+                None => Err(format!(
+                    "the server lists no {} whose input is known",
+                    need.said()
+                )),
+                Some(subject) => match client.send(&subject.rehearsal()).await {
+                    Ok(answer) => match Subject::unfit(&answer) {
+                        None => Ok(subject),
+                        Some(reason) => Err(format!("module `{}` is no use: {reason}", subject.name)),
+                    },
+                    Err(reason) => Err(format!("module `{}` does not answer: {reason}", subject.name)),
+                },
+            };
+            parts.insert(need.said(), part);
+        }
+        let cast = Self(parts);
+        match cast.part(Need::Both) {
+            Ok(_) => Ok(cast),
+            Err(reason) => Err(hinted(
+                format!("nothing can be checked: {reason}"),
+                "`cogn conformance --emit-modules DIR` writes modules for the server; or name one of its own with --module NAME --input FILE",
+            )),
+        }
+    }
+
+    fn part(&self, need: Need) -> Result<&Subject, String> {
+        match self.0.get(need.said()) {
+            Some(Ok(subject)) => Ok(subject),
+            Some(Err(reason)) => Err(reason.clone()),
+            None => Err(String::from("nobody was asked")),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Chaos, from a seed: clients that drop at any byte and come back over any transport, back-ends that die in
+//! the middle of a word, servers that are killed, journals that are full, and clocks that jump by days. In the
+//! end what the client holds, what the journal holds and what a call without streaming gives are the same;
+//! nothing is lost, doubled or left without an end.
+
+mod client;
+mod weather;
+
+use std::env;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use self::client::Client;
+use self::weather::{Dice, Weather};
+use crate::stage::{REPLY, Stage, assemble, chunks, data, input};
+
+/// Rounds in the test command; `CHAOS_ROUNDS` raises it.
+const ROUNDS: u64 = 12;
+/// Comings and goings of one client, after which it stays to the end.
+const DROPS_MAX: usize = 6;
+const MODULE: &str = "counter";
+
+/// What a round has seen, so that nobody believes in storms that did not happen.
+#[derive(Debug, Default)]
+struct Seen {
+    kills: usize,
+    fulls: usize,
+    jumps: usize,
+}
+
+async fn round(seed: u64, seen: &mut Seen) {
+    let mut dice = Dice(seed);
+    let stage = Stage::new();
+    let dies_at = dice.throw(REPLY.len() as u64);
+    let mortal = json!([{"reply": REPLY, "chunk_bytes": 5, "delay_ms": 1, "cut_after_bytes": dies_at}]);
+    let mortal = stage.script("mortal", &mortal);
+    let backends = [mortal, stage.talker(2)];
+    let backends: Vec<&str> = backends.iter().map(String::as_str).collect();
+    let mut weather = Weather::of(seed, &stage);
+    let mut server = weather.serve(&backends).await;
+    let mut client = Client::default();
+    let mut drops = 0;
+    while !client.ended {
+        let patience = match drops < DROPS_MAX {
+            true => usize::try_from(dice.throw(1500)).unwrap(),
+            false => usize::MAX,
+        };
+        let transport = dice.transport();
+        seen.jumps += usize::from(weather.jump(&mut dice));
+        let visit = client.visit(&server, transport, patience);
+        tokio::time::timeout(Duration::from_secs(60), visit)
+            .await
+            .unwrap_or_else(|_| panic!("seed {seed}: silence over {transport:?}"));
+        drops += 1;
+        assert!(drops < 100, "seed {seed}: it never ends");
+        let full = std::mem::take(&mut client.was_full);
+        if full {
+            // Somebody makes room; else nothing would ever go on.
+            weather.make_room();
+            seen.fulls += 1;
+        }
+        if full || (!client.ended && dice.throw(4) == 0) {
+            seen.kills += 1;
+            server.kill();
+            server = weather.serve(&backends).await;
+        }
+    }
+    weather.make_room();
+    let held = client.received.join("\n");
+    let session = client.session.unwrap();
+    let events = server.get(&format!("/v1/runs/{session}/events"));
+    let events = events.header("accept", "text/event-stream").send().await.unwrap();
+    let journal = events.text().await.unwrap();
+    assert_eq!(chunks(&held), chunks(&journal), "seed {seed}");
+    let envelope = assemble(&held).envelope;
+    assert_eq!(envelope, assemble(&journal).envelope, "seed {seed}");
+    // A journal that was full when the run had to end says so, and that is its end.
+    let stopped = envelope["error"]["details"]["reason"] == "journal_full";
+    assert!(stopped || envelope["data"] == data(), "seed {seed}: {envelope}");
+    server.kill();
+    let server = weather.serve(&backends).await;
+    let whole = server.execute(MODULE, &input()).send().await.unwrap();
+    let whole: Value = serde_json::from_slice(&whole.bytes().await.unwrap()).unwrap();
+    assert_eq!(whole["data"], data(), "seed {seed}");
+    let running = server.get("/v1/runs?state=running").send().await.unwrap();
+    let running: Value = serde_json::from_slice(&running.bytes().await.unwrap()).unwrap();
+    assert_eq!(
+        running["data"]["runs"],
+        json!([]),
+        "seed {seed}: a run has no end"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_lost_doubled_or_left_open_whatever_dies() {
+    let asked = env::var_os("CHAOS_ROUNDS");
+    let rounds = asked
+        .and_then(|rounds| rounds.to_str()?.parse().ok())
+        .unwrap_or(ROUNDS);
+    let mut seen = Seen::default();
+    for seed in 0..rounds {
+        round(seed, &mut seen).await;
+    }
+    assert!(seen.kills > 0 && seen.fulls > 0 && seen.jumps > 0, "{seen:?}");
+}

@@ -1,0 +1,123 @@
+//! What happens around a server: how full its journal is, and what its clock says.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use testkit::tools;
+
+use super::MODULE;
+use super::client::Transport;
+use crate::stage::{Server, Stage};
+
+/// Where Debian puts the library that tells a process another time.
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+/// A journal of this size is full after a few runs.
+const JOURNAL_BYTES: usize = 500_000;
+
+/// The same throws for the same seed.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn throw(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    pub(super) fn transport(&mut self) -> Transport {
+        match self.throw(3) {
+            0 => Transport::Sse,
+            1 => Transport::Ndjson,
+            _ => Transport::Socket,
+        }
+    }
+}
+
+pub(super) struct Weather<'a> {
+    stage: &'a Stage,
+    /// Bytes of the inputs that fill the journal up; none where it has room.
+    fill: Vec<usize>,
+    tight: bool,
+    /// The clock jumps.
+    jumps: bool,
+}
+
+impl<'a> Weather<'a> {
+    /// Every other storm has a clock that jumps, every third a journal that fills up.
+    pub(super) fn of(seed: u64, stage: &'a Stage) -> Self {
+        let tight = seed % 3 == 1;
+        // How much room is left decides where in its run the client meets the wall.
+        let last = [1_000, 4_000, 12_000, 30_000][usize::try_from(seed / 3 % 4).unwrap()];
+        let weather = Self {
+            stage,
+            fill: if tight { vec![60_000, last] } else { Vec::new() },
+            tight,
+            jumps: seed % 2 == 1,
+        };
+        weather.set_clock("+0");
+        weather
+    }
+
+    fn set_clock(&self, offset: &str) {
+        // Replaced in one step: a reader never sees half of it.
+        let (path, next) = (self.stage.path("clock"), self.stage.path("clock.next"));
+        fs::write(&next, offset).unwrap();
+        fs::rename(next, path).unwrap();
+    }
+
+    /// Days forwards or back, now and then.
+    pub(super) fn jump(&self, dice: &mut Dice) -> bool {
+        let days = i64::try_from(dice.throw(7)).unwrap() - 3;
+        if !self.jumps || days == 0 {
+            return false;
+        }
+        self.set_clock(&format!("{:+}", days * 86_400));
+        true
+    }
+
+    pub(super) fn make_room(&mut self) {
+        self.tight = false;
+    }
+
+    pub(super) async fn serve(&mut self, backends: &[&str]) -> Server {
+        let most = match self.tight {
+            true => format!("bytes_max = {JOURNAL_BYTES}\n"),
+            false => String::new(),
+        };
+        let config = self
+            .stage
+            .config(&format!("[journal]\nkeep_bytes = 1000000000\n{most}"));
+        let mut command = self.stage.serving(&["--config", &config], backends);
+        if self.jumps {
+            tools::need(&[("faketime", "faketime")]);
+            assert!(Path::new(FAKETIME).is_file(), "{FAKETIME} is not there");
+            command
+                .env("LD_PRELOAD", FAKETIME)
+                .env("FAKETIME_TIMESTAMP_FILE", self.stage.path("clock"))
+                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .env("FAKETIME_NO_CACHE", "1");
+        }
+        let server = Server::spawn(command);
+        for bytes in std::mem::take(&mut self.fill) {
+            fill(&server, bytes).await;
+        }
+        server
+    }
+}
+
+/// Runs of this size, until there is no room for another.
+async fn fill(server: &Server, bytes: usize) {
+    let input = json!({"text": "x".repeat(bytes)});
+    for _ in 0..1_000 {
+        let response = server.execute(MODULE, &input).send().await.unwrap();
+        if response.status() != 200 {
+            let text = response.text().await.unwrap();
+            assert!(text.contains("journal_full"), "{text}");
+            return;
+        }
+    }
+    panic!("the journal never became full");
+}

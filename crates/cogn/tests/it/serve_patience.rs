@@ -1,0 +1,121 @@
+//! Silence and slowness at both ends of a server: a back-end that stops talking, and a reader that stops
+//! listening.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use ir::Dialect;
+use serde_json::{Value, json};
+use testkit::fault::{events, stream_of};
+use testkit::http::{Answer, HttpUpstream};
+
+use crate::stage::{REPLY, Server, Stage, assemble, chunks, input};
+
+#[tokio::test]
+async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {
+    let whole = stream_of(Dialect::OpenaiChat, &events(REPLY));
+    let half = whole.len() / 2;
+    let begun = Answer::good("text/event-stream", &whole[..half]);
+    let silent = HttpUpstream::playing(begun.pause(Duration::from_secs(600)));
+    let stage = Stage::new();
+    let config = stage.config(&format!(
+        "[timeouts]\nidle_ms = 200\n[routing]\nretry = {{share = 0.0, reserve = 0, same_max = 0}}\n\
+         [[backends]]\nname = \"silent\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"{}\"\n",
+        silent.url("")
+    ));
+    let server = stage.serve_with(&["--config", &config], &[]);
+    for accept in ["text/event-stream", "application/x-ndjson"] {
+        let request = server.execute("counter", &input()).header("accept", accept);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let assembled = assemble(&text);
+        let error = &assembled.envelope["error"];
+        assert_eq!(
+            (&error["code"], &error["recoverable"]),
+            (&json!("E2011"), &json!(true)),
+            "{text}"
+        );
+        assert_eq!(error["recovery"]["last_seq"], chunks(&text).len(), "{text}");
+        assert!(
+            assembled.envelope["partial_data"]["rationale"].is_string(),
+            "{text}"
+        );
+    }
+    // Nobody waits for the middle of a whole answer, and its status says that it took too long.
+    let response = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(response.status(), 504);
+    let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    assert_eq!(body["error"]["code"], "E2002");
+}
+
+fn memory_kib(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Runs of a long answer whose readers take nothing of it, when all of them have ended in the journal.
+async fn stall(server: &Server, readers: usize, done: usize) -> Vec<TcpStream> {
+    let body = json!({"input": input(), "_options": {"response_mode": "streaming"}}).to_string();
+    let stalled = (0..readers).map(|_| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let head = "POST /v1/modules/counter/execute HTTP/1.0\r\nhost: 127.0.0.1\r\n";
+        let length = body.len();
+        write!(stream, "{head}content-length: {length}\r\n\r\n{body}").unwrap();
+        stream
+    });
+    let stalled = stalled.collect();
+    let ended = async {
+        loop {
+            let runs = server.get("/v1/runs?state=done&limit=200").send().await.unwrap();
+            let runs: Value = serde_json::from_slice(&runs.bytes().await.unwrap()).unwrap();
+            if runs["data"]["runs"].as_array().unwrap().len() == done {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), ended)
+        .await
+        .unwrap();
+    stalled
+}
+
+/// Many readers that take nothing of a long answer cost little, none holds up its run, and one that wakes up has
+/// lost nothing.
+#[tokio::test]
+async fn readers_who_stall_cost_no_memory_and_lose_nothing() {
+    const READERS: usize = 5;
+    let stage = Stage::new();
+    // Longer than what the kernel takes for a connection.
+    let long = "A sentence of many words that goes on. ".repeat(130_000);
+    let reply = json!({
+        "ok": true,
+        "meta": {"confidence": 0.9, "risk": "low", "explain": "long"},
+        "data": {"rationale": long, "n": 3},
+    });
+    let script = stage.script(
+        "long",
+        &json!([{"reply": reply.to_string(), "chunk_bytes": 65536}]),
+    );
+    let server = stage.serve(&[&script]);
+    // The first ones show what so many runs at a time take of the allocator, which gives nothing back.
+    let mut stalled = stall(&server, READERS, READERS).await;
+    let before = memory_kib(&server);
+    for wave in 2..=3 {
+        stalled.extend(stall(&server, READERS, wave * READERS).await);
+    }
+    let grown = memory_kib(&server).saturating_sub(before);
+    // The text goes out twice: piece by piece, and whole in the end.
+    let unread = u64::try_from(2 * READERS * 2 * long.len() / 1024).unwrap();
+    assert!(
+        grown < unread / 2,
+        "{grown} KiB more for {unread} KiB that nobody reads"
+    );
+    let mut text = Vec::new();
+    stalled.pop().unwrap().read_to_end(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let (_, text) = text.split_once("\r\n\r\n").unwrap();
+    assert_eq!(assemble(text).envelope["data"]["rationale"], long);
+}

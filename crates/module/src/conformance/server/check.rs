@@ -1,0 +1,98 @@
+//! One check: what it is about, what it needs, and how it goes on after each answer.
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::subject::Subject;
+
+/// What a check needs on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A module that answers whole or as a stream, as it is asked.
+    Both,
+    /// A module that never streams.
+    Sync,
+    /// A module that streams unless it is told otherwise.
+    Streaming,
+    /// A module that takes pictures.
+    Picture,
+}
+
+impl Need {
+    pub const ALL: [Self; 4] = [Self::Both, Self::Sync, Self::Streaming, Self::Picture];
+
+    pub fn said(self) -> &'static str {
+        match self {
+            Self::Both => "a module with `response.mode: both`",
+            Self::Sync => "a module with `response.mode: sync`",
+            Self::Streaming => "a module with `response.mode: streaming`",
+            Self::Picture => "a module that takes pictures",
+        }
+    }
+}
+
+/// Why a check goes no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Failed(String),
+    /// It could not be told here: nothing is proven.
+    Skipped(String),
+    /// The specification lets a server do without, and this one says that it does.
+    Excused(String),
+}
+
+/// The next request; none when the check has passed.
+pub type Next = Result<Option<Ask>, Stop>;
+
+pub struct Check {
+    /// `area.what`.
+    pub name: &'static str,
+    /// What a server has to do, in a sentence.
+    pub rule: &'static str,
+    /// Whether the specification demands it; otherwise it recommends it, or leaves the means open.
+    pub must: bool,
+    pub level: u8,
+    pub need: Need,
+    pub(super) next: fn(&Subject, &[Answer]) -> Next,
+}
+
+impl Check {
+    /// What follows the answers so far.
+    pub fn next(&self, subject: &Subject, answers: &[Answer]) -> Next {
+        (self.next)(subject, answers)
+    }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Check")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn fail<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Failed(reason.into()))
+}
+
+pub(super) fn skip<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Skipped(reason.into()))
+}
+
+pub(super) fn excuse<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Excused(reason.into()))
+}
+
+/// Fails with the reason unless it holds.
+pub(super) fn hold(holds: bool, reason: impl FnOnce() -> String) -> Result<(), Stop> {
+    match holds {
+        true => Ok(()),
+        false => fail(reason()),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it stands where checks return")]
+pub(super) fn ask(ask: Ask) -> Next {
+    Ok(Some(ask))
+}
+
+pub(super) const PASSED: Next = Ok(None);

@@ -1,0 +1,262 @@
+//! Streams as sequences of chunks: what each looks like, how they are numbered, what they add up to, and
+//! that every transport says the same.
+
+use serde_json::{Value, json};
+
+use crate::conformance::server::answer::{Answer, Heard, assemble};
+use crate::conformance::server::ask::Ask;
+use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, fail, hold, skip};
+use crate::conformance::server::subject::Subject;
+use crate::stream::check_chunk;
+
+pub(super) fn checks() -> Vec<Check> {
+    let check = |name, rule, must, next| Check {
+        name,
+        rule,
+        must,
+        level: 4,
+        need: Need::Both,
+        next,
+    };
+    vec![
+        check(
+            "chunks.shape",
+            "every event is one of the six kinds of chunk, without fault",
+            true,
+            shape,
+        ),
+        check(
+            "chunks.meta",
+            "the first event is a meta chunk with streaming true and a session_id",
+            true,
+            begins,
+        ),
+        check("chunks.seq", "seq counts from 1 without gaps", true, numbered),
+        check(
+            "chunks.end",
+            "exactly one final or error ends the stream",
+            true,
+            ends,
+        ),
+        check(
+            "chunks.fold",
+            "the chunks add up to the data of the final chunk, and every checkpoint is right",
+            true,
+            folds,
+        ),
+        check(
+            "chunks.same",
+            "the stream ends in what a whole answer says",
+            false,
+            same,
+        ),
+        check("chunks.session", "two streams have two sessions", true, sessions),
+        check(
+            "chunks.sse",
+            "server-sent events are named after their kind, and the id of a chunk is its seq",
+            false,
+            framed,
+        ),
+        check(
+            "chunks.snapshot",
+            "_options.chunk_type snapshot gives snapshots",
+            false,
+            snapshots,
+        ),
+        check(
+            "chunks.ndjson",
+            "Accept: application/x-ndjson gives the same chunks, one on each line",
+            false,
+            ndjson,
+        ),
+        check(
+            "chunks.websocket",
+            "a WebSocket at /v1/ws gives the same chunks",
+            false,
+            socket,
+        ),
+    ]
+}
+
+fn shape(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    for event in answer.stream()? {
+        if let Some(violation) = check_chunk(&event.value).first() {
+            return fail(violation.to_string());
+        }
+    }
+    PASSED
+}
+
+fn begins(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    session(&answer.stream()?)?;
+    PASSED
+}
+
+/// The session that the first event names.
+pub(super) fn session(events: &[Heard]) -> Result<String, Stop> {
+    let Some(first) = events.first() else {
+        return fail("the stream has no events");
+    };
+    let id = first.value.get("session_id").and_then(Value::as_str);
+    match id {
+        Some(id) if first.value["streaming"] == true && first.value["ok"] == true => Ok(String::from(id)),
+        _ => fail(format!("the first event is no meta chunk: {}", first.value)),
+    }
+}
+
+fn numbered(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    let events = answer.stream()?;
+    let seqs: Vec<u64> = events.iter().filter_map(Heard::seq).collect();
+    for (seq, expected) in seqs.iter().zip(1..) {
+        hold(*seq == expected, || {
+            format!("seq {seq} stands where {expected} should")
+        })?;
+    }
+    if seqs.is_empty() {
+        return fail("the answer came without chunks");
+    }
+    PASSED
+}
+
+fn ends(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    let events = answer.stream()?;
+    let last = events.iter().filter(|event| event.is_last()).count();
+    hold(last == 1, || format!("{last} events end the stream"))?;
+    hold(events.last().is_some_and(Heard::is_last), || {
+        String::from("something follows the end")
+    })?;
+    PASSED
+}
+
+fn folds(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    answer.stream()?;
+    let assembled = assemble(&answer.body)?;
+    hold(assembled.is_ok(), || {
+        format!("the stream ended in {}", assembled.envelope["error"])
+    })?;
+    for event in answer.heard() {
+        let is_delta = event.value["chunk"]["type"] == "delta";
+        let proved = event.value["chunk"].get("checkpoint").is_some();
+        hold(!is_delta || proved, || {
+            format!("delta {} has no checkpoint", event.seq().unwrap_or_default())
+        })?;
+    }
+    PASSED
+}
+
+/// Models need not say the same twice: only where two whole answers are the same is the third compared.
+fn same(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] | [_] => ask(at.execute().header("accept", "application/json")),
+        [_, _] => ask(at.stream()),
+        [first, second, stream, ..] => {
+            let (first, second) = (first.success()?, second.success()?);
+            if first["data"] != second["data"] {
+                return skip("the module answers differently each time");
+            }
+            stream.stream()?;
+            let folded = assemble(&stream.body)?.envelope;
+            hold(folded["data"] == first["data"], || {
+                format!(
+                    "the stream says {}, the whole answer {}",
+                    folded["data"], first["data"]
+                )
+            })?;
+            PASSED
+        }
+    }
+}
+
+fn sessions(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] | [_] => ask(at.stream().until(1)),
+        [first, second, ..] => {
+            let (first, second) = (session(&first.stream()?)?, session(&second.stream()?)?);
+            hold(first != second, || format!("both are {first}"))?;
+            PASSED
+        }
+    }
+}
+
+fn framed(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream());
+    };
+    for event in answer.stream()? {
+        let (name, kind) = (event.name.as_deref(), event.kind());
+        hold(name == Some(kind), || format!("a {kind} is called {name:?}"))?;
+        let seq = event.seq().map(|seq| seq.to_string());
+        hold(event.id == seq, || {
+            format!("the id is {:?} and the seq {seq:?}", event.id)
+        })?;
+    }
+    PASSED
+}
+
+fn snapshots(at: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(at.stream_with(&json!({"_options": {"chunk_type": "snapshot"}})));
+    };
+    let events = answer.stream()?;
+    assemble(&answer.body)?;
+    let numbered: Vec<&Heard> = events.iter().filter(|event| event.seq().is_some()).collect();
+    let all = numbered
+        .iter()
+        .all(|event| event.value["chunk"]["type"] == "snapshot");
+    hold(all && !numbered.is_empty(), || {
+        String::from("other chunks than snapshots came")
+    })?;
+    PASSED
+}
+
+fn ndjson(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute().header("accept", "application/x-ndjson")),
+        [answer, ..] if !answer.is_stream() && answer.status == 406 => skip("the server has no NDJSON"),
+        [answer, ..] => {
+            let kind = answer.header("content-type").unwrap_or_default();
+            hold(kind.starts_with("application/x-ndjson"), || {
+                format!("the content type is `{kind}`")
+            })?;
+            whole_stream(answer)
+        }
+    }
+}
+
+fn socket(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => {
+            let message = json!({"type": "execute", "id": "check", "module": at.name, "input": at.input});
+            ask(Ask::socket(message))
+        }
+        [answer, ..] if answer.status != 101 => skip(format!("no WebSocket there: {}", answer.shown())),
+        [answer, ..] => whole_stream(answer),
+    }
+}
+
+/// A stream of any framing, whose events add up.
+fn whole_stream(answer: &Answer) -> Next {
+    let events = answer.heard();
+    session(&events)?;
+    let lines: Vec<String> = events.iter().map(|event| event.value.to_string()).collect();
+    let assembled = assemble(lines.join("\n").as_bytes())?;
+    hold(assembled.is_ok(), || {
+        format!("the stream ended in {}", assembled.envelope["error"])
+    })?;
+    PASSED
+}

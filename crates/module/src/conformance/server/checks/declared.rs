@@ -1,0 +1,119 @@
+//! What holds for every answer, and what a server says about itself.
+
+use serde_json::{Value, json};
+
+use crate::conformance::server::answer::Answer;
+use crate::conformance::server::ask::Ask;
+use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, fail, hold};
+use crate::conformance::server::subject::Subject;
+
+pub(super) fn checks() -> Vec<Check> {
+    let check = |name, rule, must, level, next| Check {
+        name,
+        rule,
+        must,
+        level,
+        need: Need::Both,
+        next,
+    };
+    vec![
+        check(
+            "envelope.success",
+            "a whole answer is one envelope with ok, meta and data",
+            true,
+            1,
+            success,
+        ),
+        check(
+            "envelope.failure",
+            "an input that does not fit is an envelope with ok false and an E1xxx code",
+            true,
+            1,
+            failure,
+        ),
+        check(
+            "errors.module",
+            "a module that is not there is E4006 with status 404",
+            false,
+            3,
+            unknown_module,
+        ),
+        check(
+            "capabilities.declared",
+            "the server declares runtime, version, streaming, media and transports",
+            true,
+            4,
+            declared,
+        ),
+    ]
+}
+
+fn success(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute().header("accept", "application/json")),
+        [answer, ..] => {
+            hold(answer.status == 200, || {
+                format!("status 200 was expected: {}", answer.shown())
+            })?;
+            answer.success()?;
+            PASSED
+        }
+    }
+}
+
+fn failure(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute_on(&json!([0]), &json!({}))),
+        [answer, ..] => {
+            let envelope = answer.envelope()?;
+            hold(envelope["ok"] == false, || {
+                String::from("an input that is no object was taken")
+            })?;
+            let code = answer.code().unwrap_or_default();
+            hold(code.starts_with("E1"), || {
+                format!("the code is `{code}`, not of the input (E1xxx)")
+            })?;
+            hold((400..500).contains(&answer.status), || {
+                format!("status {} does not say that the caller erred", answer.status)
+            })?;
+            PASSED
+        }
+    }
+}
+
+fn unknown_module(_: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(Ask::post("/v1/modules/no-such-module-here/execute", json!({}))),
+        [answer, ..] => {
+            answer.envelope()?;
+            hold(
+                answer.code().as_deref() == Some("E4006") && answer.status == 404,
+                || format!("E4006 with 404 was expected: {}", answer.shown()),
+            )?;
+            PASSED
+        }
+    }
+}
+
+fn declared(_: &Subject, heard: &[Answer]) -> Next {
+    let [answer, ..] = heard else {
+        return ask(Ask::get("/v1/capabilities"));
+    };
+    let Some(body) = answer.json().filter(|_| answer.status == 200) else {
+        return fail(format!("no declaration: {}", answer.shown()));
+    };
+    // Bare as the specification shows it, or as the data of an envelope.
+    let said = body.get("data").unwrap_or(&body);
+    for (pointer, is_right, what) in [
+        ("/runtime", Value::is_string as fn(&Value) -> bool, "a text"),
+        ("/version", Value::is_string, "a text"),
+        ("/capabilities/streaming", Value::is_boolean, "true or false"),
+        ("/capabilities/multimodal/input", Value::is_array, "a list"),
+        ("/capabilities/multimodal/output", Value::is_array, "a list"),
+        ("/capabilities/supported_transports", Value::is_array, "a list"),
+    ] {
+        let good = said.pointer(pointer).is_some_and(is_right);
+        hold(good, || format!("`{pointer}` is missing or not {what}"))?;
+    }
+    PASSED
+}

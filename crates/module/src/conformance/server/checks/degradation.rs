@@ -1,0 +1,60 @@
+//! What a server does where it cannot do what is asked: it says so, in the way that the specification has
+//! for it.
+
+use serde_json::json;
+
+use super::negotiation::says_so;
+use crate::conformance::server::answer::Answer;
+use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold};
+use crate::conformance::server::subject::Subject;
+
+pub(super) fn checks() -> Vec<Check> {
+    let check = |name, rule, need, next| Check {
+        name,
+        rule,
+        must: true,
+        level: 4,
+        need,
+        next,
+    };
+    vec![
+        check(
+            "degradation.streaming",
+            "a stream that cannot be had is a whole answer with a warning, by Accept alone as well",
+            Need::Sync,
+            streaming,
+        ),
+        check(
+            "degradation.media",
+            "a good picture is answered, or refused with E4011 where no model sees",
+            Need::Picture,
+            media,
+        ),
+    ]
+}
+
+fn streaming(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.stream()),
+        [answer, ..] => {
+            says_so(answer)?;
+            PASSED
+        }
+    }
+}
+
+fn media(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at
+            .execute_on(&at.input, &json!({}))
+            .header("accept", "application/json")),
+        [answer, ..] => {
+            let envelope = answer.envelope()?;
+            let refused = answer.code().as_deref() == Some("E4011");
+            hold(envelope["ok"] == true || refused, || {
+                format!("an answer or E4011 was expected: {}", answer.shown())
+            })?;
+            PASSED
+        }
+    }
+}

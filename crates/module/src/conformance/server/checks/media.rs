@@ -1,0 +1,170 @@
+//! Media that must not reach a model: each fault has its code, and the answer comes before any call.
+
+use serde_json::{Value, json};
+
+use crate::conformance::server::answer::Answer;
+use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold, skip};
+use crate::conformance::server::picture::{Depth, good, item, png};
+use crate::conformance::server::subject::Subject;
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut checks = demanded();
+    let more = recommended().into_iter();
+    checks.extend(more.map(|check| Check { must: false, ..check }));
+    checks
+}
+
+fn check(name: &'static str, rule: &'static str, next: fn(&Subject, &[Answer]) -> Next) -> Check {
+    Check {
+        name,
+        rule,
+        must: true,
+        level: 4,
+        need: Need::Picture,
+        next,
+    }
+}
+
+fn demanded() -> Vec<Check> {
+    vec![
+        check(
+            "media.type",
+            "a type that the module does not take is E1010",
+            |at, heard| {
+                refused(
+                    at,
+                    heard,
+                    item("image/tiff", b"II*\0\x08\0\0\0\0\0\0\0"),
+                    &["E1010"],
+                )
+            },
+        ),
+        check("media.size", "a picture beyond the limit is E1011", too_large),
+        check(
+            "media.fetch",
+            "an address inside the server's own network is E1012",
+            |at, heard| {
+                let inside =
+                    json!({"type": "url", "url": "http://127.0.0.1:9/a.png", "media_type": "image/png"});
+                refused(at, heard, inside, &["E1012"])
+            },
+        ),
+        check("media.decode", "data that is not base64 is E1013", |at, heard| {
+            refused(at, heard, not_base64(), &["E1013"])
+        }),
+        check(
+            "media.decode-stream",
+            "the same at the end of a stream",
+            |at, heard| match heard {
+                [] => ask(at
+                    .execute_on(&at.showing(not_base64()), &json!({}))
+                    .header("accept", "text/event-stream")),
+                [answer, ..] => expect(answer, &["E1013"]),
+            },
+        ),
+    ]
+}
+
+fn recommended() -> Vec<Check> {
+    vec![
+        check("media.form", "an item without its type is E1002", |at, heard| {
+            refused(
+                at,
+                heard,
+                json!({"media_type": "image/png", "data": ""}),
+                &["E1002"],
+            )
+        }),
+        check(
+            "media.mismatch",
+            "bytes of another type than declared are E1014",
+            |at, heard| {
+                let png = png(32, 24, Depth::Eight);
+                refused(at, heard, item("image/jpeg", &png), &["E1014"])
+            },
+        ),
+        check(
+            "media.dimensions",
+            "a side of more than 8192 pixels is E1015, or the picture is scaled down and that is said",
+            too_wide,
+        ),
+        check(
+            "media.small",
+            "a side of less than 10 pixels is E1016",
+            |at, heard| refused(at, heard, item("image/png", &png(4, 4, Depth::Eight)), &["E1016"]),
+        ),
+        check(
+            "media.checksum",
+            "a checksum that does not match is E1020",
+            |at, heard| {
+                let mut item = good();
+                item["checksum"] = json!({"algorithm": "sha256", "value": "00".repeat(32)});
+                refused(at, heard, item, &["E1020"])
+            },
+        ),
+        check(
+            "media.upload",
+            "an upload that is not there is E1018 or E1019",
+            |at, heard| {
+                let item =
+                    json!({"type": "upload_ref", "upload_id": "upl_nobody", "media_type": "image/png"});
+                refused(at, heard, item, &["E1019", "E1018"])
+            },
+        ),
+    ]
+}
+
+fn not_base64() -> Value {
+    json!({"type": "base64", "media_type": "image/png", "data": "this is not base64!"})
+}
+
+fn refused(at: &Subject, heard: &[Answer], item: Value, codes: &[&str]) -> Next {
+    match heard {
+        [] => ask(at
+            .execute_on(&at.showing(item), &json!({}))
+            .header("accept", "application/json")),
+        [answer, ..] => {
+            answer.envelope()?;
+            hold(answer.status >= 400, || {
+                format!("the status is {}", answer.status)
+            })?;
+            expect(answer, codes)
+        }
+    }
+}
+
+fn expect(answer: &Answer, codes: &[&str]) -> Next {
+    let code = answer.code().unwrap_or_default();
+    hold(codes.contains(&code.as_str()), || {
+        format!("{} was expected: {}", codes.join(" or "), answer.shown())
+    })?;
+    PASSED
+}
+
+fn too_large(at: &Subject, heard: &[Answer]) -> Next {
+    let Some(limit) = at.image_bytes() else {
+        return skip("the module's limit is too high, or not told: nothing beyond it fits into a request");
+    };
+    // Rows of a thousand bytes, until there are too many of them.
+    let rows = u32::try_from(limit / 1_000 + 2).unwrap_or(u32::MAX);
+    refused(
+        at,
+        heard,
+        item("image/png", &png(1_000, rows.max(10), Depth::Eight)),
+        &["E1011"],
+    )
+}
+
+fn too_wide(at: &Subject, heard: &[Answer]) -> Next {
+    let picture = item("image/png", &png(8_200, 12, Depth::One));
+    if let [answer, ..] = heard
+        && answer.json().is_some_and(|body| body["ok"] == true)
+    {
+        let told = answer.warnings().iter().any(|warning| warning["code"] == "W1015");
+        hold(told, || {
+            String::from("it was taken, and no warning says that it was made to fit")
+        })?;
+        return PASSED;
+    }
+    refused(at, heard, picture, &["E1015"])
+}

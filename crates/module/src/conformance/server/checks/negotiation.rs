@@ -1,0 +1,238 @@
+//! Whether a caller gets what it asks for: five signals, the stronger before the weaker, and the table of
+//! what happens where a module cannot.
+
+use serde_json::{Value, json};
+
+use crate::conformance::server::answer::Answer;
+use crate::conformance::server::ask::Ask;
+use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, hold};
+use crate::conformance::server::subject::Subject;
+
+const HEADER: &str = "x-cognitive-response-mode";
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut checks = signals();
+    checks.extend(mismatches());
+    checks
+}
+
+fn check(name: &'static str, rule: &'static str, need: Need, next: fn(&Subject, &[Answer]) -> Next) -> Check {
+    Check {
+        name,
+        rule,
+        must: true,
+        level: 4,
+        need,
+        next,
+    }
+}
+
+/// Who is heard first.
+fn signals() -> Vec<Check> {
+    vec![
+        check(
+            "negotiation.default",
+            "without any signal a module of mode both answers whole",
+            Need::Both,
+            by_default,
+        ),
+        check(
+            "negotiation.accept",
+            "Accept: text/event-stream gives server-sent events",
+            Need::Both,
+            by_accept,
+        ),
+        check(
+            "negotiation.query",
+            "the query response_mode wins over Accept",
+            Need::Both,
+            by_query,
+        ),
+        check(
+            "negotiation.body",
+            "_options.response_mode wins over the query",
+            Need::Both,
+            by_body,
+        ),
+        check(
+            "negotiation.header",
+            "X-Cognitive-Response-Mode wins over the body",
+            Need::Both,
+            by_header,
+        ),
+    ]
+}
+
+/// What happens where a module cannot.
+fn mismatches() -> Vec<Check> {
+    vec![
+        check(
+            "negotiation.sync-module",
+            "a module of mode sync answers whole when a stream is asked for, and says so in X-Cognitive-Warning and W4010",
+            Need::Sync,
+            sync_module,
+        ),
+        Check {
+            must: false,
+            ..check(
+                "negotiation.strict",
+                "with _options.strict that is E4010 instead",
+                Need::Sync,
+                strict,
+            )
+        },
+        check(
+            "negotiation.streaming-default",
+            "without any signal a module of mode streaming streams",
+            Need::Streaming,
+            streaming_default,
+        ),
+        check(
+            "negotiation.streaming-sync",
+            "a module of mode streaming that is asked for a whole answer gives E4010, or gives it with a warning",
+            Need::Streaming,
+            streaming_sync,
+        ),
+    ]
+}
+
+fn mode(mode: &str) -> Value {
+    json!({"_options": {"response_mode": mode}})
+}
+
+fn streams(answer: &Answer) -> Next {
+    answer.stream()?;
+    PASSED
+}
+
+fn is_whole(answer: &Answer) -> Next {
+    answer.success()?;
+    PASSED
+}
+
+fn by_default(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute()),
+        [answer] => {
+            is_whole(answer)?;
+            ask(at.execute().header("accept", "*/*"))
+        }
+        [_, answer, ..] => is_whole(answer),
+    }
+}
+
+fn by_accept(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.stream()),
+        [answer] => {
+            answer.stream()?;
+            let kind = answer.header("content-type").unwrap_or_default();
+            hold(kind.starts_with("text/event-stream"), || {
+                format!("the content type is `{kind}`")
+            })?;
+            ask(at.execute().header("accept", "application/json"))
+        }
+        [_, answer, ..] => is_whole(answer),
+    }
+}
+
+fn by_query(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at
+            .execute()
+            .query("response_mode=streaming")
+            .header("accept", "application/json")),
+        [answer] => {
+            streams(answer)?;
+            ask(at.stream().query("response_mode=sync"))
+        }
+        [_, answer, ..] => is_whole(answer),
+    }
+}
+
+fn by_body(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute_with(&mode("streaming")).query("response_mode=sync")),
+        [answer] => {
+            streams(answer)?;
+            ask(at.execute_with(&mode("sync")).query("response_mode=streaming"))
+        }
+        [_, answer, ..] => is_whole(answer),
+    }
+}
+
+fn by_header(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute_with(&mode("sync")).header(HEADER, "streaming")),
+        [answer] => {
+            streams(answer)?;
+            ask(at.execute_with(&mode("streaming")).header(HEADER, "sync"))
+        }
+        [_, answer, ..] => is_whole(answer),
+    }
+}
+
+fn demanding(at: &Subject) -> Ask {
+    at.stream().header(HEADER, "streaming")
+}
+
+/// A whole answer that says that it was not what was asked for.
+pub(super) fn says_so(answer: &Answer) -> Result<(), Stop> {
+    answer.success()?;
+    let header = answer.header("x-cognitive-warning").unwrap_or_default();
+    hold(
+        header.starts_with("STREAMING_UNAVAILABLE") && header.contains("fallback=sync"),
+        || format!("X-Cognitive-Warning is `{header}`, not STREAMING_UNAVAILABLE; fallback=sync; reason=..."),
+    )?;
+    let warnings = answer.warnings();
+    let warned = warnings
+        .iter()
+        .any(|warning| warning["code"] == "W4010" && warning["fallback_used"] == "sync");
+    hold(warned, || {
+        String::from("_warnings has no W4010 with fallback_used sync")
+    })
+}
+
+fn sync_module(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(demanding(at)),
+        [answer, ..] => {
+            says_so(answer)?;
+            PASSED
+        }
+    }
+}
+
+fn strict(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => {
+            let options = json!({"_options": {"response_mode": "streaming", "strict": true}});
+            ask(at.stream_with(&options))
+        }
+        [answer, ..] => {
+            answer.envelope()?;
+            hold(answer.code().as_deref() == Some("E4010"), || {
+                format!("E4010 was expected: {}", answer.shown())
+            })?;
+            PASSED
+        }
+    }
+}
+
+fn streaming_default(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute()),
+        [answer, ..] => streams(answer),
+    }
+}
+
+fn streaming_sync(at: &Subject, heard: &[Answer]) -> Next {
+    match heard {
+        [] => ask(at.execute().header(HEADER, "sync")),
+        [answer, ..] if answer.code().as_deref() == Some("E4010") => PASSED,
+        [answer, ..] => {
+            says_so(answer)?;
+            PASSED
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! A running server held against the specification, from outside: negotiation, chunks, recovery, media and
+//! degradation. Every check is a pure function from the answers so far to the next request or the verdict;
+//! whoever owns a connection carries the requests. Nothing here knows which server it talks to.
+
+mod answer;
+mod ask;
+mod check;
+mod checks;
+mod kit;
+mod picture;
+mod report;
+mod sample;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+pub use answer::Answer;
+pub use ask::{Ask, Method, Over};
+pub use check::{Check, Need, Next, Stop};
+pub use checks::checks;
+pub use kit::{KitFile, kit};
+pub use report::{CheckRow, ServerOutcome, ServerReport};
+pub use subject::{Listed, Subject, Subjects};

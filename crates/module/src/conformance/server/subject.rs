@@ -1,0 +1,209 @@
+//! The modules of a server that checks can use: what it lists, which of them serve which check, and what
+//! to put in.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::check::Need;
+use super::{kit, picture, sample::sample};
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// A picture of the usual limit would not fit into a request.
+const TRIED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// A module as the server describes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    pub name: String,
+    mode: Option<String>,
+    pictures: bool,
+    image_bytes: Option<u64>,
+    schema: Option<Value>,
+    input: Option<Value>,
+}
+
+/// A module with an input that it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    pub name: String,
+    pub input: Value,
+    /// Where in the input the picture stands.
+    picture: Option<String>,
+    image_bytes: Option<u64>,
+}
+
+/// Which module serves which need.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subjects(Vec<Listed>);
+
+impl Listed {
+    /// From the row of a list, and from the whole description where there is one. `input` is what a person
+    /// wants to be sent.
+    pub fn read(name: &str, described: &[&Value], input: Option<Value>) -> Self {
+        let find = |pointer: &str| described.iter().find_map(|value| value.pointer(pointer));
+        let mode = find("/response_mode").or_else(|| find("/manifest/response/mode"));
+        let takes = find("/manifest/modalities/input").and_then(Value::as_array);
+        let limit = find("/manifest/modalities/constraints/max_image_size_mb").and_then(Value::as_f64);
+        Self {
+            name: String::from(name),
+            mode: mode.and_then(Value::as_str).map(String::from),
+            pictures: takes.is_some_and(|kinds| kinds.iter().any(|kind| kind == "image")),
+            image_bytes: limit.map(|mib| (mib.clamp(0.0, 1_024.0) * MIB) as u64),
+            schema: find("/schema/input").cloned(),
+            input,
+        }
+    }
+
+    fn serves(&self, need: Need) -> bool {
+        let mode = self.mode.as_deref();
+        match need {
+            // A server that does not say is taken at the word of whoever named the module.
+            Need::Both => mode == Some("both") || (mode.is_none() && self.input.is_some()),
+            Need::Sync => mode == Some("sync"),
+            Need::Streaming => mode == Some("streaming"),
+            Need::Picture => self.pictures,
+        }
+    }
+
+    fn subject(&self, need: Need) -> Option<Subject> {
+        if !self.serves(need) {
+            return None;
+        }
+        let known = self.input.clone().or_else(|| kit::input(&self.name));
+        let (input, picture) = match need {
+            Need::Picture => {
+                let input = known.or_else(|| self.with_picture())?;
+                let place = place_of_picture(&input, String::new())?;
+                (input, Some(place))
+            }
+            Need::Both | Need::Sync | Need::Streaming => {
+                let input = known.or_else(|| sample(self.schema.as_ref()?))?;
+                // Checks that are not about media should not depend on it.
+                (place_of_picture(&input, String::new()).is_none()).then_some((input, None))?
+            }
+        };
+        Some(Subject {
+            name: self.name.clone(),
+            input,
+            picture,
+            image_bytes: self.image_bytes,
+        })
+    }
+
+    /// An input whose field for pictures, told by its name, holds one.
+    fn with_picture(&self) -> Option<Value> {
+        let mut schema = self.schema.clone()?;
+        let properties = schema.get("properties")?.as_object()?;
+        let called = |name: &&String| {
+            let name = name.to_lowercase();
+            ["image", "picture", "photo", "screenshot"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        let field = properties.keys().find(called)?.clone();
+        let many = properties.get(&field)?.get("type") == Some(&json!("array"));
+        let held = if many {
+            json!([picture::good()])
+        } else {
+            picture::good()
+        };
+        schema["properties"][&field] = json!({"const": held});
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        if !required.contains(&json!(field)) {
+            let more: Vec<Value> = required.into_iter().chain([json!(field)]).collect();
+            schema["required"] = Value::Array(more);
+        }
+        sample(&schema)
+    }
+}
+
+/// The pointer of the first thing that looks like media.
+fn place_of_picture(value: &Value, at: String) -> Option<String> {
+    match value {
+        Value::Object(map) if is_media(map) => Some(at),
+        Value::Object(map) => map.iter().find_map(|(key, inner)| {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            place_of_picture(inner, format!("{at}/{key}"))
+        }),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, inner)| place_of_picture(inner, format!("{at}/{index}"))),
+        _ => None,
+    }
+}
+
+fn is_media(map: &Map<String, Value>) -> bool {
+    let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
+    ["base64", "url", "file", "upload_ref"].contains(&kind)
+}
+
+impl Subjects {
+    /// Modules that were made for these checks come first: with them every check can be made.
+    pub fn new(mut listed: Vec<Listed>) -> Self {
+        listed.sort_by_key(|module| kit::input(&module.name).is_none());
+        Self(listed)
+    }
+
+    pub fn choose(&self, need: Need) -> Option<Subject> {
+        self.0.iter().find_map(|module| module.subject(need))
+    }
+}
+
+impl Subject {
+    /// The first request, which tells whether the module can be used at all.
+    pub fn rehearsal(&self) -> Ask {
+        self.execute().header("accept", "application/json")
+    }
+
+    /// Why it cannot, if the answer says so in the right way; anything else is for the checks to judge.
+    pub fn unfit(answer: &Answer) -> Option<String> {
+        let code = answer.code()?;
+        // Some modules do not answer whole, some servers see no pictures: both is looked at later.
+        let expected = ["E4010", "E4011"].contains(&code.as_str());
+        (!expected && answer.envelope().is_ok()).then(|| format!("its run fails: {}", answer.shown()))
+    }
+
+    /// Runs the module on its input.
+    pub(super) fn execute(&self) -> Ask {
+        self.execute_with(&json!({}))
+    }
+
+    /// With more beside the input: `_options`, `_recovery`.
+    pub(super) fn execute_with(&self, more: &Value) -> Ask {
+        self.execute_on(&self.input, more)
+    }
+
+    pub(super) fn execute_on(&self, input: &Value, more: &Value) -> Ask {
+        let mut body = json!({"input": input});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            body[key] = value.clone();
+        }
+        Ask::post(format!("/v1/modules/{}/execute", self.name), body)
+            .header("content-type", "application/json")
+    }
+
+    /// The same as server-sent events.
+    pub(super) fn stream(&self) -> Ask {
+        self.stream_with(&json!({}))
+    }
+
+    pub(super) fn stream_with(&self, more: &Value) -> Ask {
+        self.execute_with(more).header("accept", "text/event-stream")
+    }
+
+    /// The input with this in the place of its picture.
+    pub(super) fn showing(&self, item: Value) -> Value {
+        let mut input = self.input.clone();
+        if let Some(place) = self.picture.as_ref().and_then(|at| input.pointer_mut(at)) {
+            *place = item;
+        }
+        input
+    }
+
+    /// The largest picture that is taken, where one beyond it can be sent.
+    pub(super) fn image_bytes(&self) -> Option<u64> {
+        self.image_bytes.filter(|bytes| *bytes <= TRIED_BYTES_MAX)
+    }
+}

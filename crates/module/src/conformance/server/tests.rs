@@ -1,0 +1,123 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::answer::heard_of;
+use super::picture::{Depth, png};
+use super::sample::sample;
+use super::{Ask, Listed, Need, Subjects, checks, kit};
+
+#[test]
+fn checks_have_names_of_their_own() {
+    let all = checks();
+    let names: BTreeSet<&str> = all.iter().map(|check| check.name).collect();
+    assert_eq!(names.len(), all.len());
+    assert!(
+        all.iter()
+            .all(|check| check.name.contains('.') && !check.rule.is_empty())
+    );
+}
+
+#[test]
+fn events_are_heard_in_every_framing() {
+    let sse = "event: chunk\nid: 1\ndata: {\"chunk\":{\"seq\":1}}\n\n: hb\n\nevent: final\ndata: {\"final\":true}\n\n";
+    let ndjson = "{\"chunk\":{\"seq\":1}}\n\n{\"final\":true}\n";
+    let frames = "{\"type\":\"event\",\"id\":\"a\",\"event\":{\"chunk\":{\"seq\":1}}}\n\
+                  {\"type\":\"event\",\"id\":\"a\",\"event\":{\"final\":true}}\n";
+    for text in [sse, ndjson, frames] {
+        let heard = heard_of(text.as_bytes());
+        assert_eq!(heard.len(), 2, "{text}");
+        assert_eq!((heard[0].seq(), heard[0].kind()), (Some(1), "chunk"));
+        assert!(heard[1].is_last());
+    }
+    let heard = heard_of(sse.as_bytes());
+    assert_eq!(heard[0].id.as_deref(), Some("1"));
+    assert_eq!(heard[1].id, None, "an id belongs to its event");
+    assert_eq!(
+        heard_of(b"data: {\"final\":true}"),
+        Vec::new(),
+        "a line without its end"
+    );
+}
+
+#[test]
+fn a_caller_hangs_up_when_it_has_enough() {
+    let ask = Ask::get("/").until(2);
+    assert!(!ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\""));
+    assert!(ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\":{\"seq\":2}}\n"));
+    assert!(
+        !Ask::get("/").is_enough(b"{\"final\":true}\n"),
+        "HTTP ends by itself"
+    );
+    assert!(Ask::socket(json!({})).is_enough(b"{\"final\":true}\n"));
+}
+
+#[test]
+fn samples_hold_what_is_required() {
+    let schema = json!({
+        "type": "object",
+        "required": ["text", "kind", "n", "tags"],
+        "properties": {
+            "text": {"type": "string", "minLength": 3, "maxLength": 5},
+            "kind": {"enum": ["a", "b"]},
+            "n": {"type": "integer", "minimum": 7},
+            "tags": {"type": "array", "minItems": 2, "items": {"type": "boolean"}},
+            "more": {"type": "string"},
+        }
+    });
+    assert_eq!(
+        sample(&schema),
+        Some(json!({"text": "Two w", "kind": "a", "n": 7, "tags": [true, true]}))
+    );
+    let guess = json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "pattern": "^a$"}}});
+    assert_eq!(sample(&guess), None, "patterns are not guessed at");
+}
+
+#[test]
+fn modules_are_chosen_by_what_they_can() {
+    let schema =
+        json!({"input": {"type": "object", "required": ["photo"], "properties": {"photo": {"$ref": "#/x"}}}});
+    let seeing = json!({"response_mode": "both", "manifest": {"modalities": {"input": ["text", "image"]}}, "schema": schema});
+    let plain = json!({"response_mode": "both", "schema": {"input": {"type": "object"}}});
+    let quiet = json!({"response_mode": "sync", "schema": {"input": {"type": "object"}}});
+    let listed = [("seeing", &seeing), ("plain", &plain), ("quiet", &quiet)];
+    let listed = listed.map(|(name, described)| Listed::read(name, &[described], None));
+    let subjects = Subjects::new(listed.to_vec());
+    let chosen = |need| subjects.choose(need).map(|subject| subject.name);
+    assert_eq!(chosen(Need::Both).as_deref(), Some("plain"));
+    assert_eq!(chosen(Need::Sync).as_deref(), Some("quiet"));
+    assert_eq!(chosen(Need::Streaming), None);
+    assert_eq!(chosen(Need::Picture).as_deref(), Some("seeing"));
+    let input = subjects.choose(Need::Picture).unwrap().showing(json!("other"));
+    assert_eq!(input, json!({"photo": "other"}));
+}
+
+#[test]
+fn pictures_are_as_long_as_their_rows() {
+    let picture = png(8_200, 12, Depth::One);
+    assert_eq!(&picture[1..4], b"PNG");
+    assert!((12_300..12_500).contains(&picture.len()), "{}", picture.len());
+    assert!(png(1_000, 67, Depth::Eight).len() > 65_536, "in two blocks");
+}
+
+#[test]
+fn the_kit_is_all_there() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kit");
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&folder).unwrap().to_str().unwrap();
+                found.insert(String::from(name));
+            }
+        }
+    }
+    let known: BTreeSet<String> = kit().iter().map(|file| String::from(file.path)).collect();
+    assert_eq!(known, found);
+}
