@@ -33,4 +33,5 @@ pub use crate::modules::Modules;
 pub use crate::relay::{Asked, Part, RelayCall, RelayFailure, Relayed};
 pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;
+pub use crate::tokens::Counted;
 pub use tenancy::Tenant;

@@ -2,10 +2,13 @@
 //! elsewhere an estimate that errs on the long side: one token for every three bytes, which is more than
 //! the usual tokenizers make of prose and code, and about what they make of Chinese and Japanese.
 
+use std::sync::Arc;
+
 use ir::{Part, Request};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 
+use crate::engine::Engine;
 use crate::fleet::Fleet;
 
 /// Bytes of text that the estimate takes for one token.
@@ -31,14 +34,59 @@ pub(crate) fn admit(module: &Module, request: &Request, fleet: &Fleet) -> Result
     Err(Box::new(error))
 }
 
-/// How many tokens the texts of a request are, and whether that is an estimate.
-fn count(request: &Request, fleet: &Fleet) -> (usize, bool) {
-    let texts: Vec<&str> = request
+/// The length of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub tokens: u64,
+    /// Nobody who knows was at hand.
+    pub estimated: bool,
+}
+
+impl Engine {
+    /// How long a request is for whoever would answer it: as its vendor tells, as its own model counts the
+    /// texts, or by an estimate.
+    pub async fn count_tokens(&self, request: Arc<Request>) -> Counted {
+        let fleet = self.fleet();
+        let plan = fleet.explain(&request, 0, 0, self.fleet_ms());
+        let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
+        let member = first.and_then(|first| {
+            let mut candidates = fleet.candidates().iter();
+            candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
+        });
+        if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
+            if let Some(tokens) = upstream.count(request.clone()).await {
+                return Counted {
+                    tokens,
+                    estimated: false,
+                };
+            }
+            let counted = texts(&request).map(|text| upstream.count_tokens(text));
+            if let Some(tokens) = counted.sum::<Option<usize>>() {
+                return Counted {
+                    tokens: tokens as u64,
+                    estimated: false,
+                };
+            }
+        }
+        let bytes: usize = texts(&request).map(str::len).sum();
+        Counted {
+            tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
+            estimated: true,
+        }
+    }
+}
+
+fn texts(request: &Request) -> impl Iterator<Item = &str> {
+    request
         .as_chat()
         .into_iter()
         .flat_map(|chat| &chat.messages)
         .flat_map(|message| message.parts.iter().filter_map(Part::as_text))
-        .collect();
+}
+
+/// How many tokens the texts of a request are, and whether that is an estimate.
+fn count(request: &Request, fleet: &Fleet) -> (usize, bool) {
+    let texts: Vec<&str> = texts(request).collect();
     let counted = texts
         .iter()
         .map(|text| fleet.count_tokens(text))

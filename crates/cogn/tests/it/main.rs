@@ -101,6 +101,14 @@ mod validate;
 #[cfg(test)]
 mod vendor;
 #[cfg(test)]
+mod vendor_chat;
+#[cfg(test)]
+mod vendor_errors;
+#[cfg(test)]
+mod vendor_leaving;
+#[cfg(test)]
 mod vendor_module;
+#[cfg(test)]
+mod vendor_schema;
 #[cfg(test)]
 mod workspace;

@@ -96,6 +96,11 @@ pub trait Upstream: Send + Sync + fmt::Debug {
         std::future::ready(Err(error)).boxed()
     }
 
+    /// How long a request is, where the back-end tells it without answering.
+    fn count(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        std::future::ready(None).boxed()
+    }
+
     /// Tokens of a text as the back-end's own model counts them; `None` where that is not known without
     /// asking.
     fn count_tokens(&self, _text: &str) -> Option<usize> {

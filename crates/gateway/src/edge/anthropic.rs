@@ -10,6 +10,7 @@ use serde_json::json;
 use super::chat::chat;
 use super::failure::Failure;
 use super::openai::{question, wishes};
+use super::tokens::count;
 use super::vendor::Vendor;
 use crate::operation::{Operation, any_of_type, object, text};
 use crate::state::Gateway;
@@ -29,7 +30,15 @@ pub(super) fn operations() -> Vec<Operation> {
             ("role", json!({"const": "assistant"})),
             ("content", any_of_type("array", "Blocks.")),
         ]));
-    vec![wishes(messages)]
+    let tokens = Operation::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
+        .says("How many tokens a request has; an estimate says that it is one under `cogn`.")
+        .takes(body())
+        .speaks(Vendor::Anthropic)
+        .gives_json(object(&[(
+            "input_tokens",
+            json!({"type": "integer", "minimum": 0}),
+        )]));
+    vec![wishes(messages), tokens]
 }
 
 async fn messages(
@@ -39,4 +48,13 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     chat(Dialect::Anthropic, &gateway, &headers, &extensions, body).await
+}
+
+async fn count_tokens(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    count(&gateway, &headers, &extensions, body).await
 }

@@ -11,11 +11,13 @@ use tenancy::Scope;
 use super::failure::Failure;
 use super::letter::Letter;
 use super::module_model::ModuleCall;
+use super::question::{Question, headers_of};
 use super::target::{Target, resolve};
 use super::voice::Manner;
 use crate::request::read_bytes;
 use crate::seats::Client;
 use crate::state::Gateway;
+use crate::trace;
 
 pub(super) async fn chat(
     dialect: Dialect,
@@ -30,7 +32,7 @@ pub(super) async fn chat(
     let mut letter = Letter::read(dialect, bytes, headers)?;
     let model = String::from(letter.model()?);
     let target = resolve(gateway, &client.caller, &model)?;
-    let (streams, shows_usage) = (letter.streams(), letter.shows_usage());
+    let (streams, shows_usage, wish) = (letter.streams(), letter.shows_usage(), letter.wish);
     let echo = match dialect {
         Dialect::OpenaiResponses => echo(&letter),
         _ => Map::new(),
@@ -57,11 +59,22 @@ pub(super) async fn chat(
             };
             call.answer(gateway, headers, manner).await
         }
-        Target::Model { name, .. } => Err(Failure::new(
-            501,
-            "E4010",
-            format!("`{name}` cannot be asked here yet"),
-        )),
+        Target::Model { name, backend } => {
+            letter.rename(&name);
+            let (bytes, chat) = letter.open()?;
+            let question = Question {
+                client,
+                dialect,
+                chat,
+                bytes,
+                backend,
+                wish,
+                streams,
+                trace: trace::of(headers),
+                headers: headers_of(dialect, headers),
+            };
+            question.answer(gateway, manner).await
+        }
     }
 }
 

@@ -20,7 +20,10 @@ use super::vendor::Vendor;
 use crate::reply::{Refusal, Refused};
 
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct Failure(Box<Facts>);
+
+#[derive(Clone, Debug)]
+struct Facts {
     status: u16,
     code: String,
     message: String,
@@ -32,14 +35,14 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Facts {
             status,
             code: String::from(code),
             message: message.into(),
             pause_ms: None,
             receipt: None,
             envelope: None,
-        }
+        }))
     }
 
     /// The caller's own mistake.
@@ -50,7 +53,7 @@ impl Failure {
     /// With what is known of the call that failed.
     #[must_use]
     pub(super) fn with_receipt(mut self, receipt: Receipt) -> Self {
-        self.receipt = Some(receipt);
+        self.0.receipt = Some(receipt);
         self
     }
 
@@ -60,10 +63,10 @@ impl Failure {
         let code = text("/error/code").unwrap_or("E4000");
         let message = text("/error/message").unwrap_or("the module failed");
         let mut failure = Self::new(code::http_status(code), code, message);
-        failure.pause_ms = envelope
+        failure.0.pause_ms = envelope
             .pointer("/error/details/retry_after_ms")
             .and_then(Value::as_u64);
-        failure.envelope = Some(Arc::new(envelope));
+        failure.0.envelope = Some(Arc::new(envelope));
         failure
     }
 
@@ -75,25 +78,26 @@ impl Failure {
             _ => &body.code,
         };
         let mut failure = Self::new(status.as_u16(), code, body.message.clone());
-        failure.pause_ms = detail("retry_after_ms").and_then(Value::as_u64);
+        failure.0.pause_ms = detail("retry_after_ms").and_then(Value::as_u64);
         failure
     }
 
     fn render(&self, vendor: Vendor) -> Response {
-        let mut body = vendor.error(self.status, &self.code, &self.message);
-        if let Some(envelope) = &self.envelope {
+        let facts = &self.0;
+        let mut body = vendor.error(facts.status, &facts.code, &facts.message);
+        if let Some(envelope) = &facts.envelope {
             body["cogn"] = Value::clone(envelope);
         }
-        if let (Vendor::Anthropic, Some(receipt)) = (vendor, &self.receipt) {
+        if let (Vendor::Anthropic, Some(receipt)) = (vendor, &facts.receipt) {
             body["request_id"] = Value::from(receipt.run.to_string());
         }
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(facts.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(body)).into_response();
-        if let Some(pause_ms) = self.pause_ms {
+        if let Some(pause_ms) = facts.pause_ms {
             let seconds = HeaderValue::from(pause_ms.div_ceil(1_000));
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
-        if let Some(receipt) = &self.receipt {
+        if let Some(receipt) = &facts.receipt {
             receipt.put(response.headers_mut());
         }
         response
@@ -124,7 +128,7 @@ impl From<Error> for Failure {
             _ => &error.message,
         };
         let mut failure = Self::new(status, code, message);
-        failure.pause_ms = error.retry_after_ms;
+        failure.0.pause_ms = error.retry_after_ms;
         failure
     }
 }
@@ -145,7 +149,7 @@ impl From<tenancy::Denial> for Failure {
 /// Without its layer it says its status and nothing more.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = status.into_response();
         response.extensions_mut().insert(self);
         response

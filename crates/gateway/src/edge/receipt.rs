@@ -2,6 +2,7 @@
 //! attempts, and the price where it is known in time.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use engine::Relayed;
 use ir::{Decimal, RunId};
 
 pub(crate) const RUN_HEADER: &str = "x-cogn-run";
@@ -18,6 +19,16 @@ pub(super) struct Receipt {
 }
 
 impl Receipt {
+    /// What is known of a call as soon as it is answered.
+    pub(super) fn of(relayed: &Relayed) -> Self {
+        Self {
+            run: relayed.run,
+            backend: Some(relayed.backend.name.clone()),
+            attempts: Some(relayed.attempts()),
+            cost_usd: None,
+        }
+    }
+
     pub(super) fn put(&self, headers: &mut HeaderMap) {
         let mut put = |name: &'static str, value: String| {
             // A name that no header can carry is left out.

@@ -55,6 +55,7 @@ impl Manner {
     /// Some clients insist on numbers, and read 0 where the back-end tells none. The accounts keep what it
     /// told.
     fn usage_at_least(&self, told: Option<Usage>) -> Option<Usage> {
+        let told = told.filter(is_known);
         if self.dialect == Dialect::OpenaiChat {
             return told;
         }
@@ -92,6 +93,11 @@ impl Manner {
         beside["warnings"] = serde_json::to_value(warnings).unwrap_or_default();
         ext.set(self.dialect, "cogn", beside);
     }
+}
+
+/// An account that knows neither side says nothing.
+fn is_known(usage: &Usage) -> bool {
+    usage.input_tokens.is_some() || usage.output_tokens.is_some()
 }
 
 #[derive(Debug)]
@@ -138,11 +144,11 @@ impl Voice {
         }
         match event {
             Event::Started { model, created, .. } if self.state == State::Silent => {
-                self.begin(model, created, out)
+                self.begin(model, created, out);
             }
             Event::Started { .. } => {}
             Event::Warning { warning } => self.note(warning),
-            Event::Usage { .. } if !self.manner.shows_usage => {}
+            Event::Usage { usage } if !self.manner.shows_usage || !is_known(&usage) => {}
             Event::Meta { mut ext } => {
                 if let Some(beside) = ext.remove(self.manner.dialect, "cogn") {
                     self.beside.set(self.manner.dialect, "cogn", beside);

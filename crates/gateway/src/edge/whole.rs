@@ -1,11 +1,77 @@
-//! An answer in one piece, written in the caller's dialect.
+//! An answer in one piece. Where the back-end speaks the caller's dialect these are its own bytes; else it is
+//! gathered and written anew. Nothing is sent before it is whole, so that a failure still has its status.
 
 use axum::Json;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use engine::{Part, Relayed};
 use ir::adaptation::{Ledger, Party};
-use ir::{ChatResponse, Dialect};
+use ir::{ChatResponse, Dialect, Fold};
 
 use super::failure::Failure;
+use super::receipt::Receipt;
+use super::voice::Manner;
+
+pub(super) async fn response(mut relayed: Relayed, mut manner: Manner) -> Result<Response, Failure> {
+    let mut bytes = Vec::new();
+    let mut fold = Fold::new();
+    let mut verbatim = true;
+    while let Some(part) = relayed.next().await {
+        match part {
+            Part::Verbatim(piece) => {
+                bytes.extend_from_slice(&piece.bytes);
+                piece.events.into_iter().for_each(|event| fold.push(event));
+            }
+            // What an answer was before it changed hands is in the fold already.
+            Part::SoFar(_) => verbatim = false,
+            Part::Event(event) => {
+                verbatim = false;
+                fold.push(event);
+            }
+        }
+    }
+    let mut receipt = Receipt::of(&relayed);
+    let answer = whole(fold, &receipt)?;
+    receipt.cost_usd = answer.usage.as_ref().and_then(|usage| usage.cost_usd.clone());
+    let mut response = if verbatim {
+        ([(CONTENT_TYPE, "application/json")], bytes).into_response()
+    } else {
+        let mut answer = answer;
+        manner.complete(&mut answer);
+        write(manner.dialect, &answer)?
+    };
+    receipt.put(response.headers_mut());
+    Ok(response)
+}
+
+/// The answer as what it means, whatever bytes it came in.
+pub(super) async fn gather(mut relayed: Relayed) -> Result<(ChatResponse, Receipt), Failure> {
+    let mut fold = Fold::new();
+    while let Some(part) = relayed.next().await {
+        match part {
+            Part::Verbatim(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
+            Part::SoFar(_) => {}
+            Part::Event(event) => fold.push(event),
+        }
+    }
+    let mut receipt = Receipt::of(&relayed);
+    let answer = whole(fold, &receipt)?;
+    receipt.cost_usd = answer.usage.as_ref().and_then(|usage| usage.cost_usd.clone());
+    Ok((answer, receipt))
+}
+
+fn whole(fold: Fold, receipt: &Receipt) -> Result<ChatResponse, Failure> {
+    let told = |failure: Failure| failure.with_receipt(receipt.clone());
+    let answer = fold.finish().map_err(|error| told(Failure::from(error)))?;
+    match answer.finish_reason {
+        Some(_) => Ok(answer),
+        None => Err(told(Failure::new(
+            502,
+            "E2010",
+            "the answer broke off before its end",
+        ))),
+    }
+}
 
 pub(super) fn write(dialect: Dialect, answer: &ChatResponse) -> Result<Response, Failure> {
     let mut ledger = Ledger::new(Party::Adapter);

@@ -6,6 +6,7 @@ mod adapt;
 mod answer;
 mod body;
 mod client;
+mod count;
 mod fault;
 mod forward;
 mod models;
@@ -144,6 +145,10 @@ impl Http {
 impl Upstream for Http {
     fn backend(&self) -> &Backend {
         &self.backend
+    }
+
+    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        count::count(self.inner.clone(), request).boxed()
     }
 
     fn open(&self, request: Arc<Request>) -> Events {

@@ -147,6 +147,10 @@ impl Upstream for Wrapped {
         self.inner.backend()
     }
 
+    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        self.inner.count(request)
+    }
+
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.inner.count_tokens(text)
     }

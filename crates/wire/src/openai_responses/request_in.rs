@@ -58,6 +58,9 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
 
 /// One item as a message. A message may leave its type out.
 fn item_message(item: Value) -> Result<Message, Error> {
+    if !item.is_object() {
+        return Err(Error::invalid_request("an item of `input` is an object"));
+    }
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
     if kind != "message" || !item.get("role").is_some_and(Value::is_string) {
         let part = item_in::decode(item);

@@ -1,0 +1,360 @@
+//! What vendors' clients hear when something is wrong: their own vendor's form and status, whoever refuses,
+//! a door of the server, a limit, or a back-end.
+
+use ir::Dialect;
+use serde_json::{Value, json};
+use testkit::http::{Answer, HttpUpstream};
+
+use crate::keys::key;
+use crate::stage::{Server, Stage};
+use crate::vendor::{DIALECTS, ask, body_of, error_of, path, question, read};
+
+async fn refused(response: reqwest::Response, dialect: Dialect) -> (u16, String, String) {
+    let status = response.status().as_u16();
+    let (kind, message) = error_of(dialect, &body_of(response).await);
+    (status, kind, message)
+}
+
+fn kinds(dialect: Dialect, openai: &str, anthropic: &str) -> String {
+    String::from(if dialect == Dialect::Anthropic {
+        anthropic
+    } else {
+        openai
+    })
+}
+
+#[tokio::test]
+async fn doors_and_limits_speak_the_callers_dialect() {
+    let stage = Stage::new();
+    let good = key(&stage, &[]);
+    let reader = key(&stage, &["--scope", "read"]);
+    let narrow = key(&stage, &["--model", "other", "--module", "ticker"]);
+    let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
+    for dialect in DIALECTS {
+        let post = |key: &str, model: &str| {
+            let request = server
+                .post(path(dialect))
+                .body(question(dialect, model, "hi").to_string());
+            match dialect {
+                Dialect::Anthropic => request.header("x-api-key", key),
+                _ => request.header("authorization", format!("Bearer {key}")),
+            }
+        };
+        let answer = post(&good, "m").send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{dialect}");
+        let bare = server
+            .post(path(dialect))
+            .body(question(dialect, "m", "hi").to_string());
+        let bare = bare.send().await.unwrap();
+        assert_eq!(bare.headers()["www-authenticate"], "Bearer");
+        let (status, kind, message) = refused(bare, dialect).await;
+        assert_eq!(
+            (status, kind),
+            (
+                401,
+                kinds(dialect, "authentication_error", "authentication_error")
+            )
+        );
+        assert!(!message.is_empty());
+        for (key, model, status, openai, anthropic) in [
+            (
+                "nonsense",
+                "m",
+                401,
+                "authentication_error",
+                "authentication_error",
+            ),
+            (reader.as_str(), "m", 403, "permission_error", "permission_error"),
+            (narrow.as_str(), "m", 403, "permission_error", "permission_error"),
+            (
+                narrow.as_str(),
+                "module:counter",
+                403,
+                "permission_error",
+                "permission_error",
+            ),
+            (
+                good.as_str(),
+                "module:nobody",
+                404,
+                "invalid_request_error",
+                "not_found_error",
+            ),
+        ] {
+            let (told, kind, _) = refused(post(key, model).send().await.unwrap(), dialect).await;
+            assert_eq!(
+                (told, kind),
+                (status, kinds(dialect, openai, anthropic)),
+                "{dialect} {key} {model}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_is_told_as_the_vendor_tells_it_and_a_key_sees_what_it_may_use() {
+    let stage = Stage::new();
+    let slow = key(&stage, &["--rate", "1/h"]);
+    let narrow = key(&stage, &["--model", "other", "--module", "ticker"]);
+    let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
+    let ask = || {
+        let body = question(Dialect::OpenaiChat, "m", "hi");
+        server
+            .post("/v1/chat/completions")
+            .bearer_auth(&slow)
+            .body(body.to_string())
+    };
+    assert_eq!(ask().send().await.unwrap().status(), 200);
+    let limited = ask().send().await.unwrap();
+    assert!(limited.headers().contains_key("retry-after"));
+    let (status, kind, _) = refused(limited, Dialect::OpenaiChat).await;
+    assert_eq!((status, kind.as_str()), (429, "rate_limit_error"));
+    // A key sees what it may use.
+    let list = server
+        .get("/v1/models")
+        .bearer_auth(&narrow)
+        .send()
+        .await
+        .unwrap();
+    let list = body_of(list).await;
+    assert!(list.to_string().contains("module:ticker") && !list.to_string().contains("module:counter"));
+    // Everything else still speaks in envelopes.
+    let other = body_of(server.get("/v1/modules").send().await.unwrap()).await;
+    assert_eq!(other["ok"], false);
+}
+
+/// Vendors' clients cannot but send a key; where none is asked for, theirs does no harm.
+#[tokio::test]
+async fn a_server_that_asks_for_no_key_takes_a_vendors() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    for key in ["sk-proj-abc", "unused", "a.b.c"] {
+        for dialect in DIALECTS {
+            let request = server
+                .post(path(dialect))
+                .body(question(dialect, "m", "hi").to_string());
+            let response = request.bearer_auth(key).send().await.unwrap();
+            assert_eq!(response.status(), 200, "{dialect} {key}");
+        }
+        let ours = server.get("/v1/modules").bearer_auth(key).send().await.unwrap();
+        assert_eq!(ours.status(), 401, "{key}");
+    }
+    // One that claims to be ours must be.
+    let request = server
+        .post("/v1/messages")
+        .body(question(Dialect::Anthropic, "m", "hi").to_string());
+    let fake = format!("cogn_{}_{}", "0".repeat(26), "0".repeat(52));
+    let response = request.header("x-api-key", &fake).send().await.unwrap();
+    assert!([200, 401].contains(&response.status().as_u16()));
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_before_anybody_is_asked() {
+    let upstream = HttpUpstream::playing(Answer::nothing());
+    let stage = Stage::new();
+    let config = stage.config(&format!(
+        "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
+        upstream.url("")
+    ));
+    let server = stage.serve_with(&["--config", &config], &[]);
+    for dialect in DIALECTS {
+        let field = if dialect == Dialect::OpenaiResponses {
+            "input"
+        } else {
+            "messages"
+        };
+        for body in [
+            String::from("{"),
+            String::from("[]"),
+            String::new(),
+            json!({}).to_string(),
+            json!({"model": "m"}).to_string(),
+            json!({"model": "m", field: 3}).to_string(),
+            json!({"model": "", field: []}).to_string(),
+            json!({"model": ["m"], field: []}).to_string(),
+            json!({"model": "m", field: [7]}).to_string(),
+            json!({"model": "m", field: [{"role": "wizard", "content": "x"}]}).to_string(),
+            json!({"model": "m", field: [{"role": "user", "content": {}}]}).to_string(),
+            json!({"model": "m", field: [], "cogn": {"validate": "maybe"}}).to_string(),
+            format!(
+                "{{\"model\": \"m\", \"{field}\": {}{}}}",
+                "[".repeat(400),
+                "]".repeat(400)
+            ),
+        ] {
+            let response = server
+                .post(path(dialect))
+                .body(body.clone())
+                .send()
+                .await
+                .unwrap();
+            let (status, kind, _) = refused(response, dialect).await;
+            assert_eq!(
+                (status, kind.as_str()),
+                (400, "invalid_request_error"),
+                "{dialect} {body}"
+            );
+        }
+        let huge = format!(
+            "{{\"model\": \"m\", \"{field}\": \"{}\"}}",
+            "x".repeat(17 * 1024 * 1024)
+        );
+        let response = server.post(path(dialect)).body(huge).send().await.unwrap();
+        let (status, kind, _) = refused(response, dialect).await;
+        assert_eq!(
+            (status, kind),
+            (413, kinds(dialect, "invalid_request_error", "request_too_large"))
+        );
+        let wrong = server.get(path(dialect)).send().await.unwrap();
+        let (status, _, _) = refused(wrong, dialect).await;
+        assert_eq!(status, 405, "{dialect}");
+    }
+    assert!(upstream.asked().is_empty());
+}
+
+/// What a back-end says, and what is told of it: the status, and the kinds of both vendors.
+fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
+    let openai =
+        |message: &str, code: &str| json!({"error": {"message": message, "type": "t", "code": code}});
+    vec![
+        (
+            "400 Bad",
+            openai("no such knob", "bad_knob"),
+            400,
+            "invalid_request_error",
+            "invalid_request_error",
+        ),
+        (
+            "400 Bad",
+            openai("too long", "context_length_exceeded"),
+            400,
+            "invalid_request_error",
+            "invalid_request_error",
+        ),
+        (
+            "401 No",
+            openai("Incorrect API key sk-secret", "invalid_api_key"),
+            502,
+            "server_error",
+            "api_error",
+        ),
+        (
+            "404 No",
+            openai("no model", "model_not_found"),
+            404,
+            "invalid_request_error",
+            "not_found_error",
+        ),
+        (
+            "429 Slow",
+            openai("slow down", "rate_limit_exceeded"),
+            429,
+            "rate_limit_error",
+            "rate_limit_error",
+        ),
+        (
+            "500 Oh",
+            openai("oh", "server_error"),
+            502,
+            "server_error",
+            "api_error",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_a_back_end_refuses_is_told_with_the_callers_status() {
+    for (status, body, told, openai_kind, anthropic_kind) in refusals() {
+        let body = body.to_string();
+        let upstream = HttpUpstream::answering(move |_, _| {
+            Answer::response(
+                status,
+                &[("content-type", "application/json"), ("retry-after", "0")],
+                &body,
+            )
+        });
+        let stage = Stage::new();
+        let config = stage.config(&format!(
+            "[routing]\nretry = {{ same_max = 0 }}\nbreaker = {{ failures = 1000, failure_share = 1.0, open_ms = 1, open_max_ms = 1 }}\n[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
+            upstream.url("")
+        ));
+        let server = stage.serve_with(&["--config", &config], &[]);
+        for dialect in DIALECTS {
+            for streams in [false, true] {
+                let mut body = question(dialect, "m", "hi");
+                body["stream"] = json!(streams);
+                let response = ask(&server, dialect, &body).await;
+                assert!(
+                    response.headers().contains_key("x-cogn-run"),
+                    "{dialect} {status}"
+                );
+                assert_eq!(response.headers()["retry-after"], "0", "{dialect} {status}");
+                let (code, kind, message) = refused(response, dialect).await;
+                assert_eq!(
+                    (code, kind),
+                    (told, kinds(dialect, openai_kind, anthropic_kind)),
+                    "{dialect} {status}"
+                );
+                assert!(!message.contains("sk-secret"), "{message}");
+            }
+        }
+    }
+}
+
+/// Odd bodies by the hundred: always the vendor's form, never a fault of the server.
+#[tokio::test]
+async fn whatever_is_sent_the_answer_is_one_that_the_vendors_clients_can_read() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let odd = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1.5),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!([{}]),
+        json!({"a": []}),
+    ];
+    for dialect in DIALECTS {
+        let mut base = question(dialect, "m", "hi");
+        base["stream_options"] = json!({});
+        let keys = [
+            "model",
+            "messages",
+            "input",
+            "tools",
+            "tool_choice",
+            "stream",
+            "stream_options",
+            "response_format",
+            "temperature",
+            "max_tokens",
+            "stop",
+            "system",
+            "metadata",
+            "text",
+            "reasoning",
+            "thinking",
+            "cogn",
+        ];
+        for key in keys {
+            for value in &odd {
+                let mut body = base.clone();
+                body[key] = value.clone();
+                check(&server, dialect, &body).await;
+            }
+        }
+    }
+}
+
+async fn check(server: &Server, dialect: Dialect, body: &Value) {
+    let response = ask(server, dialect, body).await;
+    let status = response.status().as_u16();
+    match status {
+        200 => drop(read(dialect, response).await),
+        400..=499 => drop(error_of(dialect, &body_of(response).await)),
+        _ => panic!("{dialect} {status} {body}"),
+    }
+}

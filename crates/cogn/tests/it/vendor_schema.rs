@@ -1,0 +1,103 @@
+//! `response_format` held to by the server: checked, mended and asked for again, as the caller wishes.
+
+use ir::Dialect;
+use serde_json::{Value, json};
+
+use crate::stage::{Server, Stage};
+use crate::vendor::{DIALECTS, body_of, is_ended, path, question, read};
+
+fn with_schema(dialect: Dialect, mut body: Value) -> Value {
+    let schema = json!({
+        "type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}, "additionalProperties": false
+    });
+    match dialect {
+        Dialect::OpenaiResponses => {
+            body["text"] = json!({"format": {"type": "json_schema", "name": "count", "schema": schema}});
+        }
+        Dialect::Anthropic => {
+            body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
+        }
+        _ => {
+            body["response_format"] =
+                json!({"type": "json_schema", "json_schema": {"name": "count", "schema": schema}});
+        }
+    }
+    body
+}
+
+fn ask(server: &Server, dialect: Dialect, wish: &str, streams: bool) -> reqwest::RequestBuilder {
+    let mut body = with_schema(dialect, question(dialect, "m", "count"));
+    body["stream"] = json!(streams);
+    body["cogn"] = json!({"validate": wish});
+    server.post(path(dialect)).body(body.to_string())
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_asked_for_again() {
+    for dialect in DIALECTS {
+        for streams in [false, true] {
+            let stage = Stage::new();
+            let script = json!([
+                {"match": "does not fit the JSON Schema", "reply": "{\"n\": 3}"},
+                {"reply": "{\"n\": \"three\"}"}
+            ]);
+            let server = stage.serve(&[&stage.script("counts", &script)]);
+            let response = ask(&server, dialect, "repair", streams).send().await.unwrap();
+            let attempts = response.headers()["x-cogn-attempts"].clone();
+            let answer = read(dialect, response).await;
+            assert_eq!(answer.text(), "{\"n\": 3}", "{dialect} {streams}");
+            assert_eq!(attempts, "2", "{dialect} {answer:?}");
+            let response = ask(&server, dialect, "check", streams).send().await.unwrap();
+            assert_eq!(response.status(), 422, "{dialect} {streams}");
+            let message = body_of(response).await["error"]["message"].to_string();
+            assert!(message.contains("/n"), "{message}");
+            let response = ask(&server, dialect, "off", streams).send().await.unwrap();
+            assert_eq!(read(dialect, response).await.text(), "{\"n\": \"three\"}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn text_around_the_json_is_taken_away_and_said_to_be() {
+    let stage = Stage::new();
+    let script = json!([{"reply": "Here you are:\n```json\n{\"n\": 3}\n```"}]);
+    let server = stage.serve(&[&stage.script("chatty", &script)]);
+    let body = with_schema(Dialect::OpenaiChat, question(Dialect::OpenaiChat, "m", "count"));
+    let request = server
+        .post(path(Dialect::OpenaiChat))
+        .header("x-cogn-validate", "repair");
+    let value = body_of(request.body(body.to_string()).send().await.unwrap()).await;
+    assert_eq!(value["choices"][0]["message"]["content"], "{\"n\": 3}", "{value}");
+    assert_eq!(
+        value["cogn"],
+        json!({"validated": true, "repairs": ["text_around_json"]})
+    );
+    let text = ask(&server, Dialect::OpenaiChat, "repair", true)
+        .send()
+        .await
+        .unwrap();
+    let text = text.text().await.unwrap();
+    assert!(is_ended(&text) && text.contains("text_around_json"), "{text}");
+}
+
+#[tokio::test]
+async fn one_that_never_fits_is_given_up() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.script("stubborn", &json!([{"reply": "never"}]))]);
+    let response = ask(&server, Dialect::OpenaiChat, "repair", false)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 422);
+    assert_eq!(response.headers()["x-cogn-attempts"], "3");
+    let mut body = with_schema(Dialect::OpenaiChat, question(Dialect::OpenaiChat, "m", "count"));
+    body["response_format"]["json_schema"]["schema"] = json!({"$ref": "http://127.0.0.1:1/x.json"});
+    body["cogn"] = json!({"validate": "check"});
+    let response = server
+        .post(path(Dialect::OpenaiChat))
+        .body(body.to_string())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 400);
+}

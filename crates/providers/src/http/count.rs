@@ -1,0 +1,53 @@
+//! How long a request is, as the vendor counts it without answering. Only some tell; whatever goes wrong
+//! is no answer, and no failure either.
+
+use std::sync::Arc;
+
+use ir::adaptation::{Ledger, Party};
+use ir::{Dialect, Request};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::Instance;
+use super::body::gather;
+use super::request::{headers, model};
+use crate::limits::ERROR_BYTES_MAX;
+
+/// What a question about length may hold, besides the model. Everything else is refused there.
+const FIELDS: [&str; 6] = ["model", "messages", "system", "tools", "tool_choice", "thinking"];
+
+pub(super) async fn count(instance: Arc<Instance>, request: Arc<Request>) -> Option<u64> {
+    let (vendor, options) = (&instance.vendor, &instance.options);
+    if vendor.dialect != Dialect::Anthropic {
+        return None;
+    }
+    let mut chat = request.as_chat()?.clone();
+    chat.model = Some(String::from(model(&chat, options)?));
+    let mut ledger = Ledger::new(Party::Adapter);
+    let mut body = wire::chat::encode_request(vendor.dialect, &chat, &mut ledger).ok()?;
+    body.as_object_mut()?
+        .retain(|key, _| FIELDS.contains(&key.as_str()));
+    let url = format!(
+        "{}/v1/messages/count_tokens",
+        options.base_url.trim_end_matches('/')
+    );
+    let call = instance
+        .client
+        .0
+        .post(url)
+        .headers(headers(vendor, options).ok()?)
+        .body(body.to_string())
+        .send();
+    let response = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;
+    if response.status().as_u16() != 200 {
+        return None;
+    }
+    let deadline = Instant::now() + options.timeouts.total;
+    let body = gather(response, ERROR_BYTES_MAX, options.timeouts.idle, deadline)
+        .await
+        .ok()?;
+    serde_json::from_slice::<Value>(&body)
+        .ok()?
+        .get("input_tokens")?
+        .as_u64()
+}
