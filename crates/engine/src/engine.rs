@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use futures::FutureExt;
 use ir::RunId;
@@ -21,8 +22,7 @@ use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Clock, End, Journal, JournalError, NewRun, Once, Rendered, RunRow, Spent, State};
-use crate::relay::Book;
+use crate::port::{Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, Spent, State};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -52,7 +52,6 @@ pub struct Engine {
     tasks: TaskTracker,
     /// One for each relayed call in progress, and this one.
     relays: Arc<()>,
-    book: Book,
     shadows: Shadows,
     stop: CancellationToken,
     media: RwLock<MediaDesk>,
@@ -60,9 +59,7 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
-        let tasks = TaskTracker::new();
         Self {
-            book: Book::new(ports.journal.clone(), tasks.clone()),
             relays: Arc::default(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
@@ -72,7 +69,7 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             media: RwLock::default(),
-            tasks,
+            tasks: TaskTracker::new(),
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
@@ -153,7 +150,12 @@ impl Engine {
     /// Room for one more relayed call, for as long as it is held; else how many are in progress.
     pub(crate) fn take_place(&self) -> Result<Arc<()>, usize> {
         let running = self.running();
-        match running < self.settings().runs_max {
+        let runs_max = self
+            .settings
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .runs_max;
+        match running < runs_max {
             true => Ok(self.relays.clone()),
             false => Err(running),
         }
@@ -164,8 +166,33 @@ impl Engine {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn book(&self) -> &Book {
-        &self.book
+    pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
+        &self.ports.journal
+    }
+
+    /// A run that is read while it goes on.
+    pub(crate) fn seat(&self, tenant: &Tenant, run: RunId) -> Arc<Live> {
+        let live = Live::new(tenant.clone(), 0);
+        self.live().insert(run, live.clone());
+        live
+    }
+
+    /// Runs to the end in a task of the engine's own.
+    pub(crate) fn keep(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
+        let running = self.live.clone();
+        self.tasks.spawn(async move {
+            task.await;
+            lock(&running).remove(&run);
+        });
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// How long something goes on with nobody listening.
+    pub(crate) fn grace(&self) -> Duration {
+        Duration::from_millis(self.settings().resume_grace_ms)
     }
 
     pub(crate) fn traces(&self) -> &Arc<Traces> {
@@ -302,7 +329,15 @@ impl Engine {
                 _ => {
                     warn!(run = %row.id, module = %row.module, "ends an unfinished run");
                     let offset = inherited.offset;
-                    let last = render(&interruption(row.id, inherited, &self.settings()));
+                    let last = match row.module.is_empty() {
+                        // Whoever reads frames of a dialect tells in its words that there are no more.
+                        true => (offset > 0).then(|| Rendered {
+                            kind: Kind::Error,
+                            seq: None,
+                            body: Arc::from(""),
+                        }),
+                        false => Some(render(&interruption(row.id, inherited, &self.settings()))),
+                    };
                     let code = Some(String::from(module::Code::E2010.as_str()));
                     let end = End::new(code, self.ports.clock.now_ms(), vec![Spent::unknown()]);
                     let unfinished = Unfinished {
@@ -419,13 +454,13 @@ struct Unfinished {
     tenant: Tenant,
     run: RunId,
     offset: u64,
-    last: Rendered,
+    last: Option<Rendered>,
     end: End,
 }
 
 impl Unfinished {
     async fn write(&self, journal: &Arc<dyn Journal>) -> Result<(), JournalError> {
-        let last = std::slice::from_ref(&self.last);
+        let last = self.last.as_slice();
         journal
             .finish(&self.tenant, self.run, self.offset, last, &self.end)
             .await

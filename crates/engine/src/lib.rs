@@ -30,7 +30,7 @@ pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};
 pub use crate::media::{FetchRule, MediaDesk, MediaSettings};
 pub use crate::modules::Modules;
-pub use crate::relay::{Asked, Part, RelayCall, RelayFailure, Relayed};
+pub use crate::relay::{Asked, Part, RelayCall, RelayFailure, Relayed, Render, Resumable};
 pub use crate::run::{Execute, From, Mode, Subscription};
 pub use crate::settings::Settings;
 pub use crate::tokens::Counted;

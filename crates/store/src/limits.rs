@@ -1,5 +1,7 @@
 //! Every bound of this crate in one place.
 
+use std::time::Duration;
+
 /// Most connections that read at a time.
 pub const READERS_MAX: u32 = 4;
 /// Bytes of events after which a page of them ends: each of many slow readers holds one.
@@ -10,3 +12,11 @@ pub const USAGE_LINES_MAX: usize = 10_000;
 pub const WRITES_WAITING_MAX: usize = 1_024;
 /// Most writes in one transaction.
 pub const WRITES_TOGETHER_MAX: usize = 256;
+/// Most bookings of calls that wait to get into the tables.
+pub const CALLS_WAITING_MAX: usize = 200_000;
+/// Most bytes of a log of bookings that somebody left behind.
+pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Between two steps in which bookings get into the tables: what comes meanwhile shares the next one.
+pub const CALLS_PACE: Duration = Duration::from_millis(5);
+/// The same, when the tables took nothing.
+pub const CALLS_RETRY: Duration = Duration::from_millis(500);

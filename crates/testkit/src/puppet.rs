@@ -69,7 +69,11 @@ impl Upstream for Puppet {
 
 impl Strings {
     pub async fn text(&self, text: &str) {
-        self.events.send(Event::text(0, text)).await.unwrap();
+        self.say(Event::text(0, text)).await;
+    }
+
+    pub async fn say(&self, event: Event) {
+        self.events.send(event).await.unwrap();
     }
 
     pub async fn finish(self) {

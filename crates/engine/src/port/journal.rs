@@ -38,6 +38,11 @@ pub trait Journal: Send + Sync + fmt::Debug {
         end: &End,
     ) -> Result<(), JournalError>;
 
+    /// Books a run that has no events, without waiting: what was booked survives a killed process, is seen
+    /// by whoever reads next, and counts once, however often it is booked. Entering is refused while
+    /// nothing can be written.
+    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError>;
+
     /// Up to `limit` entries behind offset `after`, in order; fewer where they are large, but one if there is one.
     async fn read(
         &self,
@@ -54,6 +59,15 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
     /// Every run that was left running, oldest first: what a starting server has to pick up.
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError>;
+}
+
+/// One entry in the accounts of a run without events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Booking {
+    /// It begins. Nobody gave it a name of its own.
+    Enter(NewRun),
+    /// It has ended. One that has ended before stays as it is.
+    Close { run: RunId, end: End },
 }
 
 /// The kinds of event, by the names they have in SSE.

@@ -13,5 +13,7 @@ pub use archive::{
 };
 pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
-pub use journal::{End, Entry, Finish, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
+pub use journal::{
+    Booking, End, Entry, Finish, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State,
+};
 pub use upstream::{Answer, Backend, Events, Piece, Pieces, Said, Upstream, Verbatim};

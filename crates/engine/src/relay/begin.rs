@@ -1,4 +1,4 @@
-//! How a relayed call begins.
+//! How a relayed call begins: it is let in, entered in the accounts, and taken up.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
 
+use super::book::Account;
 use super::hands::{Hands, Work};
-use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed};
+use super::resumable::{Audience, Keeping};
+use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed, Render, Resumable};
 use crate::admission::{Admission, Permit};
 use crate::engine::Engine;
 use crate::fleet::Dispatch;
-use crate::port::NewRun;
-use crate::run::context;
+use crate::port::{Backend, JournalError, NewRun};
+use crate::run::{From, context};
 
 impl Engine {
     /// Passes a conversation on. Resolves once a back-end has said something that can be shown, or with why
@@ -27,20 +29,53 @@ impl Engine {
         call: RelayCall,
         admission: Admission,
     ) -> Result<Relayed, Box<RelayFailure>> {
-        let mut hands = self.take_up(tenant, call, admission)?;
-        poll_fn(|context| hands.poll_first(context)).await;
-        match (hands.machine.failure(), hands.backend()) {
-            (None, Some(backend)) => {
-                let backend = backend.clone();
-                Ok(Relayed::new(hands, backend))
-            }
-            // Behind what was shown, the error is a part of its own.
-            (Some(_), Some(backend)) if hands.has_shown() => {
-                let backend = backend.clone();
-                Ok(Relayed::new(hands, backend))
-            }
-            _ => Err(failure(&hands)),
-        }
+        let (upcoming, place) = self.let_in(call, admission)?;
+        let mut hands = self.enter(tenant, upcoming, place)?;
+        let backend = first(&mut hands).await?;
+        Ok(Relayed::new(hands, backend))
+    }
+
+    /// The same for a caller who may come back: frames are journaled before they are seen. Dropping the
+    /// reader stops nothing; the answer goes on for the grace period.
+    pub async fn relay_resumable(
+        &self,
+        tenant: &Tenant,
+        call: RelayCall,
+        admission: Admission,
+        render: Box<dyn Render>,
+    ) -> Result<Resumable, Box<RelayFailure>> {
+        let (upcoming, place) = self.let_in(call, admission)?;
+        let (run, journal) = (upcoming.run, self.journal().clone());
+        let created = journal.create(tenant, &upcoming.row()).await;
+        created.map_err(|error| refuse(run, unwritable(&error)))?;
+        let account = Account::of(journal.clone(), tenant, run);
+        let mut hands = self.take_up(tenant, upcoming, place, account);
+        let backend = first(&mut hands).await?;
+        // From here on, the end stands behind the frames.
+        hands.account = None;
+        let attempts = hands.machine.attempts();
+        let live = self.seat(tenant, run);
+        let keeping = Keeping {
+            hands,
+            render,
+            journal,
+            audience: Audience::new(live.watch_seats(), self.grace()),
+            live,
+            stop: self.stopping().clone(),
+            offset: 0,
+        };
+        let frames = self.subscribe(tenant, run, From::Start).await;
+        self.keep(run, keeping.drive());
+        let frames = frames.map_err(|error| {
+            let message = error.to_string();
+            refuse(run, Error::new(ErrorKind::Internal, Phase::MidStream, message))
+        })?;
+        Ok(Resumable {
+            run,
+            backend,
+            attempts,
+            frames,
+        })
     }
 
     /// Asks for something whose answer comes whole. Media that is not let in is refused before anything is
@@ -53,15 +88,13 @@ impl Engine {
     ) -> Result<Asked, Box<RelayFailure>> {
         let brought = self.media().bring_request(call.request).await;
         let brought = brought.map_err(|error| {
-            Box::new(RelayFailure {
-                run: RunId::from_parts(self.clock().now_ms(), self.clock().random()),
-                attempts: 0,
-                error,
-            })
+            let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
+            refuse(run, error)
         })?;
         call.request = brought.request.clone();
         let began = Instant::now();
-        let mut hands = self.take_up(tenant, call, admission)?;
+        let (upcoming, place) = self.let_in(call, admission)?;
+        let mut hands = self.enter(tenant, upcoming, place)?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(Asked {
@@ -76,27 +109,36 @@ impl Engine {
         }
     }
 
-    fn take_up(
-        &self,
-        tenant: &Tenant,
-        call: RelayCall,
-        admission: Admission,
-    ) -> Result<Hands, Box<RelayFailure>> {
-        let clock = self.clock().clone();
-        let now_ms = clock.now_ms();
-        let run = RunId::from_parts(now_ms, clock.random());
-        let refuse = |error| {
-            Box::new(RelayFailure {
-                run,
-                attempts: 0,
-                error,
-            })
-        };
+    fn let_in(&self, call: RelayCall, admission: Admission) -> Result<(Upcoming, Permit), Box<RelayFailure>> {
+        let now_ms = self.clock().now_ms();
+        let run = RunId::from_parts(now_ms, self.clock().random());
         let place = self.take_place().map_err(|running| {
             let message = format!("{running} runs are in progress already");
-            refuse(Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message))
+            refuse(
+                run,
+                Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message),
+            )
         })?;
-        call.request.check().map_err(refuse)?;
+        call.request.check().map_err(|error| refuse(run, error))?;
+        let upcoming = Upcoming {
+            run,
+            now_ms,
+            call,
+            admission,
+        };
+        Ok((upcoming, Permit::new(place)))
+    }
+
+    fn enter(&self, tenant: &Tenant, upcoming: Upcoming, place: Permit) -> Result<Hands, Box<RelayFailure>> {
+        let account = Account::enter(self.journal().clone(), tenant, upcoming.row());
+        let account = account.map_err(|error| refuse(upcoming.run, unwritable(&error)))?;
+        Ok(self.take_up(tenant, upcoming, place, account))
+    }
+
+    fn take_up(&self, tenant: &Tenant, upcoming: Upcoming, place: Permit, account: Account) -> Hands {
+        let Upcoming {
+            run, call, admission, ..
+        } = upcoming;
         let RelayCall {
             mut request,
             verbatim,
@@ -107,14 +149,6 @@ impl Engine {
             request.meta.trace_id = Some(own.trace_id());
             request.meta.span_id = Some(own.span_id());
         }
-        let new = NewRun {
-            id: run,
-            module: String::new(),
-            command: command(&request),
-            created_at_ms: now_ms,
-            client: admission.client,
-            once: None,
-        };
         let fleet = self.fleet();
         let mut dispatch = Dispatch::new(fleet.clone(), request, run.seed(), self.fleet_ms());
         dispatch.allow_models(admission.models);
@@ -124,22 +158,53 @@ impl Engine {
             tenant: tenant.clone(),
             fleet,
             verbatim,
-            account: self.book().enter(tenant, new),
-            clock,
+            account: Some(account),
+            clock: self.clock().clone(),
             traces: self.traces().clone(),
             shadows: self.shadows().clone(),
             began: Instant::now(),
             work: Work::default(),
-            permits: admission.permit.into_iter().chain([Permit::new(place)]).collect(),
+            permits: admission.permit.into_iter().chain([place]).collect(),
         };
         hands.start();
-        Ok(hands)
+        hands
+    }
+}
+
+/// A call that is let in and not begun.
+struct Upcoming {
+    run: RunId,
+    now_ms: u64,
+    call: RelayCall,
+    admission: Admission,
+}
+
+impl Upcoming {
+    fn row(&self) -> NewRun {
+        NewRun {
+            id: self.run,
+            module: String::new(),
+            command: command(&self.call.request),
+            created_at_ms: self.now_ms,
+            client: self.admission.client.clone(),
+            once: None,
+        }
     }
 }
 
 /// What the journal keeps of the question: enough to tell what it was, and nothing that anyone wrote.
 fn command(request: &Request) -> String {
     json!({"relayed": request.operation().as_str(), "model": request.model()}).to_string()
+}
+
+/// Waits until there is something to show, and says who shows it.
+async fn first(hands: &mut Hands) -> Result<Backend, Box<RelayFailure>> {
+    poll_fn(|context| hands.poll_first(context)).await;
+    match hands.backend() {
+        // Behind what was shown, an error is a part of its own.
+        Some(backend) if hands.has_shown() => Ok(backend.clone()),
+        _ => Err(failure(hands)),
+    }
 }
 
 fn failure(hands: &Hands) -> Box<RelayFailure> {
@@ -152,4 +217,22 @@ fn failure(hands: &Hands) -> Box<RelayFailure> {
         attempts: hands.machine.attempts(),
         error,
     })
+}
+
+fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
+    Box::new(RelayFailure {
+        run,
+        attempts: 0,
+        error,
+    })
+}
+
+/// What cannot be accounted for is not begun.
+fn unwritable(error: &JournalError) -> Error {
+    let kind = match error {
+        JournalError::Full => ErrorKind::RateLimited,
+        _ => ErrorKind::Internal,
+    };
+    let message = "the call could not be entered in the accounts";
+    Error::new(kind, Phase::BeforeSend, message)
 }

@@ -2,7 +2,7 @@
 //! task of whoever wants the answer. Dropping it hangs up on every back-end at once and closes the account.
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -21,7 +21,8 @@ use super::machine::{Input, Machine, Output};
 use super::whole;
 use crate::admission::Permit;
 use crate::fleet::Fleet;
-use crate::port::{Answer, Backend, Clock, Events, Pieces, Said, Verbatim};
+use crate::limits;
+use crate::port::{Answer, Backend, Clock, End, Events, Pieces, Said, Verbatim};
 use crate::run::{AttemptRecord, Shadows, Traces};
 
 #[derive(Debug)]
@@ -31,7 +32,8 @@ pub(super) struct Hands {
     pub(super) tenant: Tenant,
     pub(super) fleet: Arc<Fleet>,
     pub(super) verbatim: Option<Arc<Verbatim>>,
-    pub(super) account: Account,
+    /// `None` where somebody else writes down how it ended.
+    pub(super) account: Option<Account>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) traces: Arc<Traces>,
     pub(super) shadows: Shadows,
@@ -51,6 +53,8 @@ pub(super) struct Work {
     answer: Option<Box<Answer>>,
     alarm: Option<Pin<Box<Sleep>>>,
     settled: bool,
+    /// How it ended, where there is no account to say it to.
+    end: Option<End>,
 }
 
 /// An open line to a back-end.
@@ -78,6 +82,26 @@ impl Hands {
             let input = ready!(self.poll_input(context));
             self.step(input);
         }
+    }
+
+    /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
+    /// there was any; loses nothing if it is dropped while it waits.
+    pub(super) async fn next_parts(&mut self, parts: &mut Vec<Part>) -> bool {
+        poll_fn(|context| self.poll_parts(context, parts)).await
+    }
+
+    pub(super) fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<Part>) -> Poll<bool> {
+        let mut taken = 0;
+        while taken < limits::BATCH_EVENTS_MAX {
+            match self.poll_part(context) {
+                Poll::Ready(Some(part)) => parts.push(part),
+                Poll::Ready(None) => return Poll::Ready(taken > 0),
+                Poll::Pending if taken > 0 => break,
+                Poll::Pending => return Poll::Pending,
+            }
+            taken += 1;
+        }
+        Poll::Ready(true)
     }
 
     /// Ready once there is something to show or nothing more will come.
@@ -198,6 +222,21 @@ impl Hands {
         })
     }
 
+    /// Nobody wants the answer any more.
+    pub(super) fn cancel(&mut self) {
+        // Lines first: a back-end must not work for nobody while accounts are written.
+        self.work.lines.clear();
+        if !self.machine.has_ended() {
+            self.step(Input::Cancel);
+        }
+    }
+
+    /// How it ended, for whoever writes it down; once.
+    pub(super) fn take_end(&mut self) -> Option<End> {
+        self.settle();
+        self.work.end.take()
+    }
+
     /// Closes the account, once.
     fn settle(&mut self) {
         if std::mem::replace(&mut self.work.settled, true) {
@@ -205,7 +244,11 @@ impl Hands {
         }
         let trace = self.machine.trace();
         let spent = trace.attempts.iter().map(AttemptRecord::spent).collect();
-        self.account.close(trace.code.clone(), self.clock.now_ms(), spent);
+        let end = End::new(trace.code.clone(), self.clock.now_ms(), spent);
+        match &mut self.account {
+            Some(account) => account.close(end),
+            None => self.work.end = Some(end),
+        }
         self.traces.put(&self.tenant, trace);
         self.permits.clear();
     }
@@ -213,11 +256,7 @@ impl Hands {
 
 impl Drop for Hands {
     fn drop(&mut self) {
-        // Lines first: a back-end must not work for nobody while accounts are written.
-        self.work.lines.clear();
-        if !self.machine.has_ended() {
-            self.step(Input::Cancel);
-        }
+        self.cancel();
         self.settle();
     }
 }

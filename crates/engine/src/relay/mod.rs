@@ -8,6 +8,7 @@ mod book;
 mod hands;
 mod machine;
 mod relayed;
+mod resumable;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,9 @@ use std::sync::Arc;
 
 use ir::{Error, Event, Request, RunId, TraceContext};
 
-pub(crate) use self::book::Book;
 pub use self::machine::{Input, Machine, Output, Plan};
 pub use self::relayed::Relayed;
+pub use self::resumable::{Render, Resumable};
 use crate::port::{Answer, Backend, Piece, Verbatim};
 
 /// A request that is to be passed on.

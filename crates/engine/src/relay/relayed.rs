@@ -7,7 +7,6 @@ use ir::{Error, RunId, Usage};
 
 use super::Part;
 use super::hands::Hands;
-use crate::limits;
 use crate::port::Backend;
 
 /// Somebody has begun to answer. Dropping this hangs up on the back-end at once; what was used until then
@@ -57,20 +56,10 @@ impl Relayed {
     /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
     /// there was any.
     pub async fn next_parts(&mut self, parts: &mut Vec<Part>) -> bool {
-        poll_fn(|context| self.poll_parts(context, parts)).await
+        self.hands.next_parts(parts).await
     }
 
     pub fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<Part>) -> Poll<bool> {
-        let mut taken = 0;
-        while taken < limits::BATCH_EVENTS_MAX {
-            match self.poll_next(context) {
-                Poll::Ready(Some(part)) => parts.push(part),
-                Poll::Ready(None) => return Poll::Ready(taken > 0),
-                Poll::Pending if taken > 0 => break,
-                Poll::Pending => return Poll::Pending,
-            }
-            taken += 1;
-        }
-        Poll::Ready(true)
+        self.hands.poll_parts(context, parts)
     }
 }

@@ -22,6 +22,8 @@ use tenancy::Tenant;
 pub enum From {
     Start,
     After(Place),
+    /// Behind the frame with this number, and nothing said before it; 0 is the start.
+    Frame(u64),
 }
 
 /// The last chunk a client has, and the proof if it has one.
@@ -72,6 +74,15 @@ impl Subscription {
         match from {
             From::Start => {}
             From::After(place) => subscription.seek(&place).await?,
+            From::Frame(0) => {}
+            From::Frame(seq) => {
+                let run = subscription.run;
+                let entry = subscription
+                    .journal
+                    .locate(&subscription.tenant, run, seq)
+                    .await?;
+                subscription.cursor = entry.ok_or(Error::Checkpoint(run))?.offset;
+            }
         }
         Ok(subscription)
     }

@@ -9,6 +9,8 @@ mod gates;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod relays;
+#[cfg(test)]
 mod routing;
 #[cfg(test)]
 mod runs;

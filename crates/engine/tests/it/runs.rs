@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::port::{
-    Archive, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream,
+    Archive, Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream,
 };
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
@@ -343,6 +343,11 @@ impl Journal for FullJournal {
     ) -> Result<(), JournalError> {
         self.check()?;
         self.inner.finish(tenant, run, after, events, end).await
+    }
+
+    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.book(tenant, booking)
     }
 
     async fn read(

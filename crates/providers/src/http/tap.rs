@@ -296,7 +296,7 @@ mod tests {
         fn wherever_it_breaks_off_no_half_frame_leaves(
             end in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {
-            let stream = &CHAT[..end.index(CHAT.len())];
+            let stream = CHAT.get(..end.index(CHAT.len())).unwrap();
             let (bytes, events) = tapped(Dialect::OpenaiChat, false, &pieces(stream, &cuts));
             let shown = bytes.strip_suffix("data: [DONE]\n\n").unwrap_or(&bytes);
             prop_assert!(CHAT.starts_with(shown));

@@ -115,7 +115,7 @@ async fn what_we_want_to_know_is_asked_for_and_kept_from_the_caller() {
 async fn only_the_model_changes_where_it_has_another_name() {
     let server = sse(CHAT_STREAM);
     let bound = back_end(openai, &server, |options| {
-        options.model = Some(String::from("real"))
+        options.model = Some(String::from("real"));
     });
     let body = "{\"messages\":[],\"model\":\"alias\", \"stream\" : true,\"stream_options\":{\"include_usage\":true}}";
     let (request, verbatim) = asked(Dialect::OpenaiChat, body);
@@ -145,7 +145,7 @@ async fn what_has_to_be_said_differently_is_translated() {
     let other = back_end(anthropic, &server, |_| {});
     assert!(forward(&other, chat, body).await.is_none());
     let bound = back_end(openai, &server, |options| {
-        options.model = Some(String::from("other"))
+        options.model = Some(String::from("other"));
     });
     assert!(forward(&bound, chat, body).await.is_none());
     let twice = "{\"model\":\"m\",\"model\":\"n\",\"messages\":[],\"stream\":true}";

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    End, Entry, Finish, Journal, JournalError, NewRun, Rendered, Review, RunRow, Spent, State,
+    Booking, End, Entry, Finish, Journal, JournalError, NewRun, Rendered, Review, RunRow, Spent, State,
 };
 use ir::RunId;
 
@@ -42,6 +42,15 @@ pub(super) struct Run {
 }
 
 impl Run {
+    fn new(new: &NewRun) -> Self {
+        Self {
+            new: new.clone(),
+            events: Vec::new(),
+            finished: None,
+            review: None,
+        }
+    }
+
     fn last_offset(&self) -> u64 {
         self.events.len() as u64
     }
@@ -137,13 +146,7 @@ impl Journal for MemoryJournal {
         if runs.contains_key(&key) {
             return Err(JournalError::Exists(new.id));
         }
-        let run = Run {
-            new: new.clone(),
-            events: Vec::new(),
-            finished: None,
-            review: None,
-        };
-        runs.insert(key, run);
+        runs.insert(key, Run::new(new));
         Ok(())
     }
 
@@ -166,6 +169,22 @@ impl Journal for MemoryJournal {
         end: &End,
     ) -> Result<(), JournalError> {
         self.write(tenant, run, after, events, Some(end))
+    }
+
+    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+        match booking {
+            Booking::Enter(new) => {
+                self.shelf()
+                    .runs
+                    .entry((tenant.clone(), new.id))
+                    .or_insert_with(|| Run::new(new));
+                Ok(())
+            }
+            Booking::Close { run, end } => match self.write(tenant, *run, 0, &[], Some(end)) {
+                Err(JournalError::Unknown(_) | JournalError::Ended(_)) => Ok(()),
+                written => written,
+            },
+        }
     }
 
     async fn read(

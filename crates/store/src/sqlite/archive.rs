@@ -26,6 +26,7 @@ impl Archive for SqliteJournal {
                 include_str!("query/list_runs_in_state.sql")
             }
         };
+        self.calls.settle().await?;
         let before = filter.before.map(|run| run.to_string());
         let mut query = sqlx::query(statement)
             .bind(tenant.as_str())
@@ -62,6 +63,7 @@ impl Archive for SqliteJournal {
     }
 
     async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<Spent>, JournalError> {
+        self.calls.settle().await?;
         let rows = sqlx::query(include_str!("query/read_usage.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
@@ -76,6 +78,7 @@ impl Archive for SqliteJournal {
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageLine>, JournalError> {
+        self.calls.settle().await?;
         let rows = sqlx::query(include_str!("query/sum_usage.sql"))
             .bind(tenant.map(Tenant::as_str))
             .bind(bound(filter.since_ms, 0))

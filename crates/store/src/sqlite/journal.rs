@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow};
+use engine::port::{Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow};
 use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
+use super::calls::Calls;
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};
@@ -20,6 +21,7 @@ use crate::limits;
 pub struct SqliteJournal {
     pub(super) database: Database,
     writer: Writer,
+    pub(super) calls: Calls,
 }
 
 impl SqliteJournal {
@@ -31,7 +33,12 @@ impl SqliteJournal {
     pub async fn open_with(path: &Path, options: Options) -> Result<Self, JournalError> {
         let database = Database::open(path, options).await?;
         let writer = Writer::start(path, options)?;
-        Ok(Self { database, writer })
+        let calls = Calls::new(path.to_owned(), writer.clone());
+        Ok(Self {
+            database,
+            writer,
+            calls,
+        })
     }
 
     /// The keys that are kept in the same file.
@@ -43,6 +50,7 @@ impl SqliteJournal {
 
     /// Closes every connection; what was written stays.
     pub async fn close(&self) {
+        self.calls.close().await;
         self.writer.close().await;
         self.database.close().await;
     }
@@ -100,6 +108,10 @@ impl Journal for SqliteJournal {
         self.writer.write(write).await
     }
 
+    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+        self.calls.book(tenant, booking)
+    }
+
     async fn read(
         &self,
         tenant: &Tenant,
@@ -145,10 +157,13 @@ impl Journal for SqliteJournal {
     }
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+        self.calls.settle().await?;
         self.row(tenant, run).await
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+        self.calls.pick_up().await?;
+        self.calls.settle().await?;
         let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
             .fetch_all(&self.database.readers)
             .await

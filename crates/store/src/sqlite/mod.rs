@@ -3,6 +3,7 @@
 //! last moments unless the operator asks for `FULL`.
 
 mod archive;
+mod calls;
 mod database;
 mod journal;
 mod keys;

@@ -39,6 +39,11 @@ pub(super) enum Write {
         events: Vec<Rendered>,
         end: Option<End>,
     },
+    /// Calls that were entered and closed, as lists in JSON. Written twice, it is as if written once.
+    Book {
+        entered: String,
+        closed: String,
+    },
 }
 
 #[derive(Debug)]
@@ -171,7 +176,25 @@ fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
             events,
             end,
         } => append(connection, tenant, *run, *after, events, end.as_ref()),
+        Write::Book { entered, closed } => book(connection, entered, closed),
     }
+}
+
+/// Three statements, however many calls there are. A call that is closed is accounted for before that, as
+/// long as it can be seen that nobody else has closed it.
+fn book(connection: &Connection, entered: &str, closed: &str) -> Result<(), JournalError> {
+    let steps = [
+        (include_str!("query/enter_calls.sql"), entered),
+        (include_str!("query/book_calls.sql"), closed),
+        (include_str!("query/close_calls.sql"), closed),
+    ];
+    for (statement, list) in steps.into_iter().filter(|(_, list)| *list != "[]") {
+        connection
+            .prepare_cached(statement)
+            .and_then(|mut statement| statement.execute(params![list]))
+            .map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {

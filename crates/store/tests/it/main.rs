@@ -1,5 +1,7 @@
 //! The journals of this crate against the suite of their port.
 
 mod archive;
+#[cfg(test)]
+mod calls;
 mod journal;
 mod keys;

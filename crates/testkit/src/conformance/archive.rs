@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, DAY_MS, Decision, End, Journal, JournalError, Kind, NewRun, Once, Retention, RunFilter, Shown,
-    Spent, UsageFilter, UsageLine, Verdict,
+    Archive, Booking, DAY_MS, Decision, End, Journal, JournalError, Kind, NewRun, Once, Retention, RunFilter,
+    Shown, Spent, UsageFilter, UsageLine, Verdict,
 };
 use ir::RunId;
 
@@ -23,6 +23,7 @@ where
     runs_are_found_by_their_state(empty().await).await;
     the_first_word_on_a_run_stands(empty().await).await;
     every_run_is_accounted_for_exactly_once(empty().await).await;
+    what_is_booked_counts_once_and_is_seen_at_once(empty().await).await;
     usage_adds_up_and_unknown_stays_unknown(empty().await).await;
     usage_is_cut_by_time_and_tenant(empty().await).await;
     old_runs_go_and_their_usage_stays(empty().await).await;
@@ -144,6 +145,60 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Shared) {
     end(&journal, 2, Some("E2010"), None, 8).await;
     assert_eq!(archive.spent(&tenant, run(2)).await.unwrap(), [Spent::unknown()]);
     assert_eq!(archive.spent(&Tenant::new("other"), run(1)).await.unwrap(), []);
+}
+
+async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    let enter = |number: u128| Booking::Enter(new(run(number)));
+    let close = |number: u128, code: Option<&str>, tokens: u64| {
+        let spent = Spent {
+            attempt: 1,
+            model: Some(String::from("m")),
+            outcome: String::from("won"),
+            input_tokens: Some(tokens),
+            output_tokens: Some(1),
+            ..Spent::default()
+        };
+        let end = End::new(code.map(String::from), 7, vec![spent]);
+        let run = run(number);
+        Booking::Close { run, end }
+    };
+    // Many at once, each of them twice, and closed once more with other figures.
+    for number in 1..=50 {
+        journal.book(&tenant, &enter(number)).unwrap();
+        journal.book(&tenant, &enter(number)).unwrap();
+        journal.book(&tenant, &close(number, None, 10)).unwrap();
+        journal.book(&tenant, &close(number, Some("E2010"), 99)).unwrap();
+    }
+    let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
+    assert_eq!((Shown::of(row.state, None), row.last_offset), (Shown::Done, 0));
+    let lines = archive
+        .usage(Some(&tenant), &UsageFilter::default())
+        .await
+        .unwrap();
+    assert_eq!((lines[0].runs, lines[0].input_tokens), (50, Some(500)));
+    assert_eq!(archive.spent(&tenant, run(3)).await.unwrap().len(), 1);
+    // One that is only entered is unfinished; one that failed without a word is accounted for as unknown.
+    journal.book(&tenant, &enter(51)).unwrap();
+    let unfinished = journal.unfinished().await.unwrap();
+    assert_eq!(
+        unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
+        [run(51)]
+    );
+    let failed = Booking::Close {
+        run: run(51),
+        end: End::new(Some(String::from("E4001")), 8, Vec::new()),
+    };
+    journal.book(&tenant, &failed).unwrap();
+    assert_eq!(archive.spent(&tenant, run(51)).await.unwrap(), [Spent::unknown()]);
+    let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
+    assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
+    // Whoever else has ended it has accounted for it.
+    journal.create(&tenant, &new(run(52))).await.unwrap();
+    end(&journal, 52, None, None, 5).await;
+    let known = archive.spent(&tenant, run(52)).await.unwrap();
+    journal.book(&tenant, &close(52, None, 10)).unwrap();
+    assert_eq!(archive.spent(&tenant, run(52)).await.unwrap(), known);
 }
 
 async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {

@@ -290,11 +290,11 @@ async fn of_concurrent_runs_of_one_name_one_is_made(journal: Shared) {
     assert_eq!(journal.unfinished().await.unwrap().len(), 1);
 }
 
-pub(super) fn run(number: u128) -> RunId {
+pub fn run(number: u128) -> RunId {
     RunId::from_parts(1, number)
 }
 
-pub(super) fn new(id: RunId) -> NewRun {
+pub fn new(id: RunId) -> NewRun {
     NewRun {
         id,
         module: String::from("m"),

@@ -1,0 +1,154 @@
+//! What was booked and is not in the tables yet, in two files beside the database: one is written while the
+//! lines of the other go into the tables. Whoever is killed leaves them behind; whoever starts next picks
+//! them up. Both are locked by their owner, so that nobody picks up what is still in use.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::line::Line;
+use crate::limits;
+
+/// What the files are called, behind the name of the database.
+const MARK: &str = "-calls-";
+
+#[derive(Debug)]
+pub(super) struct Log {
+    pages: [Page; 2],
+    active: usize,
+}
+
+#[derive(Debug)]
+struct Page {
+    path: PathBuf,
+    file: File,
+    empty: bool,
+}
+
+impl Log {
+    pub(super) fn create(database: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{count}", std::process::id());
+        let page = |letter| Page::create(beside(database, &format!("{MARK}{name}{letter}")));
+        Ok(Self {
+            pages: [page('a')?, page('b')?],
+            active: 0,
+        })
+    }
+
+    /// One write, so that a line is there or it is not.
+    pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
+        let page = &mut self.pages[self.active];
+        page.empty = false;
+        page.file.write_all(line.to_text().as_bytes())
+    }
+
+    /// What follows goes to the other page. It is empty: its lines are in the tables.
+    pub(super) fn turn(&mut self) {
+        self.active = 1 - self.active;
+    }
+
+    /// The lines of the other page are in the tables.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.pages[1 - self.active].clear()
+    }
+
+    /// The lines of the other page are not in the tables: they stay, and more goes behind them.
+    pub(super) fn turn_back(&mut self) -> io::Result<()> {
+        let (old, new) = (1 - self.active, self.active);
+        let mut more = Vec::new();
+        File::open(&self.pages[new].path)?.read_to_end(&mut more)?;
+        self.pages[old].file.write_all(&more)?;
+        self.pages[new].clear()?;
+        self.active = old;
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        for page in self.pages.iter().filter(|page| page.empty) {
+            // One that stays behind is empty.
+            fs::remove_file(&page.path).ok();
+        }
+    }
+}
+
+impl Page {
+    fn create(path: PathBuf) -> io::Result<Self> {
+        let file = OpenOptions::new().create_new(true).append(true).open(&path)?;
+        file.lock()?;
+        Ok(Self {
+            path,
+            file,
+            empty: true,
+        })
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        if !self.empty {
+            self.file.set_len(0)?;
+            self.empty = true;
+        }
+        Ok(())
+    }
+}
+
+/// What somebody left behind.
+#[derive(Debug)]
+pub(super) struct Leftover {
+    path: PathBuf,
+    /// Locked for as long as it is looked at.
+    file: File,
+}
+
+impl Leftover {
+    /// All that nobody holds, in the order of their names.
+    pub(super) fn find(database: &Path) -> io::Result<Vec<Self>> {
+        let Some(stem) = database.file_name().and_then(|name| name.to_str()) else {
+            return Ok(Vec::new());
+        };
+        let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let start = format!("{stem}{MARK}");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder.unwrap_or_else(|| Path::new(".")))? {
+            let entry = entry?;
+            if !entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.starts_with(&start))
+            {
+                continue;
+            }
+            let path = entry.path();
+            let Ok(file) = OpenOptions::new().read(true).append(true).open(&path) else {
+                continue;
+            };
+            if file.try_lock().is_ok() {
+                found.push(Self { path, file });
+            }
+        }
+        found.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(found)
+    }
+
+    /// Its lines; one that was not written to its end never happened.
+    pub(super) fn lines(&mut self) -> io::Result<Vec<Line>> {
+        let mut text = String::new();
+        let limit = limits::CALLS_LOG_BYTES_MAX;
+        (&self.file).take(limit).read_to_string(&mut text)?;
+        Ok(text.lines().filter_map(Line::from_text).collect())
+    }
+
+    pub(super) fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+fn beside(database: &Path, more: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(more);
+    PathBuf::from(name)
+}

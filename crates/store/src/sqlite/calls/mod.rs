@@ -1,0 +1,254 @@
+//! The accounts of calls. Nobody waits for them: a booking is appended to a log, which survives a killed
+//! process, and goes into the tables a moment later together with all that came meanwhile. Reading waits
+//! until what was booked before is in the tables.
+
+mod line;
+mod log;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use engine::Tenant;
+use engine::port::{Booking, JournalError};
+use tokio::sync::{Notify, watch};
+use tokio_util::task::TaskTracker;
+
+use self::line::Line;
+use self::log::{Leftover, Log};
+use super::writer::{Write, Writer};
+use crate::limits;
+
+#[derive(Debug)]
+pub(super) struct Calls(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    writer: Writer,
+    desk: Mutex<Desk>,
+    /// There is something to do.
+    wake: Arc<Notify>,
+    /// How many bookings were tried, and whether the last of them got through.
+    done: watch::Sender<Done>,
+    tasks: TaskTracker,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    count: u64,
+    fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Full,
+    Storage,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Vec<Line>,
+    booked: u64,
+    log: Option<Log>,
+    /// Somebody carries bookings to the tables.
+    worked: bool,
+    /// Somebody waits for them.
+    hurries: bool,
+    fault: Option<Fault>,
+    closed: bool,
+}
+
+impl Calls {
+    pub(super) fn new(path: PathBuf, writer: Writer) -> Self {
+        Self(Arc::new(Shared {
+            path,
+            writer,
+            desk: Mutex::default(),
+            wake: Arc::default(),
+            done: watch::Sender::default(),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// Books without waiting. Refuses while the tables take nothing: what is not accounted for must not
+    /// begin. What has begun is booked all the same.
+    pub(super) fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+        let shared = &self.0;
+        let line = Line::of(tenant, booking);
+        let mut desk = shared.desk();
+        if let (Line::Enter(_), Some(fault)) = (&line, desk.fault) {
+            return Err(fault.into());
+        }
+        if desk.closed || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
+            return Err(JournalError::Full);
+        }
+        if desk.log.is_none() {
+            desk.log = Some(Log::create(&shared.path).map_err(JournalError::storage)?);
+        }
+        if let Some(log) = &mut desk.log {
+            log.append(&line).map_err(JournalError::storage)?;
+        }
+        desk.waiting.push(line);
+        desk.booked += 1;
+        if !std::mem::replace(&mut desk.worked, true) {
+            let work = work(Arc::downgrade(shared), shared.wake.clone());
+            shared.tasks.spawn(work);
+        }
+        drop(desk);
+        shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// Returns when everything that was booked before is in the tables.
+    pub(super) async fn settle(&self) -> Result<(), JournalError> {
+        let shared = &self.0;
+        let mut done = shared.done.subscribe();
+        let booked = {
+            let mut desk = shared.desk();
+            desk.hurries = true;
+            desk.booked
+        };
+        if done.borrow().count >= booked {
+            return Ok(());
+        }
+        shared.wake.notify_one();
+        let seen = done.wait_for(|done| done.count >= booked || done.fault.is_some());
+        let fault = seen.await.map_err(JournalError::storage)?.fault;
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// Carries what is left and books nothing more. What the tables do not take now is in the log, for
+    /// whoever opens them next.
+    pub(super) async fn close(&self) {
+        self.settle().await.ok();
+        self.0.desk().closed = true;
+        self.0.wake.notify_one();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Takes in what killed servers have left behind.
+    pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
+        for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
+            let lines = left.lines().map_err(JournalError::storage)?;
+            write(&self.0.writer, &lines).await?;
+            left.remove().map_err(JournalError::storage)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        // Whoever carries bookings sees that there is nobody left.
+        self.0.wake.notify_one();
+    }
+}
+
+impl Shared {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // No code panics while it holds the lock.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries what is waiting to the tables. Returns whether there was anything.
+    async fn carry(&self) -> bool {
+        let (lines, booked) = {
+            let mut desk = self.desk();
+            desk.hurries = false;
+            if desk.waiting.is_empty() {
+                return false;
+            }
+            if let Some(log) = &mut desk.log {
+                log.turn();
+            }
+            (std::mem::take(&mut desk.waiting), desk.booked)
+        };
+        let written = write(&self.writer, &lines).await;
+        let fault = match &written {
+            Ok(()) => None,
+            Err(JournalError::Full) => Some(Fault::Full),
+            Err(_) => Some(Fault::Storage),
+        };
+        {
+            let mut desk = self.desk();
+            desk.fault = fault;
+            match fault {
+                None => drop(desk.log.as_mut().map(Log::clear)),
+                Some(_) => {
+                    drop(desk.log.as_mut().map(Log::turn_back));
+                    let newer = std::mem::replace(&mut desk.waiting, lines);
+                    desk.waiting.extend(newer);
+                }
+            }
+        }
+        self.done.send_modify(|done| {
+            done.fault = fault;
+            if fault.is_none() {
+                done.count = booked;
+            }
+        });
+        true
+    }
+}
+
+/// Carries bookings for as long as there is anyone to book. In between it pauses, so that many share one
+/// step.
+async fn work(shared: Weak<Shared>, wake: Arc<Notify>) {
+    loop {
+        let Some(strong) = shared.upgrade() else { return };
+        let carried = strong.carry().await;
+        let (fault, hurries) = {
+            let desk = strong.desk();
+            if desk.closed {
+                return;
+            }
+            (desk.fault, desk.hurries)
+        };
+        drop(strong);
+        let pause = match fault {
+            Some(_) => limits::CALLS_RETRY,
+            None => limits::CALLS_PACE,
+        };
+        if carried && !hurries {
+            tokio::time::sleep(pause).await;
+        } else {
+            wake.notified().await;
+        }
+    }
+}
+
+impl From<Fault> for JournalError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Full => Self::Full,
+            Fault::Storage => Self::storage("the accounts of calls could not be written"),
+        }
+    }
+}
+
+/// One step, all or nothing.
+async fn write(writer: &Writer, lines: &[Line]) -> Result<(), JournalError> {
+    let enters = lines.iter().filter_map(|line| match line {
+        Line::Enter(json) => Some(json.as_str()),
+        Line::Close(_) => None,
+    });
+    let closes = lines.iter().filter_map(|line| match line {
+        Line::Close(json) => Some(json.as_str()),
+        Line::Enter(_) => None,
+    });
+    let (entered, closed) = (list(enters), list(closes));
+    writer.write(Write::Book { entered, closed }).await
+}
+
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    let mut list = String::from("[");
+    for item in items {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(item);
+    }
+    list.push(']');
+    list
+}
