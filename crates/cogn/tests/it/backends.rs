@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testkit::http::scripted;
 use testkit::llama::Llama;
 
+use crate::edge_whole::vendor;
 use crate::workspace::Workspace;
 
 fn place(config: &str) -> Workspace {
@@ -179,4 +180,85 @@ fn a_refused_key_of_a_pool_gives_way_to_the_next() {
         .collect();
     assert_eq!(keys.last().map(String::as_str), Some("Bearer good"), "{keys:?}");
     assert!(keys.len() <= 2, "each key is asked once: {keys:?}");
+}
+
+#[test]
+fn operations_besides_conversation_are_tried_each_by_itself() {
+    let good = vendor();
+    let halting = testkit::http::HttpUpstream::answering(|_, asked| match asked.path() {
+        "/v1/models" => testkit::http::Answer::good("application/json", "{\"data\": []}"),
+        "/v1/embeddings" => crate::edge_whole::json_answer(&crate::edge_whole::vectors(1)),
+        _ => testkit::http::Answer::response(
+            "404 Not Found",
+            &[],
+            "{\"error\": {\"message\": \"no such thing\"}}",
+        ),
+    });
+    let all = "operations = [\"embeddings\", \"image_generation\", \"speech_to_text\", \"text_to_speech\"]";
+    let config = [
+        back_end("good", "openai", &good.url("/v1"), all),
+        back_end("halting", "openai", &halting.url("/v1"), all),
+    ];
+    let workspace = place(&config.concat());
+    let (code, rows) = check(&workspace, &["good"]);
+    assert_eq!(code, 0, "{rows:#}");
+    let works = |row: usize, operation: &str, rows: &Value| {
+        let list = rows[row]["operations"].as_array().expect("a list");
+        let found = list.iter().find(|tried| tried["operation"] == operation);
+        found.expect("it is told")["works"].clone()
+    };
+    for operation in ["embeddings", "speech_to_text", "text_to_speech"] {
+        assert_eq!(works(0, operation, &rows), json!(true), "{rows:#}");
+    }
+    assert_eq!(
+        works(0, "image_generation", &rows),
+        json!(null),
+        "pictures cost too much"
+    );
+    assert_eq!(rows[0]["features"], json!([]), "there is nobody to talk to");
+    let paths: Vec<String> = good
+        .asked()
+        .iter()
+        .map(|call| String::from(call.path()))
+        .collect();
+    assert!(!paths.iter().any(|path| path.contains("images")), "{paths:?}");
+
+    let (code, rows) = check(&workspace, &["halting"]);
+    assert_eq!(code, 1, "{rows:#}");
+    assert_eq!(works(0, "embeddings", &rows), json!(true), "{rows:#}");
+    assert_eq!(works(0, "speech_to_text", &rows), json!(false), "{rows:#}");
+    let text = workspace.run(&["backends", "check", "halting"]).stdout();
+    assert!(
+        text.contains("text_to_speech: does not work (no such thing)"),
+        "{text}"
+    );
+    assert!(text.contains("image_generation: not tried"), "{text}");
+}
+
+/// What a kind does where nobody says, at the vendor's address and elsewhere.
+#[test]
+fn each_kind_has_its_own_operations() {
+    let config = "[[backends]]\nname = \"cloud\"\nkind = \"openai\"\n\
+                  [[backends]]\nname = \"bound\"\nkind = \"openai\"\nmodel = \"gpt-5\"\n\
+                  [[backends]]\nname = \"elsewhere\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+                  [[backends]]\nname = \"ollama\"\nkind = \"ollama\"\n\
+                  [[backends]]\nname = \"claude\"\nkind = \"anthropic\"\n";
+    let ran = place(config).run(&["--json", "backends"]);
+    let rows: Value = serde_json::from_str(&ran.stdout()).expect("JSON");
+    let talk = json!(["chat_completions"]);
+    let cloud = json!([
+        "chat_completions",
+        "embeddings",
+        "image_generation",
+        "speech_to_text",
+        "text_to_speech"
+    ]);
+    assert_eq!(rows[0]["operations"], cloud);
+    assert_eq!(rows[1]["operations"], talk);
+    assert_eq!(rows[2]["operations"], talk);
+    assert_eq!(rows[3]["operations"], json!(["chat_completions", "embeddings"]));
+    assert_eq!(rows[4]["operations"], talk);
+    let features = |row: usize| rows[row]["features"].to_string();
+    assert!(features(0).contains("supports_token_input") && features(0).contains("supports_voices"));
+    assert!(!features(1).contains("supports_batch") && !features(3).contains("supports_token_input"));
 }

@@ -161,3 +161,38 @@ fn a_run_goes_the_way_that_was_told_and_keeps_a_record_of_it() {
     assert_eq!(attempts[1]["role"], "failover");
     assert!(trace["route"]["seed"].is_u64());
 }
+
+/// The plan of an operation that is no conversation.
+#[test]
+fn any_operation_can_be_planned() {
+    let stage = Stage::new();
+    stage.configure(
+        "[[backends]]\nname = \"talker\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+         [[backends]]\nname = \"ears\"\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+         operations = [\"speech_to_text\"]\nlacks = [\"supports_timestamps\"]\n",
+    );
+    let sound = json!({
+        "version": 1, "request_id": "r", "operation": "speech_to_text",
+        "requirements": {"required_features": ["supports_audio_input"]},
+        "payload": {"audio": {"kind": "sms_file", "uri": "sms+file://01JFK...ABCD", "mime": "audio/wav"}, "timestamps": true}
+    });
+    let path = request(&stage, &sound);
+    let output = route(&stage, &[&path, "--explain"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("1. ears") && text.contains("without supports_timestamps"),
+        "{text}"
+    );
+    assert!(text.contains("talker  cannot do speech_to_text"), "{text}");
+    let mut strict = sound;
+    strict["degradation"] = json!("strict");
+    let path = request(&stage, &strict);
+    let output = route(&stage, &[&path, "--explain"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("E4011") && text.contains("lacks supports_timestamps"),
+        "{text}"
+    );
+}

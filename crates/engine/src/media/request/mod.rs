@@ -1,6 +1,9 @@
 //! The media of a canonical request, made ready before any call: brought here, looked at, cleaned. What is
 //! small stays in the request; what is not lies in a folder that lives as long as the request is asked.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,130 @@
+//! Media of canonical requests: small in the request, large in a file, and refused before anyone is asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ir::media::{Base64, MediaSource};
+use ir::{ErrorKind, Payload, Request};
+use serde_json::{Value, json};
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+
+use super::Brought;
+use crate::media::{FetchRule, MediaDesk, MediaSettings};
+use crate::port::{Fetch, FetchError, Fetched, Hosts};
+
+/// Silence of so many bytes.
+fn wav(bytes: u32) -> Vec<u8> {
+    let mut file = Vec::from(*b"RIFF");
+    file.extend_from_slice(&(36 + bytes).to_le_bytes());
+    file.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data");
+    file.extend_from_slice(&bytes.to_le_bytes());
+    file.resize(file.len() + bytes as usize, 0);
+    file
+}
+
+fn inline(mime: &str, bytes: &[u8]) -> Value {
+    json!({"kind": "inline_base64", "mime": mime, "data": Base64::from_bytes(bytes).as_str()})
+}
+
+fn heard(audio: &Value) -> Arc<Request> {
+    let request = json!({"operation": "speech_to_text", "payload": {"audio": audio}});
+    Arc::new(serde_json::from_value(request).unwrap())
+}
+
+fn audio(brought: &Brought) -> &ir::Media {
+    match &brought.request.payload {
+        Payload::Transcription(asked) => &asked.audio,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Debug)]
+struct Web(Vec<u8>);
+
+#[async_trait]
+impl Fetch for Web {
+    async fn fetch(&self, _: &str, _: &Hosts, _: u64, out: &mut File) -> Result<Fetched, FetchError> {
+        out.write_all(&self.0).await.unwrap();
+        out.flush().await.unwrap();
+        Ok(Fetched::default())
+    }
+}
+
+#[tokio::test]
+async fn what_is_small_stays_and_what_is_large_lies_in_a_file() {
+    let desk = MediaDesk::default();
+    let small = wav(1_000);
+    let brought = desk
+        .bring_request(heard(&inline("audio/wav", &small)))
+        .await
+        .unwrap();
+    let MediaSource::Inline(data) = &audio(&brought).source else {
+        panic!("{brought:?}")
+    };
+    assert_eq!(data.decode().unwrap(), small);
+    assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
+
+    let large = wav(200_000);
+    let brought = desk
+        .bring_request(heard(&inline("audio/x-wav", &large)))
+        .await
+        .unwrap();
+    let MediaSource::LocalFile(path) = &audio(&brought).source else {
+        panic!("{brought:?}")
+    };
+    let path = PathBuf::from(path);
+    assert_eq!(std::fs::read(&path).unwrap(), large);
+    drop(brought);
+    assert!(!Path::new(&path).exists(), "nobody needs it any more");
+}
+
+#[tokio::test]
+async fn an_address_is_fetched_where_that_is_allowed() {
+    let sound = wav(2_000);
+    let web: Arc<dyn Fetch> = Arc::new(Web(sound.clone()));
+    let there = heard(&json!({"kind": "http_url", "url": "https://example.org/a.wav", "mime": "audio/wav"}));
+    let desk = MediaDesk::new(MediaSettings::default(), Some(web.clone()));
+    let brought = desk.bring_request(there.clone()).await.unwrap();
+    let MediaSource::Inline(data) = &audio(&brought).source else {
+        panic!("{brought:?}")
+    };
+    assert_eq!(data.decode().unwrap(), sound);
+    let settings = MediaSettings {
+        fetch: FetchRule::Off,
+        ..MediaSettings::default()
+    };
+    let error = MediaDesk::new(settings, Some(web)).bring_request(there).await;
+    assert_eq!(error.unwrap_err().provider_code.as_deref(), Some("E1012"));
+}
+
+#[tokio::test]
+async fn what_is_not_let_in_has_its_code() {
+    let desk = MediaDesk::default();
+    let cases = [
+        (inline("audio/wav", b"hello"), "E1014"),
+        (json!({"kind": "inline_base64", "data": "aGVsbG8="}), "E1010"),
+        (inline("image/png", b"\x89PNG\r\n\x1a\n"), "E1010"),
+        (inline("audio/mpeg", &wav(1_000)), "E1014"),
+        (
+            json!({"kind": "inline_base64", "mime": "audio/wav", "data": "no base64!"}),
+            "E1013",
+        ),
+        (
+            json!({"kind": "sms_file", "uri": "sms+file://01JFK...ABCD", "mime": "audio/wav"}),
+            "E1019",
+        ),
+        (
+            json!({"kind": "provider_file", "backend": "b", "id": "file-1", "mime": "audio/wav"}),
+            "E1019",
+        ),
+        (inline("audio/wav", &wav(26 * 1024 * 1024)), "E1011"),
+    ];
+    for (media, code) in cases {
+        let error = desk.bring_request(heard(&media)).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidRequest);
+        assert_eq!(error.provider_code.as_deref(), Some(code), "{error:?}");
+        assert!(error.message.starts_with("/payload/audio: "), "{error:?}");
+    }
+}
