@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
+use engine::route::Policy;
 use engine::{Engine, Execute, From, Modules, Ports, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
@@ -71,8 +72,16 @@ impl Asking {
     pub(crate) fn recording(&self, secrets: Vec<secrecy::SecretString>) -> Self {
         let fleet = &self.fleet;
         let recorder = Recorder::new(secrets);
+        // A copy is for comparison: nobody hears its answer, so it is no part of what happened.
+        let copied = match &fleet.host().policy {
+            Some(Policy::Mirror { to }) => Some(to),
+            _ => None,
+        };
         let members = fleet.candidates().iter().enumerate().map(|(place, candidate)| {
             match (fleet.upstream(place), &candidate.unavailable) {
+                (Some(upstream), _) if copied == Some(&candidate.name) => {
+                    Member::new(candidate.clone(), upstream.clone())
+                }
                 (Some(upstream), _) => Member::new(candidate.clone(), recorder.wrap(upstream.clone())),
                 (None, reason) => {
                     let reason = reason.clone().unwrap_or_default();

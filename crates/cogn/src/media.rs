@@ -26,30 +26,32 @@ pub(crate) fn desk_of_command(
         return Ok(MediaDesk::default());
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
+    let inside = settings.media.inside.clone();
     let mut settings = settings_of(&settings.media);
     let mut roots = vec![folder.to_path_buf()];
     roots.extend(std::env::current_dir());
     roots.append(&mut settings.roots);
     settings.roots = roots;
     settings.files = files;
-    Ok(desk(settings))
+    Ok(desk(settings, inside))
 }
 
 /// For a test of a module: only what lies beside it, whatever is configured here and now.
 pub(crate) fn desk_of_test(folder: &Path) -> MediaDesk {
-    desk(MediaSettings {
+    let settings = MediaSettings {
         roots: vec![folder.to_path_buf()],
         ..MediaSettings::default()
-    })
+    };
+    desk(settings, Vec::new())
 }
 
 /// For a server: files only from the folders of its configuration.
 pub(crate) fn desk_of_server(settings: &Settings) -> MediaDesk {
-    desk(settings_of(&settings.media))
+    desk(settings_of(&settings.media), settings.media.inside.clone())
 }
 
-fn desk(settings: MediaSettings) -> MediaDesk {
-    MediaDesk::new(settings, Some(Arc::new(GuardedFetch::default())))
+fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaDesk {
+    MediaDesk::new(settings, Some(Arc::new(GuardedFetch::new(inside))))
 }
 
 fn settings_of(media: &Media) -> MediaSettings {
@@ -68,5 +70,7 @@ fn settings_of(media: &Media) -> MediaSettings {
         normalise: media.normalise,
         inline_accept_max: media.inline_accept_max,
         store_threshold: media.store_threshold,
+        store_bytes_max: media.store_max,
+        folder: media.folder.clone(),
     }
 }

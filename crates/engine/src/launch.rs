@@ -108,7 +108,12 @@ impl Launcher {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
         };
-        let mut shown = launch.input.clone();
+        // Only steps need the input as it came, with the media that may stand in it.
+        let composed = !links(&module).is_empty();
+        let (mut shown, input) = match composed {
+            true => (launch.input.clone(), launch.input),
+            false => (launch.input, Map::new()),
+        };
         ready.show(&mut shown);
         let media = ready.media.clone();
         let mut request = lower_with_media(&module, &shown, &Results::default(), media, &options);
@@ -121,11 +126,11 @@ impl Launcher {
         let mut dispatch = Dispatch::new(self.fleet.clone(), Arc::new(request), launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
         let taken_over = launch.inherited.is_some();
-        let preparation = (!links(&module).is_empty()).then(|| {
+        let preparation = composed.then(|| {
             let job = Job {
                 tenant: launch.tenant.clone(),
                 module: module.clone(),
-                input: launch.input,
+                input,
                 options: launch.options.clone(),
                 models: launch.models,
                 lower: options,

@@ -37,8 +37,10 @@ pub const WHOLE_PARTS_AT_ONCE: usize = 4;
 pub const SOUND_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
-/// Bytes above which media lies in a file, where nobody says.
-pub const STORE_THRESHOLD: u64 = 64 * 1024;
+/// Most remarks of a back-end that its answer carries; of the others, their number is told.
+pub const NOTICES_MAX: usize = 16;
+/// Most of one remark that is told.
+pub const NOTICE_BYTES_MAX: usize = 1_024;
 /// Most media items of one run.
 pub const MEDIA_ITEMS_MAX: usize = 32;
 /// Most bytes of media that one run sends on, together.
@@ -47,6 +49,14 @@ pub const MEDIA_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub const MEDIA_LOOKS_MAX: usize = 2;
 /// How long looking at one may take.
 pub const MEDIA_LOOK_MS: u64 = 60_000;
+/// Most items that are fetched or unpacked at the same time: each may take much room on disk.
+pub const MEDIA_BRINGS_MAX: usize = 16;
+/// Media of more bytes than this lies in a file and not in memory, where nobody says otherwise.
+pub const MEDIA_STORE_THRESHOLD: u64 = 64 * 1024;
+/// How much media of all runs lies in files, where nobody says otherwise.
+pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// What a client is told to wait when there is no room for its media.
+pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
 /// Inline media beyond this gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long a client's name for a run is remembered.
@@ -69,6 +79,8 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 pub const STEP_NOTES_MAX: usize = 64;
 /// Most warnings of steps that are told.
 pub const STEP_WARNINGS_MAX: usize = 64;
+/// Most reasons for a review that come from steps.
+pub const STEP_REASONS_MAX: usize = 16;
 /// Most of a broken answer that is shown to the model when it is asked once more.
 pub const REASK_REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Between two tries to close a run in a journal that could not be written.

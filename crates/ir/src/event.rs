@@ -139,6 +139,11 @@ pub struct Warning {
     pub message: String,
 }
 
+/// The code of [`Warning`] for a field of the request that the target could not take as it was.
+pub const ADAPTED: &str = "adapted";
+/// The code of [`Warning`] for an answer that was closed before the model was done with it.
+pub const SHORTENED: &str = "shortened";
+
 impl Warning {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {

@@ -114,6 +114,7 @@ vocabulary! {
         Reasoning = "supports_reasoning",
         Prefill = "supports_prefill",
         TokenInput = "supports_token_input",
+        LongContext = "supports_long_context",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use ir::event::Warning;
+use ir::event::{ADAPTED, SHORTENED, Warning};
 use ir::{
     Block, ChatRequest, Error, ErrorKind, Event, FinishReason, Ledger, Party, Phase, Request, ResponseFormat,
     Usage,
@@ -96,7 +96,7 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
         created: None,
     })?;
     for loss in ledger.losses() {
-        let warning = Warning::new("adapted", format!("{}: {}", loss.pointer, loss.reason));
+        let warning = Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason));
         out.send(Event::Warning { warning })?;
     }
     out.send(Event::BlockStart {
@@ -120,7 +120,7 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
     out.send(Event::BlockEnd { index: 0 })?;
     if writer.hurried {
         let message = "the answer was brought to its end because its tokens ran out; it may be cut short";
-        let warning = Warning::new("adapted", message);
+        let warning = Warning::new(SHORTENED, message);
         out.send(Event::Warning { warning })?;
     }
     out.send(Event::Usage {

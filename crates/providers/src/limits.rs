@@ -8,6 +8,8 @@ pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const MEDIA_ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much of a file is read at a time while it is sent.
 pub const PIECE_BYTES: usize = 64 * 1024;
+/// How much of media that lies in a file is in memory while it is sent: whole groups of three bytes.
+pub const MEDIA_PIECE_BYTES: u64 = 192 * 1024;
 /// Most bytes of an error's body that are read.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a list of models that are read.

@@ -166,13 +166,13 @@ pub const FAULTS: &[Fault] = &[
     broken("stream cut", (Network, "E2010"), MidStream, Make::Answer(half)),
     broken(
         "malformed stream",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         MidStream,
         Make::Answer(|d| Answer::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")),
     ),
     broken(
         "truncated JSON",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         MidStream,
         Make::Answer(|d| {
             let whole = whole(d);
@@ -184,13 +184,13 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "wrong content type",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         BeforeFirstByte,
         Make::Answer(|_| Answer::good("text/html; charset=utf-8", "<html>sign in</html>")),
     ),
     broken(
         "empty body",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         MidStream,
         Make::Answer(|_| Answer::good("application/json", "")),
     ),
@@ -202,13 +202,13 @@ pub const FAULTS: &[Fault] = &[
     ),
     broken(
         "50 MB of JSON",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         MidStream,
         Make::Answer(|_| Answer::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)),
     ),
     broken(
         "50 MB in one event",
-        (InvalidResponse, "E4001"),
+        (InvalidResponse, "E3001"),
         MidStream,
         Make::Answer(|d| Answer::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)),
     ),

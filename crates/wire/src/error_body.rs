@@ -5,6 +5,7 @@ use ir::{Dialect, Error, ErrorKind, Fields, Phase};
 use serde_json::Value;
 
 use crate::limits::ERROR_QUOTE_BYTES_MAX;
+use crate::timestamp;
 
 /// The error in a response with this status. `retry_after` is the value of the header, if it came.
 pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[u8]) -> Error {
@@ -153,7 +154,18 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     status.map_or(ErrorKind::Upstream, ErrorKind::from_status)
 }
 
-/// Seconds, as most servers say; a date needs a clock, which is not ours to read.
+/// `Retry-After` in seconds, whichever of its two forms it has. A date counts from the `Date` of the same
+/// answer: the server's clock is the one that it means, and ours is not read here.
+pub fn retry_after_seconds(text: &str, date: Option<&str>) -> Option<String> {
+    if retry_after_ms(text).is_some() {
+        return Some(String::from(text));
+    }
+    let then = timestamp::parse_http(text.trim())?;
+    let now = timestamp::parse_http(date?.trim())?;
+    Some(then.saturating_sub(now).to_string())
+}
+
+/// Seconds, as most servers say.
 fn retry_after_ms(text: &str) -> Option<u64> {
     let seconds: f64 = text.trim().parse().ok()?;
     (0.0..1e9).contains(&seconds).then_some((seconds * 1000.0) as u64)

@@ -15,6 +15,7 @@ pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
 mod held;
+pub mod holes;
 pub mod limits;
 mod markers;
 pub mod media;

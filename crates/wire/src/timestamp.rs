@@ -30,6 +30,18 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     u64::try_from(seconds - offset(zone)?).ok()
 }
 
+/// Unix seconds of a date in a header of HTTP, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(crate) fn parse_http(text: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let (_, rest) = text.split_once(", ")?;
+    let date = rest.strip_suffix(" GMT")?;
+    let [day, month, year, clock] = *date.split(' ').collect::<Vec<_>>() else {
+        return None;
+    };
+    let place = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)?;
+    parse(&format!("{year}-{:02}-{day}T{clock}Z", place / 3 + 1))
+}
+
 /// `Z`, `+02:00`, `-07:00` in seconds.
 fn offset(zone: &str) -> Option<i64> {
     if zone.eq_ignore_ascii_case("z") {
@@ -82,7 +94,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{format, parse};
+    use super::{format, parse, parse_http};
 
     #[test]
     fn known_points() {
@@ -100,6 +112,22 @@ mod tests {
             "é",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_of_headers() {
+        assert_eq!(parse_http("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(parse_http("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        for wrong in [
+            "",
+            "120",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 ovD 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 GMT",
+            "Sun, 99 Nov 1994 08:49:37 GMT",
+        ] {
+            assert_eq!(parse_http(wrong), None, "{wrong}");
         }
     }
 

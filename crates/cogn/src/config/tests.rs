@@ -72,11 +72,14 @@ action = "review"
 [media]
 fetch = "allowlist"
 allow = ["*.example.org"]
+inside = ["media.lan:8080"]
 roots = ["pictures"]
 oversize = "downscale"
 normalise = false
 inline_accept_max = 1000000
 store_threshold = 1024
+store_max = 1048576
+folder = "spool"
 "#;
 
 fn layer(name: &str, text: &str) -> Layer {

@@ -30,7 +30,7 @@ const VENDORS: [Vendor; 9] = [
         url: Some("OPENAI_BASE_URL"),
         model: "OPENAI_MODEL",
         base_url: None,
-        default_model: Some("gpt-5-mini"),
+        default_model: Some("gpt-5.6-terra"),
         lacks: &[],
     },
     Vendor {
@@ -70,7 +70,7 @@ const VENDORS: [Vendor; 9] = [
     },
     Vendor {
         base_url: Some("https://api.deepseek.com/v1"),
-        default_model: Some("deepseek-chat"),
+        default_model: Some("deepseek-flash"),
         // Its answers can be JSON, but not held to a schema.
         lacks: &["supports_json_schema", "supports_seed"],
         ..speaks_openai("deepseek", &["DEEPSEEK_API_KEY"], "DEEPSEEK_MODEL")

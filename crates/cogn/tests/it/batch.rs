@@ -1,9 +1,11 @@
 //! `cogn run --batch` from outside.
 
 use std::fs;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::http::{Answer, Asked, HttpUpstream};
 
 use crate::stage::{REPLY, Stage};
 
@@ -71,4 +73,94 @@ fn a_batch_goes_on_where_it_was() {
     assert_eq!(summary["done_before"], 4, "{third:?}");
     fs::write(stage.path("in.jsonl"), "{\"text\": \"another\"}\n").unwrap();
     assert_eq!(batch(&stage, &nobody).status.code(), Some(2));
+}
+
+/// The texts that a back-end was asked about, one for each call.
+fn texts_asked(server: &HttpUpstream) -> Vec<String> {
+    let text = |asked: &Asked| {
+        let body = asked.text();
+        let (_, words) = body.split_once("words of: ").unwrap();
+        words.split(['\\', '"']).next().unwrap().to_owned()
+    };
+    server.asked().iter().map(text).collect()
+}
+
+fn piece() -> String {
+    let piece = json!({"choices": [{"index": 0, "delta": {"content": REPLY}, "finish_reason": "stop"}]});
+    format!("data: {piece}\n\ndata: [DONE]\n\n")
+}
+
+/// The process is killed while calls are under way. What was answered is not asked again, what was not is.
+#[test]
+fn a_batch_that_was_killed_in_the_middle_goes_on() {
+    let stage = Stage::new();
+    let lines: Vec<String> = (0..12)
+        .map(|n| json!({"text": format!("line {n:02}")}).to_string())
+        .collect();
+    fs::write(stage.path("in.jsonl"), lines.join("\n")).unwrap();
+    // Four are answered; the others wait until the one who asks is gone.
+    let first = HttpUpstream::answering(|_, asked| {
+        let quick = (0..4).any(|n| asked.text().contains(&format!("line {n:02}")));
+        let answer = Answer::good("text/event-stream", piece());
+        if quick {
+            answer
+        } else {
+            answer.after(Duration::from_secs(600))
+        }
+    });
+    let config = |server: &HttpUpstream| {
+        let url = server.url("/v1");
+        stage.configure(&format!(
+            "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
+        ));
+    };
+    let start = || {
+        let mut command = stage.cogn();
+        command.args([
+            "run",
+            "counter",
+            "--batch",
+            "in.jsonl",
+            "-o",
+            "out.jsonl",
+            "--json",
+        ]);
+        command.args(["--backend", "b"]).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    config(&first);
+    let mut child = start();
+    let written = || {
+        fs::read_to_string(stage.path("out.jsonl"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while written() < 4 || first.asked().len() < 5 {
+        assert!(Instant::now() < patience, "{} written", written());
+        assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let second = HttpUpstream::playing(Answer::good("text/event-stream", piece()));
+    config(&second);
+    let done = start().wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let summary: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        summary,
+        json!({"lines": 12, "ok": 12, "failed": 0, "done_before": 4})
+    );
+    let mut again = texts_asked(&second);
+    again.sort();
+    let rest: Vec<String> = (4..12).map(|n| format!("line {n:02}")).collect();
+    assert_eq!(again, rest, "each of the others once");
+    let numbers: Vec<u64> = rows(&stage)
+        .iter()
+        .map(|row| row["line"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (1..=12).collect::<Vec<u64>>());
 }

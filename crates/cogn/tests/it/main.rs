@@ -57,6 +57,8 @@ mod list;
 #[cfg(test)]
 mod media;
 #[cfg(test)]
+mod media_large;
+#[cfg(test)]
 mod migrate;
 #[cfg(test)]
 mod models;

@@ -282,3 +282,51 @@ fn fetching_can_be_turned_off() {
     let output = desk.run(&[&desk.input(&json!({"type": "url", "url": "https://example.com/a.png"}))]);
     assert_eq!(envelope(&output)["error"]["details"]["reason"], "fetch_disabled");
 }
+
+/// A picture from a server of one's own network, which the configuration opens: fetched once, whoever is asked
+/// and however often.
+#[test]
+fn a_picture_is_fetched_once_for_all_who_are_asked() {
+    let picture = fs::read(root().join("examples/modules/image-analyzer/assets/sunset.png")).unwrap();
+    let web = HttpUpstream::answering(move |_, asked| match asked.path() {
+        "/sunset.png?token=1" => Answer::good("image/png", &picture),
+        _ => Answer::response("404 Not Found", &[], ""),
+    });
+    let broken = HttpUpstream::playing(Answer::response("500 Internal Server Error", &[], "{}"));
+    let good = vendor();
+    let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
+    let item = json!({"type": "url", "url": web.url("/sunset.png?token=1")});
+    let input = desk.input(&item);
+    let closed = desk.run(&[&input]);
+    assert_eq!(code(&closed), "E1012", "{closed:?}");
+    assert_eq!(web.asked().len(), 0);
+
+    let config = desk.path("cogn.toml");
+    let opened = format!(
+        "{}\n[media]\ninside = [\"{}\"]\n",
+        fs::read_to_string(&config).unwrap(),
+        web.address
+    );
+    fs::write(&config, opened).unwrap();
+    let output = desk.run(&[&input]);
+    assert_eq!(web.asked().len(), 1, "{output:?}");
+    assert!(
+        !broken.asked().is_empty() && !good.asked().is_empty(),
+        "both were asked"
+    );
+    for asked in [&broken.asked()[0], &good.asked()[0]] {
+        let body = asked.text();
+        assert!(
+            !body.contains("token=1") && !body.contains("sunset.png"),
+            "the address stays here"
+        );
+    }
+    let validation = &envelope(&output)["meta"]["media_validation"];
+    assert_eq!(
+        validation["validated"][0]["media_type"], "image/png",
+        "{validation}"
+    );
+    let missing = desk.input(&json!({"type": "url", "url": web.url("/missing.png")}));
+    let missing = envelope(&desk.run(&[&missing]));
+    assert_eq!(missing["error"]["details"]["status"], 404, "{missing}");
+}

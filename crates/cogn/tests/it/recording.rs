@@ -148,3 +148,36 @@ fn nothing_to_replay_is_trouble() {
     let both = run(&stage, &["counter", "--replay", "empty", "--record", "empty"]);
     assert_eq!(both.status.code(), Some(2));
 }
+
+/// A run whose first answer did not pass the gate is replayed with the answer that stood, although no gate is
+/// configured where it is replayed.
+#[test]
+fn a_second_opinion_is_what_a_recording_gives() {
+    let stage = Stage::new();
+    let unsure = REPLY.replace("0.9", "0.3").replace("two words", "a guess");
+    let weak = stage.script("weak", &json!([{"reply": unsure}]));
+    let strong = stage.script("strong", &json!([{"reply": REPLY}]));
+    let file = |backend: &str| backend.replace("scripted:", "");
+    let config = stage.config(&format!(
+        "[[backends]]\nname = \"weak\"\nkind = \"scripted\"\nscript = \"{}\"\npriority = 2\n\
+         [[backends]]\nname = \"strong\"\nkind = \"scripted\"\nscript = \"{}\"\npriority = 1\n\
+         [gate]\nmin_confidence = 0.8\nbackend = \"strong\"\naction = \"rerun\"\n",
+        file(&weak),
+        file(&strong)
+    ));
+    let common = ["counter", "--set", "text=two words", "--json"];
+    let live = run(
+        &stage,
+        &[&common[..], &["--record", "tapes", "--config", &config]].concat(),
+    );
+    assert_eq!(live.status.code(), Some(0), "{live:?}");
+    assert_eq!(envelope(&live)["meta"]["explain"], "two words", "{live:?}");
+    let replayed = run(&stage, &[&common[..], &["--replay", "tapes"]].concat());
+    assert_eq!(timeless(envelope(&replayed))["data"], envelope(&live)["data"]);
+    assert_eq!(
+        envelope(&replayed)["meta"]["explain"],
+        "two words",
+        "{replayed:?}"
+    );
+    assert_eq!(envelope(&replayed).get("_review"), None);
+}

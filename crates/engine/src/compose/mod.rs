@@ -3,6 +3,7 @@
 //! Which step may start when is decided in `module::compose`; here they are carried out.
 
 mod child;
+mod remark;
 mod silent;
 mod steps;
 
@@ -35,6 +36,8 @@ pub struct Composed {
     pub request: Option<Arc<Request>>,
     /// Entries of `_warnings`.
     pub warnings: Vec<Value>,
+    /// Why a person has to look at what steps answered.
+    pub review: Vec<String>,
     /// Context that steps have emitted and the module hands on.
     pub emitted: Map<String, Value>,
     /// `_usage` of each step, null where it is unknown.

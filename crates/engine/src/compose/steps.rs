@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use tenancy::Tenant;
 
 use super::child::{self, Ended};
+use super::remark::Remarks;
 use super::{Composed, Prepared};
 use crate::launch::Launcher;
 use crate::limits;
@@ -65,6 +66,7 @@ impl Preparation {
             emitted: Map::new(),
             usage: Vec::new(),
             attempts: Vec::new(),
+            remarks: Remarks::default(),
         };
         // The end takes the same way as the notes, so that it comes behind them.
         let work = async move {
@@ -90,6 +92,7 @@ struct Work {
     emitted: Map<String, Value>,
     usage: Vec<Value>,
     attempts: Vec<AttemptRecord>,
+    remarks: Remarks,
 }
 
 /// How a step went.
@@ -172,6 +175,7 @@ impl Work {
             flow.warn(Code::W4006, &replaced, &end.step);
         }
         let mut envelope = end.envelope;
+        self.remarks.take(&end.step, &mut envelope);
         let emitted = envelope.shift_remove(EMITTED_KEY);
         if let (Some(Value::Object(emitted)), Some(module)) = (emitted, end.module) {
             let modes = [&self.job.module, &module].map(|module| module.manifest.context.mode);
@@ -242,11 +246,13 @@ impl Work {
         let emits = &module.manifest.context.emits;
         let mut emitted = self.emitted;
         emitted.retain(|kind, _| emits.iter().any(|emit| emit.kind == *kind));
+        warnings.extend(self.remarks.warnings);
         warnings.truncate(limits::STEP_WARNINGS_MAX);
         Composed {
             outcome,
             request,
             warnings,
+            review: self.remarks.review,
             emitted,
             usage: self.usage,
             attempts: self.attempts,

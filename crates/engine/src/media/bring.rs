@@ -2,7 +2,7 @@
 //! run.
 
 use std::fs::File;
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
@@ -10,7 +10,9 @@ use ir::media::{Base64, Checksum, Media, MediaSource, Stored};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 
+use super::depot::Depot;
 use super::fault::{Refusal, fetch_disabled, fetching, no_file, own, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
@@ -72,6 +74,7 @@ impl Item {
             // No reference that comes from outside can name a file: only the host makes these.
             MediaSource::LocalFile(path) => Origin::Own(PathBuf::from(path)),
             MediaSource::Stored(Stored::Id(id)) => return Err(not_stored(&id.uri())),
+            MediaSource::Stored(Stored::Held(held)) => return Err(not_stored(&held.id().uri())),
             MediaSource::Stored(Stored::Foreign { text, .. }) => return Err(not_stored(text)),
             MediaSource::ProviderFile { backend, id } => {
                 return Err(not_stored(&format!("{id} of {backend}")));
@@ -98,12 +101,13 @@ impl Item {
     }
 }
 
+/// The bytes of an item, to be looked at. What was inside of the request is taken out of the item.
 pub(super) async fn bring(
-    item: &Item,
+    item: &mut Item,
     settings: &MediaSettings,
     fetch: Option<&dyn Fetch>,
     bounds: &Bounds,
-    folder: &Path,
+    depot: &Depot,
 ) -> Result<Box<dyn Source>, Refusal> {
     // A type that is not taken needs no bytes to be refused.
     if let Some(mime) = &item.media_type
@@ -119,26 +123,26 @@ pub(super) async fn bring(
         }));
     }
     let bytes_max = item.bytes_max(bounds);
-    match &item.from {
+    match &mut item.from {
         Origin::Inline(data) => {
             let allowed = settings
                 .inline_accept_max
                 .map_or(bytes_max, |max| max.min(bytes_max));
-            inline(data, allowed).map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Source>)
+            let data = std::mem::replace(data, Base64::from_text(""));
+            let depot = depot.clone();
+            blocking(move || inline(&data, allowed, &depot)).await
         }
         Origin::File(path) => {
             let (path, settings) = (path.clone(), settings.clone());
-            let opened = tokio::task::spawn_blocking(move || open(&path, &settings)).await;
-            opened
-                .map_err(|error| own(&std::io::Error::other(error)))?
-                .map(|file| Box::new(file) as Box<dyn Source>)
+            blocking(move || Ok(Box::new(open(&path, &settings)?) as Box<dyn Source>)).await
         }
         Origin::Own(path) => {
             let path = path.clone();
-            let opened = tokio::task::spawn_blocking(move || File::open(path)).await;
-            let opened = opened.map_err(|error| own(&std::io::Error::other(error)))?;
-            let file = opened.map_err(|error| own(&error))?;
-            Ok(Box::new(file))
+            blocking(move || {
+                let file = File::open(path).map_err(|error| own(&error))?;
+                Ok(Box::new(file) as Box<dyn Source>)
+            })
+            .await
         }
         Origin::Url(url) => {
             let hosts = match &settings.fetch {
@@ -146,21 +150,26 @@ pub(super) async fn bring(
                 FetchRule::Off => return Err(fetch_disabled(url)),
             };
             let fetch = fetch.ok_or_else(|| fetch_disabled(url))?;
-            let kept = folder.join("fetched");
-            let mut out = tokio::fs::File::create(&kept)
-                .await
-                .map_err(|error| own(&error))?;
+            let scratch = depot.scratch().map_err(|error| own(&error))?;
+            let mut out = tokio::fs::File::from_std(scratch);
             let fetched = fetch.fetch(url, hosts, bytes_max, &mut out).await;
             fetched.map_err(|error| fetching(&error, url))?;
-            drop(out.into_std().await);
-            let file = File::open(&kept).map_err(|error| own(&error))?;
-            Ok(Box::new(file))
+            out.flush().await.map_err(|error| own(&error))?;
+            Ok(Box::new(out.into_std().await))
         }
     }
 }
 
+/// Off the event loop.
+async fn blocking(
+    work: impl FnOnce() -> Result<Box<dyn Source>, Refusal> + Send + 'static,
+) -> Result<Box<dyn Source>, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| own(&io::Error::other(error)))?
+}
+
 /// The size is known before anything is decoded.
-fn inline(data: &Base64, allowed: u64) -> Result<Vec<u8>, Refusal> {
+fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, Refusal> {
     let actual = data.as_str().len() as u64 / 4 * 3;
     if actual > allowed.saturating_add(2) {
         return Err(refused(&Fault::TooLarge {
@@ -169,10 +178,20 @@ fn inline(data: &Base64, allowed: u64) -> Result<Vec<u8>, Refusal> {
             actual,
         }));
     }
-    data.decode().map_err(|_| {
+    let broken = || {
         let body = ErrorBody::new(Code::E1013, "data is not base64");
         Box::new(body.detail("reason", "not base64"))
-    })
+    };
+    if actual <= depot.threshold() {
+        let bytes = data.decode().map_err(|_| broken())?;
+        return Ok(Box::new(Cursor::new(bytes)));
+    }
+    let mut scratch = depot.scratch().map_err(|error| own(&error))?;
+    match data.decode_into(&mut scratch) {
+        Ok(_) => Ok(Box::new(scratch)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(broken()),
+        Err(error) => Err(own(&error)),
+    }
 }
 
 /// Opens a file that lies, with every link followed, in one of the folders that may be read.

@@ -6,6 +6,7 @@ use module::envelope::ErrorBody;
 use module::media::check_input;
 use serde_json::Value;
 
+use crate::limits;
 use crate::port::FetchError;
 
 /// Why media is not let in.
@@ -98,4 +99,13 @@ pub(super) fn own(error: &std::io::Error) -> Refusal {
 pub(super) fn endless() -> Refusal {
     let body = ErrorBody::new(Code::E1013, "looking at the media takes too long");
     Box::new(body.detail("reason", "timeout"))
+}
+
+/// There is room again when other runs have ended.
+pub(super) fn no_room() -> Refusal {
+    let body = ErrorBody::new(Code::E4000, "there is no room for the media of more runs")
+        .suggest("try again later; whoever runs the server can raise media.store_max")
+        .detail("reason", "media_store_full")
+        .detail("retry_after_ms", limits::MEDIA_STORE_RETRY_MS);
+    Box::new(body)
 }

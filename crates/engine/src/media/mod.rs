@@ -6,6 +6,7 @@
 
 mod bounds;
 mod bring;
+mod depot;
 mod fault;
 mod ready;
 mod request;
@@ -14,12 +15,12 @@ mod settings;
 mod tests;
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::media::Prepared;
-use ir::media::{Base64, Media, MediaSource, MimeTrust};
+use ir::media::{Media, MediaSource, MimeTrust};
 use module::Module;
 use module::input::media_places;
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
 use self::bring::Item;
+pub use self::depot::{Depot, Keeping, Shelf};
 use self::fault::{Refusal, at, refused, violation};
 pub(crate) use self::ready::Ready;
 pub use self::settings::{FetchRule, MediaSettings};
@@ -38,6 +40,8 @@ use crate::port::Fetch;
 pub struct MediaDesk {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
+    depot: Depot,
+    carriers: Arc<Semaphore>,
     /// How many are looked at at the same time: each may take much memory.
     seats: Arc<Semaphore>,
 }
@@ -51,9 +55,16 @@ impl Default for MediaDesk {
 impl MediaDesk {
     /// Without a `fetch`, nothing is fetched.
     pub fn new(settings: MediaSettings, fetch: Option<Arc<dyn Fetch>>) -> Self {
+        let depot = Depot::new(
+            settings.folder.clone(),
+            settings.store_threshold,
+            settings.store_bytes_max,
+        );
         Self {
             settings,
             fetch,
+            depot,
+            carriers: Arc::new(Semaphore::new(limits::MEDIA_BRINGS_MAX)),
             seats: Arc::new(Semaphore::new(limits::MEDIA_LOOKS_MAX)),
         }
     }
@@ -70,37 +81,41 @@ impl MediaDesk {
         if places.is_empty() {
             return Ok(None);
         }
-        let whole = Value::Object(input.clone());
         let bounds = bounds(module, &self.settings);
         let mut ready = Ready::new(module, &places)?;
+        let shelf = self.depot.shelf();
         for (index, place) in places.iter().enumerate() {
             say(index, places.len());
-            let item = whole.pointer(place).unwrap_or(&Value::Null);
+            let item = find(input, place).unwrap_or(&Value::Null);
             let here = |body: Refusal| at(body, index, place);
             if let Some(body) = violation(item) {
                 return Err(here(body));
             }
-            let item = Item::read(item).map_err(here)?;
-            let folder = tempfile::tempdir().map_err(|error| here(fault::own(&error)))?;
-            let source = self.bring(&item, &bounds, folder.path()).await.map_err(here)?;
-            let (prepared, data) = self
-                .look(source, item.declared(), bounds.clone())
+            let mut item = Item::read(item).map_err(here)?;
+            let source = self.bring(&mut item, &bounds).await.map_err(here)?;
+            let (prepared, kept) = self
+                .look(source, item.declared(), bounds.clone(), shelf.keep())
                 .await
                 .map_err(here)?;
             ready.admit(&item, &prepared).map_err(here)?;
-            ready.media.push(media(&prepared, data));
+            ready.media.push(media(&prepared, kept));
         }
         say(places.len(), places.len());
         Ok(Some(ready))
     }
 
+    /// Where media lies that is not small.
+    pub fn depot(&self) -> &Depot {
+        &self.depot
+    }
+
     async fn bring(
         &self,
-        item: &Item,
+        item: &mut Item,
         bounds: &::media::Bounds,
-        folder: &Path,
     ) -> Result<Box<dyn ::media::Source>, Refusal> {
-        bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, folder).await
+        let _carrier = self.carriers.acquire().await;
+        bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
     }
 
     /// Media above this many bytes lies in a file and not in memory.
@@ -113,9 +128,18 @@ impl MediaDesk {
         source: Box<dyn ::media::Source>,
         declared: ::media::Declared,
         bounds: ::media::Bounds,
-    ) -> Result<(Prepared, Base64), Refusal> {
-        let (prepared, out) = self.look_into(source, declared, bounds, Vec::new()).await?;
-        Ok((prepared, Base64::from_bytes(&out)))
+        keeping: Keeping,
+    ) -> Result<(Prepared, MediaSource), Refusal> {
+        let full = keeping.full();
+        match self.look_into(source, declared, bounds, keeping).await {
+            Ok((prepared, keeping)) => {
+                let kept = keeping.finish(&prepared.fit.sha256);
+                kept.map(|kept| (prepared, kept))
+                    .map_err(|error| fault::own(&error))
+            }
+            Err(_) if full.load(Ordering::SeqCst) => Err(fault::no_room()),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Off the event loop, one of a few at a time, and not for ever. What goes on is written to `out`.
@@ -141,10 +165,18 @@ impl MediaDesk {
     }
 }
 
+/// The value at a pointer into the input.
+fn find<'a>(input: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
+    let path = place.strip_prefix('/')?;
+    let (first, rest) = path.find('/').map_or((path, ""), |at| path.split_at(at));
+    let name = first.replace("~1", "/").replace("~0", "~");
+    input.get(&name)?.pointer(rest)
+}
+
 /// The part of a request that carries it.
-fn media(prepared: &Prepared, data: Base64) -> Media {
+fn media(prepared: &Prepared, source: MediaSource) -> Media {
     let mime = String::from(prepared.fit.format.mime());
-    let mut media = Media::new(MediaSource::Inline(data), Some(mime));
+    let mut media = Media::new(source, Some(mime));
     media.mime_trust = MimeTrust::Verified;
     media.facts = prepared.fit.to_media_facts();
     media

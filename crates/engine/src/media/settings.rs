@@ -30,8 +30,12 @@ pub struct MediaSettings {
     pub normalise: bool,
     /// Most bytes of media inside a request; the category's limit where it is absent.
     pub inline_accept_max: Option<u64>,
-    /// Bytes above which media lies in a file and not in memory.
+    /// Media of more bytes than this lies in a file while its run lasts.
     pub store_threshold: u64,
+    /// Most bytes of all runs that lie in files.
+    pub store_bytes_max: u64,
+    /// Where the files are; the system's folder for temporary files where it is absent.
+    pub folder: Option<PathBuf>,
 }
 
 impl Default for MediaSettings {
@@ -43,7 +47,9 @@ impl Default for MediaSettings {
             oversize: None,
             normalise: true,
             inline_accept_max: None,
-            store_threshold: limits::STORE_THRESHOLD,
+            store_threshold: limits::MEDIA_STORE_THRESHOLD,
+            store_bytes_max: limits::MEDIA_STORE_BYTES_MAX,
+            folder: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource};
+use ir::media::{Base64, MediaSource, Stored};
 use module::{FileMap, Module, load};
 use serde_json::{Map, Value, json};
 use tokio::fs::File;
@@ -63,7 +63,7 @@ async fn prepare(desk: &MediaDesk, module: &Module, items: &[Value]) -> Result<R
     }
 }
 
-/// Gives a picture for any address that has `png` in it.
+/// Gives a picture for any address that has `png` in it; a large one where `large` is in it too.
 #[derive(Debug, Default)]
 struct Web(AtomicUsize);
 
@@ -74,7 +74,12 @@ impl Fetch for Web {
         if !url.contains("png") {
             return Err(FetchError::Blocked(String::from("it is not a public address")));
         }
-        out.write_all(&png(20, 30)).await.unwrap();
+        let picture = if url.contains("large") {
+            noise()
+        } else {
+            png(20, 30)
+        };
+        out.write_all(&picture).await.unwrap();
         out.flush().await.unwrap();
         Ok(Fetched::default())
     }
@@ -294,4 +299,94 @@ async fn a_large_picture_is_scaled_down_unless_the_module_executes() {
         prepare(&desk, &module("exec", ""), &[item]).await.unwrap_err(),
         "E1015 "
     );
+}
+
+/// A picture of more than 64 KiB.
+fn noise() -> Vec<u8> {
+    let mut state = 1_u32;
+    let pixels = image::RgbImage::from_fn(200, 200, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, red, green, blue] = state.to_be_bytes();
+        image::Rgb([red, green, blue])
+    });
+    let mut out = Cursor::new(Vec::new());
+    image::DynamicImage::ImageRgb8(pixels)
+        .write_to(&mut out, image::ImageFormat::Png)
+        .unwrap();
+    out.into_inner()
+}
+
+fn in_folder(folder: &Path, store_bytes_max: u64) -> MediaSettings {
+    MediaSettings {
+        roots: vec![folder.to_path_buf()],
+        folder: Some(folder.join("spool")),
+        store_bytes_max,
+        ..MediaSettings::default()
+    }
+}
+
+#[tokio::test]
+async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = folder.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    let large = noise();
+    assert!(large.len() > 64 * 1024);
+    fs::write(folder.path().join("large.png"), &large).unwrap();
+    let web = Arc::new(Web::default());
+    let desk = MediaDesk::new(in_folder(folder.path(), u64::MAX), Some(web.clone()));
+    let items = [
+        inline(&large),
+        inline(&png(20, 30)),
+        json!({"type": "file", "path": "large.png"}),
+        json!({"type": "url", "url": "https://example.com/large.png"}),
+    ];
+    let ready = prepare(&desk, &module("decision", ""), &items).await.unwrap();
+    assert_eq!(desk.depot().used_bytes(), 3 * large.len() as u64);
+    assert_eq!(fs::read_dir(&spool).unwrap().count(), 0, "no file has a name");
+    let copy = ready.clone();
+    drop(ready);
+    for (index, media) in copy.media.iter().enumerate() {
+        match &media.source {
+            MediaSource::Stored(Stored::Held(held)) => {
+                assert_eq!(held.to_base64().unwrap().decode().unwrap(), large, "{index}");
+                assert_eq!(media.facts.size_bytes, Some(large.len() as u64));
+            }
+            MediaSource::Inline(data) => assert_eq!((index, data.decode().unwrap()), (1, png(20, 30))),
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(copy);
+    assert_eq!(desk.depot().used_bytes(), 0);
+    assert_eq!(web.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("spool")).unwrap();
+    let large = noise();
+    let desk = MediaDesk::new(in_folder(folder.path(), 3 * large.len() as u64 / 2), None);
+    let module = module("decision", "");
+    let first = prepare(&desk, &module, &[inline(&large)]).await.unwrap();
+    let refused = prepare(&desk, &module, &[inline(&large)]).await.unwrap_err();
+    assert_eq!(refused, "E4000 media_store_full");
+    // What is small needs no room.
+    assert!(prepare(&desk, &module, &[inline(&png(20, 30))]).await.is_ok());
+    drop(first);
+    assert_eq!(desk.depot().used_bytes(), 0, "the refused run left nothing");
+    assert!(prepare(&desk, &module, &[inline(&large)]).await.is_ok());
+}
+
+#[tokio::test]
+async fn broken_base64_of_any_size_is_told_as_that() {
+    let desk = MediaDesk::default();
+    let mut text = Base64::from_bytes(&noise()).into_string();
+    text.insert(70_000, '=');
+    // The form of a URL says nothing about what stands in it.
+    let item = json!({"type": "url", "url": format!("data:image/png;base64,{text}")});
+    let refused = prepare(&desk, &module("decision", ""), &[item])
+        .await
+        .unwrap_err();
+    assert_eq!(refused, "E1013 not base64");
 }

@@ -65,7 +65,8 @@ impl Explanation {
             .map(|place| {
                 let candidate = &candidates[place.index];
                 let signals = signals.get(place.index).unwrap_or(&healthy);
-                let needed = facts.needs.required_features.iter();
+                let needs = facts.needs;
+                let needed = needs.required_features.union(&needs.preferred_features);
                 Selected {
                     name: candidate.name.clone(),
                     kind: candidate.kind.clone(),

@@ -69,7 +69,8 @@ impl<'r> Facts<'r> {
         };
         let may_lack: Vec<&Feature> = may_lack.collect();
         Ok(Self {
-            wanted: Wanted::new(needs.required_features.iter(), &may_lack),
+            wanted: Wanted::new(needs.required_features.iter(), &may_lack)
+                .and_gladly(needs.preferred_features.iter()),
             needs,
             hints: &request.routing,
             model: request.model().filter(|model| !model.is_empty()),

@@ -50,7 +50,7 @@ impl Pool {
 /// What a request needs, in the same bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted<'r> {
-    /// All that it needs.
+    /// All that it needs, or would rather have.
     all: u64,
     /// The part that it cannot do without.
     firm: u64,
@@ -73,6 +73,13 @@ impl<'r> Wanted<'r> {
             }
         }
         wanted
+    }
+
+    /// What nobody is left out for, and what counts among those who are left.
+    #[must_use]
+    pub(super) fn and_gladly(mut self, preferred: impl Iterator<Item = &'r Feature>) -> Self {
+        self.all |= bits(preferred);
+        self
     }
 
     /// Whether it has all that cannot be done without. Unknown words never can.

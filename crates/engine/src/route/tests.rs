@@ -208,6 +208,27 @@ fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
 }
 
 #[test]
+fn what_a_request_would_rather_have_decides_among_equals_and_leaves_nobody_out() {
+    let mut able = chat("able");
+    able.features = able_features();
+    let mut half = chat("half");
+    half.features = BTreeSet::from([Feature::LongContext]);
+    let mut case = Case::new(vec![chat("plain"), half, able], Policy::Priority);
+    case.request.requirements.preferred_features = able_features();
+    case.request.degradation = Some(Degradation::Strict);
+    assert_eq!(case.names(), ["able", "half", "plain"]);
+    let explained = case.with(|facts| Explanation::of(&case.pool(), &[], facts, &case.host));
+    assert_eq!(explained.selected[1].lacks, ["supports_image_input"]);
+    // What a person has configured weighs more.
+    case.candidates[0].priority = 1;
+    assert_eq!(case.names(), ["plain", "able", "half"]);
+}
+
+fn able_features() -> BTreeSet<Feature> {
+    BTreeSet::from([Feature::ImageInput, Feature::LongContext])
+}
+
+#[test]
 fn weighted_turns_are_exact_and_spread() {
     let weights = [("a", 5), ("b", 3), ("c", 2)];
     let candidates = weights.map(|(name, weight)| {

@@ -11,6 +11,7 @@ use module::stream::{Chunk, Progress};
 use module::{Code, Module};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Mode, Warning};
@@ -32,6 +33,8 @@ pub struct Preface {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) media_processed: Option<Value>,
     pub(crate) media_validation: Option<Value>,
+    /// How much of the run's time it took.
+    pub(crate) took_ms: u64,
 }
 
 /// A run's beginning, as far as it can be told and stopped.
@@ -59,6 +62,7 @@ impl Opening {
         module: &Module,
         input: &Map<String, Value>,
     ) -> Option<(Preface, Ready)> {
+        let began = Instant::now();
         let mut preface = Preface::default();
         if self.mode == Mode::Stream && !self.inherited {
             let annotations = std::mem::take(&mut self.annotations);
@@ -71,7 +75,9 @@ impl Opening {
             .await;
             preface.opened = true;
         }
-        match self.watch(desk, module, input).await? {
+        let watched = self.watch(desk, module, input).await?;
+        preface.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match watched {
             Ok(ready) => {
                 preface.warnings.clone_from(&ready.warnings);
                 preface.media_processed = Some(Value::Array(ready.processed.clone()));

@@ -34,9 +34,13 @@ pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode, setti
         ErrorKind::Auth => Code::E4007,
         ErrorKind::ContentPolicy => Code::E2004,
         _ if content_sent => Code::E2010,
+        ErrorKind::InvalidResponse => Code::E3001,
         _ => Code::E4001,
     };
     let mut body = ErrorBody::new(code, error.message.clone());
+    if code == Code::E3001 {
+        body = body.detail("reason", "invalid_response");
+    }
     if let Some(status) = error.status {
         body = body.detail("upstream_status", status);
     }

@@ -11,6 +11,8 @@ mod kills;
 #[cfg(test)]
 mod relays;
 #[cfg(test)]
+mod remarks;
+#[cfg(test)]
 mod routing;
 #[cfg(test)]
 mod runs;

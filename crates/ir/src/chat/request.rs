@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use crate::chat::message::Message;
+use crate::chat::part::{Part, PartBody};
 use crate::chat::tool::{ToolChoice, ToolSpec};
 use crate::ext::{Ext, Map};
+use crate::media::Media;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -123,5 +125,24 @@ impl ChatRequest {
 
     pub fn streams(&self) -> bool {
         self.generation.stream == Some(true)
+    }
+
+    /// Every piece of media, wherever in the messages it stands.
+    pub fn media_mut(&mut self) -> Vec<&mut Media> {
+        let mut found = Vec::new();
+        for message in &mut self.messages {
+            collect(&mut message.parts, &mut found);
+        }
+        found
+    }
+}
+
+fn collect<'a>(parts: &'a mut [Part], found: &mut Vec<&'a mut Media>) {
+    for part in parts {
+        match &mut part.body {
+            PartBody::Media(media) => found.push(media),
+            PartBody::ToolResult(result) => collect(&mut result.content, found),
+            _ => {}
+        }
     }
 }

@@ -20,6 +20,9 @@ pub struct Requirements {
     pub required_features: BTreeSet<Feature>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub required_transports: BTreeSet<Transport>,
+    /// What it would rather have and can do without.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub preferred_features: BTreeSet<Feature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_backends: Vec<String>,
     #[serde(flatten)]
@@ -76,6 +79,8 @@ impl Requirements {
             .extend(other.required_features.iter().cloned());
         self.required_transports
             .extend(other.required_transports.iter().cloned());
+        self.preferred_features
+            .extend(other.preferred_features.iter().cloned());
         for name in &other.preferred_backends {
             if !self.preferred_backends.contains(name) {
                 self.preferred_backends.push(name.clone());

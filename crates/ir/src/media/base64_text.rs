@@ -1,9 +1,12 @@
 //! Bytes as base64 text. Every edge speaks base64, so the text is kept as it came and decoded only by
 //! those who need the bytes: what passes through is neither decoded nor changed.
 
+use std::io::{self, Read, Write};
+
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::read::DecoderReader;
 use sha2::{Digest as _, Sha256};
 
 const STRICT: GeneralPurpose = GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new());
@@ -48,17 +51,21 @@ impl Base64 {
         if let Ok(bytes) = TOLERANT.decode(&self.0) {
             return Ok(bytes);
         }
-        let plain: String = self
-            .0
-            .chars()
-            .filter(|c| !c.is_ascii_whitespace())
-            .map(|c| match c {
-                '-' => '+',
-                '_' => '/',
-                c => c,
-            })
-            .collect();
+        let mut plain = Vec::with_capacity(self.0.len());
+        Plain(self.0.as_bytes())
+            .read_to_end(&mut plain)
+            .map_err(|_| NotBase64)?;
         TOLERANT.decode(plain).map_err(|_| NotBase64)
+    }
+
+    /// The same bytes written elsewhere, without standing in memory as a whole.
+    pub fn decode_into(&self, out: &mut dyn Write) -> Result<u64, io::Error> {
+        let mut decoder = DecoderReader::new(Plain(self.0.as_bytes()), &TOLERANT);
+        io::copy(&mut decoder, out)
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
     }
 
     /// Whether this is the one spelling that the bytes have in standard base64.
@@ -77,5 +84,27 @@ impl Base64 {
 
     pub fn sha256(&self) -> Result<String, NotBase64> {
         Ok(hex::encode(Sha256::digest(self.decode()?)))
+    }
+}
+
+/// The text without white space and in the usual alphabet.
+struct Plain<'a>(&'a [u8]);
+
+impl Read for Plain<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while let (Some(slot), Some((byte, rest))) = (buffer.get_mut(filled), self.0.split_first()) {
+            self.0 = rest;
+            if byte.is_ascii_whitespace() {
+                continue;
+            }
+            *slot = match byte {
+                b'-' => b'+',
+                b'_' => b'/',
+                byte => *byte,
+            };
+            filled += 1;
+        }
+        Ok(filled)
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::dialect::Dialect;
+use crate::media::Held;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -16,7 +17,12 @@ pub struct MediaId(u128);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     Id(MediaId),
-    Foreign { dialect: Dialect, text: String },
+    /// At hand for as long as this value lives.
+    Held(Held),
+    Foreign {
+        dialect: Dialect,
+        text: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 mod alias;
 mod base64_text;
+mod held;
 mod id;
 mod mime;
 mod reference;
@@ -13,6 +14,7 @@ use serde_json::{Number, Value};
 
 pub use alias::Aliases;
 pub use base64_text::{Base64, NotBase64};
+pub use held::{Held, HeldReader, MediaBytes};
 pub use id::{MediaId, NotAMediaId, Stored};
 pub use mime::{mime_of_audio_format, sniff};
 
@@ -214,6 +216,7 @@ impl Media {
         }
         match &self.source {
             MediaSource::Inline(data) => sniff(&data.head()).map(String::from),
+            MediaSource::Stored(Stored::Held(held)) => sniff(held.head()).map(String::from),
             _ => None,
         }
     }

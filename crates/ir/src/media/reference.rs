@@ -39,6 +39,7 @@ impl Media {
                 put("kind", json!("sms_file"));
                 match stored {
                     Stored::Id(id) => put("uri", json!(id.uri())),
+                    Stored::Held(held) => put("uri", json!(held.id().uri())),
                     Stored::Foreign { dialect, text } if *dialect == URI_DIALECT => put("uri", json!(text)),
                     Stored::Foreign { dialect, text } => {
                         put("alias", json!({"dialect": dialect, "id": text}));

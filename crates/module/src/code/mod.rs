@@ -246,10 +246,14 @@ registry! {
         => "send a picture within the limits, or set media.oversize to refuse";
     W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
         => "let a person look at it, or use a stronger back-end";
+    W2003 ANSWER_SHORTENED 200 No "the answer was closed because its tokens ran out"
+        => "raise the output limit or ask for less; the last fields may be cut short";
     W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"
         => "recompute the confidence, or drop confidence_aggregation";
     W3002 STEP_LEFT_OUT 200 No "an optional step of a composition failed and was left out"
         => "look at the step named in the warning; the answer was made without it";
+    W4001 BACKEND_REMARK 200 No "the back-end did not do everything as it was asked"
+        => "look at the message; use a back-end that supports what was asked for";
     W4006 MODULE_REPLACED 200 No "a module of a composition was replaced by its fallback, or is missing"
         => "install the module that the warning names, or drop it from the composition";
     W4010 STREAMING_UNAVAILABLE 200 No "streaming was asked for and a whole answer was given"

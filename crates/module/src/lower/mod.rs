@@ -8,8 +8,10 @@ mod system;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use ir::media::Media;
-use ir::{ChatRequest, Generation, Message, Part, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Feature, Generation, Message, Part, Request, ResponseFormat, Role};
 use serde_json::{Map, Value};
 
 pub use input::admit_input;
@@ -68,7 +70,23 @@ pub fn lower_with_media(
         response_format: module.manifest.runtime.structured_output.then(format),
         ..ChatRequest::default()
     };
-    Request::chat(options.request_id.clone(), chat)
+    let mut request = Request::chat(options.request_id.clone(), chat);
+    request.requirements.preferred_features = preferred(module);
+    request
+}
+
+/// The abilities that a module would rather have, in the words of routing.
+fn preferred(module: &Module) -> BTreeSet<Feature> {
+    let words = module.manifest.runtime.preferred_capabilities.iter();
+    words
+        .filter_map(|word| match word.as_str() {
+            "json_mode" => Some(Feature::JsonSchema),
+            "long_context" => Some(Feature::LongContext),
+            "function_calling" => Some(Feature::Tools),
+            "vision" => Some(Feature::ImageInput),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The rendered prompt, and the input behind it when the template does not show it.

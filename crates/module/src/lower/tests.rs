@@ -164,3 +164,25 @@ fn media_stand_at_their_mark_or_behind_the_prompt() {
         );
     }
 }
+
+#[test]
+fn what_a_module_would_rather_have_is_a_wish_and_no_demand() {
+    let module = module(
+        "runtime_requirements: {structured_output: false, preferred_capabilities: [vision, long_context, json_mode, function_calling]}\n",
+        "p",
+        &json!({}),
+    );
+    let request = lower(&module, &serde_json::Map::new(), &LowerOptions::default());
+    let needs = request.needs();
+    let words: Vec<&str> = needs.preferred_features.iter().map(|one| one.as_str()).collect();
+    assert_eq!(
+        words,
+        [
+            "supports_tools",
+            "supports_json_schema",
+            "supports_image_input",
+            "supports_long_context"
+        ]
+    );
+    assert!(needs.required_features.is_disjoint(&needs.preferred_features));
+}

@@ -10,6 +10,15 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Addresses that a host of one's own network can have. Those at which clouds tell of themselves are not
+/// among them, nor any that stand for more than one host.
+pub(super) fn is_own(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_private() || address.is_loopback(),
+        IpAddr::V6(address) => address.is_unique_local() || address.is_loopback(),
+    }
+}
+
 /// The blocks of the IPv4 special-purpose registry, and what is not for one host.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let blocked = match address.octets() {

@@ -22,9 +22,9 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use self::address::is_public;
+use self::address::{is_own, is_public};
 use self::resolve::{Resolve, System};
-use self::target::{Named, Target};
+use self::target::{Doors, Named, Target};
 use crate::limits;
 
 /// The ports on which the web is served.
@@ -35,15 +35,26 @@ pub struct GuardedFetch {
     resolver: Arc<dyn Resolve>,
     /// Whether an address may be reached. Always [`is_public`], except where a test plays the internet.
     may_reach: fn(IpAddr) -> bool,
-    ports: Vec<u16>,
+    doors: Doors,
 }
 
 impl Default for GuardedFetch {
     fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl GuardedFetch {
+    /// `inside` are hosts of one's own network, as `host:port`, that the person who runs this opens to
+    /// callers. Everything else that is not public stays closed.
+    pub fn new(inside: Vec<String>) -> Self {
         Self {
             resolver: Arc::new(System),
             may_reach: is_public,
-            ports: PORTS.to_vec(),
+            doors: Doors {
+                ports: PORTS.to_vec(),
+                inside,
+            },
         }
     }
 }
@@ -73,7 +84,7 @@ impl GuardedFetch {
         bytes_max: u64,
         out: &mut File,
     ) -> Result<Fetched, FetchError> {
-        let mut target = Target::parse(url, hosts, &self.ports)?;
+        let mut target = Target::parse(url, hosts, &self.doors)?;
         for _ in 0..=limits::FETCH_REDIRECTS_MAX {
             let response = self.ask(&target).await?;
             let status = response.status();
@@ -90,7 +101,7 @@ impl GuardedFetch {
             let location = location
                 .to_str()
                 .map_err(|_| FetchError::Blocked(String::from("the redirect is not written in ASCII")))?;
-            target = target.redirect(location, hosts, &self.ports)?;
+            target = target.redirect(location, hosts, &self.doors)?;
         }
         Err(FetchError::TooManyRedirects(limits::FETCH_REDIRECTS_MAX))
     }
@@ -144,7 +155,8 @@ impl GuardedFetch {
                 "the name has too many addresses",
             )));
         }
-        if !addresses.iter().all(|address| (self.may_reach)(*address)) {
+        let may_reach = |address: &IpAddr| (self.may_reach)(*address) || target.inside && is_own(*address);
+        if !addresses.iter().all(may_reach) {
             return Err(FetchError::Blocked(String::from("it is not a public address")));
         }
         Ok(addresses)

@@ -31,6 +31,26 @@ pub(super) struct Target {
     pub(super) url: Url,
     pub(super) host: Named,
     pub(super) port: u16,
+    /// It was opened by the person who runs this, wherever it is.
+    pub(super) inside: bool,
+}
+
+/// Where one may knock.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Doors {
+    pub(super) ports: Vec<u16>,
+    /// `host:port` in one's own network.
+    pub(super) inside: Vec<String>,
+}
+
+impl Doors {
+    fn inside(&self, host: &Named, port: u16) -> bool {
+        let asked = match host {
+            Named::Name(name) => format!("{name}:{port}"),
+            Named::Address(address) => SocketAddr::new(*address, port).to_string(),
+        };
+        self.inside.iter().any(|open| open.eq_ignore_ascii_case(&asked))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +65,7 @@ fn blocked(why: &str) -> FetchError {
 }
 
 impl Target {
-    pub(super) fn parse(text: &str, hosts: &Hosts, ports: &[u16]) -> Result<Self, FetchError> {
+    pub(super) fn parse(text: &str, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
         if text.len() > FETCH_URL_BYTES_MAX {
             return Err(blocked("the URL is longer than any honest one"));
         }
@@ -58,11 +78,11 @@ impl Target {
         }
         let url = Url::parse(text).map_err(|error| blocked(&error.to_string()))?;
         check_spelling(&url, text)?;
-        Self::of(url, hosts, ports)
+        Self::of(url, hosts, doors)
     }
 
     /// Where a redirect leads, seen from here.
-    pub(super) fn redirect(&self, location: &str, hosts: &Hosts, ports: &[u16]) -> Result<Self, FetchError> {
+    pub(super) fn redirect(&self, location: &str, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
         let url = self
             .url
             .join(location)
@@ -73,10 +93,10 @@ impl Target {
         if url.host() != self.url.host() {
             check_spelling(&url, location)?;
         }
-        Self::of(url, hosts, ports)
+        Self::of(url, hosts, doors)
     }
 
-    fn of(mut url: Url, hosts: &Hosts, ports: &[u16]) -> Result<Self, FetchError> {
+    fn of(mut url: Url, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(blocked("only http and https are fetched"));
         }
@@ -84,9 +104,6 @@ impl Target {
             return Err(blocked("the URL holds a user name or a password"));
         }
         let port = url.port_or_known_default().unwrap_or(0);
-        if !ports.contains(&port) {
-            return Err(blocked("the port is not one of the web"));
-        }
         let host = match url.host() {
             Some(Host::Ipv4(address)) => Named::Address(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => Named::Address(IpAddr::V6(address)),
@@ -94,14 +111,20 @@ impl Target {
             None => return Err(blocked("the URL names no host")),
         };
         let name = match &host {
-            Named::Name(name) => {
-                check_name(name)?;
-                name.clone()
-            }
+            Named::Name(name) => name.clone(),
             Named::Address(address) => address.to_string(),
         };
-        if !hosts.allow(&name) {
-            return Err(blocked("the host is not on the list"));
+        let inside = doors.inside(&host, port);
+        if !inside {
+            if !doors.ports.contains(&port) {
+                return Err(blocked("the port is not one of the web"));
+            }
+            if matches!(host, Named::Name(_)) {
+                check_name(&name)?;
+            }
+            if !hosts.allow(&name) {
+                return Err(blocked("the host is not on the list"));
+            }
         }
         if matches!(host, Named::Name(_)) {
             // One spelling goes on, so that the name that is asked for is the name that was judged.
@@ -109,7 +132,12 @@ impl Target {
                 .map_err(|error| blocked(&error.to_string()))?;
         }
         url.set_fragment(None);
-        Ok(Self { url, host, port })
+        Ok(Self {
+            url,
+            host,
+            port,
+            inside,
+        })
     }
 
     pub(super) fn sockets(&self, addresses: &[IpAddr]) -> Vec<SocketAddr> {

@@ -10,7 +10,7 @@ use engine::port::{Events, Piece, Pieces, Said};
 use futures::stream::{self, BoxStream, StreamExt};
 use ir::fold::unfold;
 use ir::{Error, ErrorKind, Event, Phase, Request};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body};
@@ -118,7 +118,7 @@ impl Answer {
             .0
             .post(&prepared.url)
             .headers(prepared.headers)
-            .body(prepared.body)
+            .body(prepared.body.into_body())
             .send();
         let first_byte = self.instance.options.timeouts.first_byte;
         let response = match timeout(self.patience(first_byte), call).await {
@@ -138,11 +138,9 @@ impl Answer {
 
     async fn take_refusal(&mut self, response: reqwest::Response) {
         let status = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok())
-            .map(String::from);
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let retry_after =
+            header(RETRY_AFTER).and_then(|text| error_body::retry_after_seconds(text, header(DATE)));
         let idle = self.instance.options.timeouts.idle;
         let body = gather(response, ERROR_BYTES_MAX, idle, self.deadline).await;
         self.fail(error_body::decode(

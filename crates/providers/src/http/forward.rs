@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use wire::outline::Outline;
 
 use super::adapt::must_adapt;
+use super::outgoing::Outgoing;
 use super::request::{Prepared, headers, model, traced};
 use super::{HttpOptions, Instance};
 use engine::port::Verbatim;
@@ -69,7 +70,7 @@ pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &Verba
     let prepared = Prepared {
         url: format!("{base_url}{}", (vendor.path)(chat)),
         headers,
-        body,
+        body: Outgoing::Whole(body),
         warnings: Vec::new(),
     };
     Some(Forwarded {

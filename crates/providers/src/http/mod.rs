@@ -10,6 +10,7 @@ mod count;
 mod fault;
 mod forward;
 mod models;
+mod outgoing;
 mod request;
 mod tap;
 mod whole;

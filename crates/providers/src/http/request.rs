@@ -2,13 +2,14 @@
 //! nothing a caller says can move it.
 
 use ir::adaptation::{Ledger, Party};
-use ir::event::Warning;
+use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
 
 use super::adapt::adapt;
+use super::outgoing::{self, Outgoing};
 use super::{HttpOptions, Instance, Vendor, models};
 
 /// A call that is ready to go.
@@ -16,7 +17,7 @@ use super::{HttpOptions, Instance, Vendor, models};
 pub(super) struct Prepared {
     pub(super) url: String,
     pub(super) headers: HeaderMap,
-    pub(super) body: bytes::Bytes,
+    pub(super) body: Outgoing,
     /// What the dialect could not say.
     pub(super) warnings: Vec<Warning>,
 }
@@ -41,22 +42,25 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
         None => String::from(models::only(instance).await?),
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    let chat = adapt(asked, model, options, &mut ledger)?;
+    let mut chat = adapt(asked, model, options, &mut ledger)?;
+    let holes = outgoing::cut(&mut chat).await?;
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
     }
     let warnings = ledger
         .losses()
-        .map(|loss| Warning::new("adapted", format!("{}: {}", loss.pointer, loss.reason)));
+        .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));
     let base_url = options.base_url.trim_end_matches('/');
+    let text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
+    let body = Outgoing::new(text, &holes);
+    let mut headers = traced(headers(vendor, options)?, request);
+    body.announce(&mut headers);
     Ok(Prepared {
         url: format!("{base_url}{}", (vendor.path)(&chat)),
-        headers: traced(headers(vendor, options)?, request),
+        headers,
         warnings: warnings.collect(),
-        body: serde_json::to_vec(&body)
-            .map_err(|error| Error::invalid_request(error.to_string()))?
-            .into(),
+        body,
     })
 }
 

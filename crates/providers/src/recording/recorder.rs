@@ -1,5 +1,6 @@
 //! Writes down what back-ends answer, whoever they are. What is kept is what led to the answer: of the
-//! attempts at one question those that finished, or the last that failed if none did. Ids and times of the
+//! attempts at one question those that finished, or the last that failed if none did; where a run asked the
+//! same question again because the first answer was not good enough, the last answer. Ids and times of the
 //! vendor are left out, and text that came in pieces is kept in one: words, not their rhythm.
 
 use std::pin::Pin;
@@ -38,8 +39,25 @@ pub struct Recorder {
 
 #[derive(Debug, Default)]
 struct Heard {
-    exchanges: Vec<(Exchange, Outcome)>,
+    exchanges: Vec<Taken>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Taken {
+    exchange: Exchange,
+    outcome: Outcome,
+    /// The request's own id, which all calls of one run share.
+    asker: String,
+}
+
+impl Taken {
+    fn hash(&self) -> Option<&str> {
+        self.exchange
+            .request
+            .as_ref()
+            .map(|request| request.sha256.as_str())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,34 +122,42 @@ impl Recorder {
         let mut heard = self.heard();
         heard.bytes += taking.bytes;
         if heard.bytes <= limits::RECORDING_BYTES_MAX {
-            heard.exchanges.push((exchange, taking.outcome));
+            heard.exchanges.push(Taken {
+                exchange,
+                outcome: taking.outcome,
+                asker: taking.asker,
+            });
         }
     }
 }
 
 /// What a replay needs: see the head of this file. A question that was answered more than once is answered
 /// in the same order again.
-fn select(heard: &[(Exchange, Outcome)]) -> Vec<Exchange> {
-    let hash = |exchange: &Exchange| exchange.request.as_ref().map(|request| request.sha256.clone());
-    let mut kept: Vec<Exchange> = Vec::new();
-    for (place, (exchange, outcome)) in heard.iter().enumerate() {
-        let same = |(other, _): &&(Exchange, Outcome)| hash(other) == hash(exchange);
-        let finished_elsewhere = heard
-            .iter()
-            .filter(same)
-            .any(|(_, other)| *other == Outcome::Finished);
-        let later = heard.iter().skip(place + 1).filter(same).count() > 0;
-        if *outcome == Outcome::Finished || (!finished_elsewhere && !later) {
-            kept.push(exchange.clone());
+fn select(heard: &[Taken]) -> Vec<Exchange> {
+    let mut kept: Vec<&Taken> = Vec::new();
+    for (place, taken) in heard.iter().enumerate() {
+        let same = |other: &&Taken| other.hash() == taken.hash();
+        let finished = |other: &Taken| other.outcome == Outcome::Finished;
+        let finished_elsewhere = heard.iter().filter(same).any(finished);
+        let mut later = heard.iter().skip(place + 1).filter(same);
+        let wanted = match taken.outcome {
+            // Whoever asks again does not want the answer before.
+            Outcome::Finished => !later.any(|other| finished(other) && other.asker == taken.asker),
+            Outcome::Failed => !finished_elsewhere && later.next().is_none(),
+        };
+        if wanted {
+            kept.push(taken);
         }
     }
-    let hashes: Vec<_> = kept.iter().map(hash).collect();
-    for (place, exchange) in kept.iter_mut().enumerate() {
-        let mine = hashes.get(place);
-        let again = hashes.iter().skip(place + 1).any(|other| Some(other) == mine);
-        exchange.times = again.then_some(1);
-    }
-    kept
+    let again = |place: usize, taken: &Taken| {
+        let mut later = kept.iter().skip(place + 1);
+        later.any(|other| other.hash() == taken.hash())
+    };
+    let exchanges = kept.iter().enumerate().map(|(place, taken)| Exchange {
+        times: again(place, taken).then_some(1),
+        ..taken.exchange.clone()
+    });
+    exchanges.collect()
 }
 
 #[derive(Debug)]
@@ -167,6 +193,7 @@ impl Upstream for Wrapped {
     fn open(&self, request: Arc<Request>) -> Events {
         let taking = Taking {
             fingerprint: Fingerprint::of(&request),
+            asker: request.request_id.clone(),
             backend: self.inner.backend().clone(),
             events: Vec::new(),
             bytes: 0,
@@ -183,6 +210,7 @@ impl Upstream for Wrapped {
 /// One answer while it is taken down.
 struct Taking {
     fingerprint: Fingerprint,
+    asker: String,
     backend: Backend,
     events: Vec<Event>,
     bytes: usize,

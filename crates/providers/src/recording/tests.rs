@@ -67,12 +67,19 @@ fn what_was_recorded_is_said_again() {
     assert!(replay.stale().is_empty());
 }
 
+/// Runs that ask the same have their answers in order; of one run that asks again the last answer counts.
 #[test]
 fn one_question_asked_twice_has_its_answers_in_order() {
     let recorder = Recorder::new(Vec::new());
-    let live = recorder.wrap(scripted("- {reply: one, times: 1}\n- {reply: two}\n"));
-    ask(&*live, "q");
-    ask(&*live, "q");
+    let live = recorder.wrap(scripted(
+        "- {reply: weak, times: 1}\n- {reply: one, times: 1}\n- {reply: two}\n",
+    ));
+    for asker in ["first run", "first run", "second run"] {
+        let mut request = request("q");
+        request.request_id = String::from(asker);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(live.open(Arc::new(request)).collect::<Vec<_>>());
+    }
     let replay = replayed(&recorder);
     let answers: Vec<_> = (0..3).map(|_| said(&ask(&replay, "q"))).collect();
     assert_eq!(answers, ["one", "two", "two"]);

@@ -215,6 +215,16 @@ fn statuses_become_kinds_and_keep_their_facts() {
         }
         let limited = failure(response("429 Too Many Requests", "retry-after: 7\r\n", "{}")).await;
         assert_eq!(limited.retry_after_ms, Some(7_000));
+        // A date counts from the date of the same answer, whatever the time is here.
+        let dates = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:51:07 GMT\r\n";
+        let limited = failure(response("503 Service Unavailable", dates, "{}")).await;
+        assert_eq!(limited.retry_after_ms, Some(90_000));
+        let past = dates.replace("08:51:07", "08:00:00");
+        let limited = failure(response("503 Service Unavailable", &past, "{}")).await;
+        assert_eq!(limited.retry_after_ms, Some(0));
+        let undated = "retry-after: Sun, 06 Nov 1994 08:51:07 GMT\r\n";
+        let limited = failure(response("503 Service Unavailable", undated, "{}")).await;
+        assert_eq!(limited.retry_after_ms, None, "nobody can tell when that is");
     });
 }
 

@@ -9,6 +9,8 @@ mod faults;
 #[cfg(test)]
 mod forwards;
 #[cfg(test)]
+mod held;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod kinds;

@@ -100,7 +100,7 @@ fn from_url(url: &str) -> Media {
                 dialect: OWN,
                 text: String::from(url),
             },
-            known @ Stored::Id(_) => known,
+            known => known,
         };
         return Media::new(MediaSource::Stored(stored), None);
     }

@@ -29,6 +29,7 @@ impl Setting<'_> {
             Stored::Foreign { dialect: from, text } if *from == dialect => return Some(text.clone()),
             Stored::Foreign { dialect: from, text } => self.aliases.id(*from, text)?,
             Stored::Id(id) => *id,
+            Stored::Held(held) => held.id(),
         };
         let known = self.aliases.text(dialect, id).map(String::from);
         Some(known.unwrap_or_else(|| mint(id)))

@@ -15,6 +15,8 @@ mod fuzz;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
+mod holes;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod losses;

@@ -124,6 +124,7 @@ impl Shelf {
             },
             MediaSource::Remote(text) | MediaSource::LocalFile(text) => text.as_bytes().to_vec(),
             MediaSource::ProviderFile { id, .. } => id.as_bytes().to_vec(),
+            MediaSource::Stored(Stored::Held(_)) => unreachable!("no document names it"),
         }
     }
 

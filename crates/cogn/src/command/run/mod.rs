@@ -50,7 +50,7 @@ pub(crate) struct Run {
     record: Option<PathBuf>,
     /// Ask nobody: take the answer from this recording, or from a folder of them. A request that was not
     /// recorded fails and says what has changed.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["record", "backend", "config"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["record", "backend", "config"])]
     replay: Option<PathBuf>,
     /// Write how the run went into this file, as JSON: attempts, events, times.
     #[arg(long, value_name = "FILE")]

@@ -11,6 +11,9 @@ pub(crate) struct Media {
     /// Hosts, for `allowlist`.
     #[serde(default)]
     pub(crate) allow: Vec<String>,
+    /// Hosts of one's own network, as `host:port`.
+    #[serde(default)]
+    pub(crate) inside: Vec<String>,
     /// Folders from which `file` inputs may be read.
     #[serde(default)]
     pub(crate) roots: Vec<PathBuf>,
@@ -21,6 +24,9 @@ pub(crate) struct Media {
     pub(crate) inline_accept_max: Option<u64>,
     /// Bytes above which media lies in a file and not in memory.
     pub(crate) store_threshold: u64,
+    pub(crate) store_max: u64,
+    /// Where it is absent, the system's folder for temporary files.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Which URLs are fetched. Addresses that are not public are never reached.

@@ -52,9 +52,8 @@ impl MediaDesk {
     }
 
     async fn ready(&self, media: &mut Media, bounds: Bounds, kept: &Path) -> Result<(), Refusal> {
-        let item = Item::of(media)?;
-        let folder = kept.parent().unwrap_or(kept);
-        let fetched = self.bring(&item, &bounds, folder).await?;
+        let mut item = Item::of(media)?;
+        let fetched = self.bring(&mut item, &bounds).await?;
         let spill = Spill::new(kept.to_path_buf(), self.settings.store_threshold);
         let (prepared, spill) = self.look_into(fetched, item.declared(), bounds, spill).await?;
         media.source = spill.into_source().map_err(|error| own(&error))?;

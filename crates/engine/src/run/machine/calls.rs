@@ -78,6 +78,7 @@ impl Machine {
                     self.emit(out, |projector, chunks| projector.push_text(&text, chunks));
                 }
             }
+            Event::Warning { warning } => self.notices.entry(number).or_default().hear(warning),
             Event::Error { error } => self.lose(number, error, now_ms, out),
             Event::BlockStart {
                 block: Block::ToolCall { name, .. },
@@ -89,7 +90,6 @@ impl Machine {
             | Event::BlockEnd { .. }
             | Event::Usage { .. }
             | Event::Meta { .. }
-            | Event::Warning { .. }
             | Event::Foreign { .. }
             | Event::Finish { .. } => {}
         }
@@ -137,6 +137,7 @@ impl Machine {
             return;
         };
         out.push(Output::Close { attempt: number });
+        self.notices.remove(&number);
         self.lost_reply = match lost.led {
             true => std::mem::take(&mut self.reply),
             false => String::new(),

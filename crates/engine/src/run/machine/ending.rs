@@ -27,7 +27,7 @@ impl Machine {
         let reply = std::mem::take(&mut self.reply);
         let facts = Facts {
             model: Some(self.label(member, won.model.as_deref())),
-            processing_time_ms: Some(now_ms),
+            processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
             media_processed: self.plan.preface.media_processed.clone(),
             media_validation: self.plan.preface.media_validation.clone(),
             ..Facts::default()
@@ -45,6 +45,8 @@ impl Machine {
             agains: self.agains,
         };
         let next = self.plan.judge.after(&mut envelope, &done);
+        let notices = self.notices.remove(&number).unwrap_or_default();
+        add_warnings(&mut envelope.annotations, notices.annotations());
         let usage = won.usage.as_ref().map(verdict::usage_value);
         match next {
             Next::Again(again) if self.agains < limits::AGAIN_MAX => {
@@ -80,7 +82,7 @@ impl Machine {
         if let Some((envelope, usage)) = self.standing.take() {
             return self.conclude(envelope, usage, out);
         }
-        let limit_ms = self.deadline_ms();
+        let limit_ms = self.limit_ms();
         let code = match self.plan.mode {
             Mode::Sync => Code::E2002,
             Mode::Stream => Code::E2011,

@@ -9,11 +9,13 @@
 mod after;
 mod calls;
 mod ending;
+mod notice;
 mod plan;
 mod prepare;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ir::{Event, Request};
@@ -24,6 +26,7 @@ use serde_json::Value;
 pub use after::{Accept, Again, Done, Judge, Next, Selection};
 pub use plan::Plan;
 
+use self::notice::Notices;
 use self::prepare::Aside;
 use super::command::{Mode, OnDisconnect};
 use super::record::Trace;
@@ -101,6 +104,8 @@ pub struct Machine {
     reply: String,
     /// The text of the last attempt that was lost, as far as the end may have to speak of it.
     lost_reply: String,
+    /// What open attempts have remarked, by their number.
+    notices: BTreeMap<u32, Notices>,
     /// The projector holds text of an attempt that is over.
     stale: bool,
     /// When the first text came that may still be buffered.
@@ -127,6 +132,7 @@ impl Machine {
             projector,
             reply: String::new(),
             lost_reply: String::new(),
+            notices: BTreeMap::new(),
             stale: false,
             unflushed_since: None,
             standing: None,
@@ -268,7 +274,13 @@ impl Machine {
         }
     }
 
+    /// The machine's time begins behind the preface, the run's does not.
     fn deadline_ms(&self) -> u64 {
+        self.limit_ms().saturating_sub(self.plan.preface.took_ms)
+    }
+
+    /// How long the run may take.
+    fn limit_ms(&self) -> u64 {
         let limit_ms = self.plan.deadline_ms();
         let asked = self.calls.request().timeout_ms;
         asked.map_or(limit_ms, |asked| asked.min(limit_ms))

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::after::Done;
 use super::{Machine, Output};
 use crate::compose::{Composed, Prepared};
+use crate::gate::REVIEW_KEY;
 use crate::run::verdict;
 
 /// Share of the work that the steps are, in percent.
@@ -19,6 +20,7 @@ const STEPS_PERCENT: usize = 90;
 pub(super) struct Aside {
     usage: Vec<Value>,
     warnings: Vec<Value>,
+    review: Vec<String>,
     emitted: Map<String, Value>,
 }
 
@@ -43,6 +45,7 @@ impl Machine {
         self.aside = Aside {
             usage: composed.usage,
             warnings: composed.warnings,
+            review: composed.review,
             emitted: composed.emitted,
         };
         match composed.outcome {
@@ -52,7 +55,7 @@ impl Machine {
             }
             Outcome::Answer(object) => {
                 let facts = Facts {
-                    processing_time_ms: Some(now_ms),
+                    processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
                     ..Facts::default()
                 };
                 let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
@@ -80,6 +83,9 @@ impl Machine {
             let warnings = Map::from_iter([(String::from("_warnings"), Value::Array(aside.warnings))]);
             super::ending::add_warnings(&mut envelope.annotations, warnings);
         }
+        if envelope.is_ok() && !aside.review.is_empty() {
+            add_review(&mut envelope.annotations, aside.review);
+        }
         if envelope.is_ok() && !aside.emitted.is_empty() {
             let mut emitted = aside.emitted;
             if let Some(Value::Object(own)) = envelope.annotations.shift_remove(EMITTED_KEY) {
@@ -95,6 +101,16 @@ impl Machine {
         let own_calls = self.calls.records().iter().any(|record| record.step.is_none());
         let own = own_calls.then(|| usage.unwrap_or_default());
         Some(total(aside.usage.into_iter().chain(own)))
+    }
+}
+
+/// What a person has to look at in a step, a person has to look at in the whole.
+fn add_review(annotations: &mut Map<String, Value>, reasons: Vec<String>) {
+    let review = annotations
+        .entry(REVIEW_KEY)
+        .or_insert_with(|| json!({"needed": true, "reasons": []}));
+    if let Some(Value::Array(known)) = review.get_mut("reasons") {
+        known.extend(reasons.into_iter().map(Value::from));
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use self::corpus::{HOSTS, URLS};
 use super::address::is_public;
 use super::resolve::Resolve;
+use super::target::Doors;
 use super::{GuardedFetch, PORTS};
 
 /// Plays the internet: the one address that is not public and may be reached in these tests.
@@ -114,7 +115,14 @@ fn fetcher(resolver: Arc<Names>, ports: &[u16]) -> GuardedFetch {
     GuardedFetch {
         resolver,
         may_reach: |address| is_public(address) || address == IpAddr::V4(OUTSIDE),
+        doors: doors(ports),
+    }
+}
+
+fn doors(ports: &[u16]) -> Doors {
+    Doors {
         ports: [PORTS, ports].concat(),
+        inside: Vec::new(),
     }
 }
 
@@ -326,6 +334,48 @@ async fn the_usual_guard_makes_no_exception() {
     assert_eq!(inside.visits(), 0);
 }
 
+/// What the person who runs it opens is open: this host, this port, and nothing beside it.
+#[tokio::test]
+async fn one_door_inside_is_one_door() {
+    let open = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |path| match path {
+        "/away" => redirect("http://127.0.0.2/"),
+        "/cloud" => redirect("http://169.254.169.254/latest"),
+        _ => ok("image/png", b"mine"),
+    })
+    .await;
+    let closed = Server::start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| ok("image/png", b"secret")).await;
+    let lan: &[IpAddr] = &[IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    let metadata: &[IpAddr] = &[IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254))];
+    let guard = GuardedFetch {
+        resolver: Names::new(&[("media.lan", &[lan]), ("moved.lan", &[metadata])]),
+        ..GuardedFetch::new(vec![
+            format!("127.0.0.1:{}", open.port),
+            format!("Media.LAN:{}", open.port),
+            String::from("moved.lan:80"),
+        ])
+    };
+    for host in ["127.0.0.1", "media.lan"] {
+        for hosts in [Hosts::Public, Hosts::Listed(Vec::new())] {
+            let url = format!("http://{host}:{}/a", open.port);
+            let (_, body) = fetch_from(&guard, &url, &hosts).await.unwrap();
+            assert_eq!(body, b"mine");
+        }
+    }
+    for url in [
+        format!("http://127.0.0.1:{}/", closed.port),
+        format!("http://media.lan:{}/", closed.port),
+        format!("http://127.0.0.2:{}/", open.port),
+        format!("http://127.1:{}/", open.port),
+        format!("http://127.0.0.1:{}/away", open.port),
+        format!("http://127.0.0.1:{}/cloud", open.port),
+        String::from("http://moved.lan/"),
+    ] {
+        let error = fetch(&guard, &url).await.unwrap_err();
+        assert_eq!(error.reason(), "blocked_address", "{url}");
+    }
+    assert_eq!(closed.visits(), 0);
+}
+
 #[test]
 fn the_public_internet_is_public() {
     for text in [
@@ -358,7 +408,7 @@ fn fuzz_targets() {
             format!("http://{text}/"),
             format!("https://{text}:443"),
         ] {
-            if let Ok(target) = super::Target::parse(&url, &Hosts::Public, PORTS) {
+            if let Ok(target) = super::Target::parse(&url, &Hosts::Public, &doors(&[])) {
                 assert!(matches!(target.url.scheme(), "http" | "https"));
                 assert!(target.url.username().is_empty() && target.url.password().is_none());
             }

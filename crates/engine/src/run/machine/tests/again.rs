@@ -35,7 +35,7 @@ impl Judge for Never {
     }
 }
 
-fn judged(selection: Selection, times: u32) -> Plan {
+pub(super) fn judged(selection: Selection, times: u32) -> Plan {
     Plan {
         judge: Arc::new(Never {
             selection,

@@ -15,7 +15,7 @@ use crate::run::command::Mode;
 use crate::run::machine::{Input, Plan};
 use crate::run::record::{Outcome, Role};
 
-fn in_order(count: usize) -> Arc<Fleet> {
+pub(super) fn in_order(count: usize) -> Arc<Fleet> {
     with_policy(count, Policy::Priority, Settings::default())
 }
 

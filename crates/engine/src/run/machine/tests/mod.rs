@@ -2,6 +2,8 @@
 
 mod again;
 mod calls;
+mod notices;
+mod preface;
 
 use std::sync::Arc;
 

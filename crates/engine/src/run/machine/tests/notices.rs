@@ -1,0 +1,86 @@
+//! What back-ends remark, as whoever gets the answer hears of it.
+
+use ir::event::FinishReason;
+use ir::{ErrorKind, Event};
+use module::stream::Chunk;
+
+use super::again::judged;
+use super::calls::in_order;
+use super::{REPLY, Sim, plan};
+use crate::run::command::Mode;
+use crate::run::machine::{Plan, Selection};
+
+fn remark(code: &str, message: &str) -> Event {
+    let warning = ir::event::Warning::new(code, message);
+    Event::Warning { warning }
+}
+
+/// The entries of `_warnings`, in short.
+fn warned(sim: &Sim) -> Vec<String> {
+    let last = sim
+        .chunks
+        .last()
+        .cloned()
+        .map(Chunk::into_value)
+        .unwrap_or_default();
+    let entries = last["_warnings"].as_array().cloned().unwrap_or_default();
+    let short = |entry: &serde_json::Value| {
+        let text = |key: &str| entry[key].as_str().unwrap_or("-").to_owned();
+        format!("{} {} {}", text("code"), text("reason"), text("message"))
+    };
+    entries.iter().map(short).collect()
+}
+
+#[test]
+fn what_the_answering_back_end_remarks_is_told_once() {
+    for mode in [Mode::Stream, Mode::Sync] {
+        let mut sim = Sim::with(&in_order(2), Plan { mode, ..plan() });
+        sim.event(sim.latest(), remark("adapted", "not of the one that answers"));
+        sim.fail(ErrorKind::Upstream);
+        for _ in 0..3 {
+            sim.event(sim.latest(), remark("adapted", "/seed: not taken"));
+        }
+        sim.event(sim.latest(), remark("gpt_oss_harmony_markers", "marks"));
+        sim.text(REPLY);
+        sim.event(sim.latest(), remark("shortened", "cut short"));
+        sim.finish(FinishReason::Stop);
+        assert_eq!(
+            warned(&sim),
+            [
+                "W4001 adapted /seed: not taken",
+                "W4001 gpt_oss_harmony_markers marks",
+                "W2003 - cut short"
+            ],
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn a_back_end_that_never_stops_remarking_is_cut_off_and_counted() {
+    let mut sim = Sim::with(&in_order(1), plan());
+    for number in 0..1_000 {
+        sim.event(
+            sim.latest(),
+            remark("adapted", &format!("{number} {}", "ü".repeat(2_000))),
+        );
+    }
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    let warned = warned(&sim);
+    assert_eq!(warned.len(), 17);
+    assert!(warned.iter().all(|entry| entry.len() < 1_100));
+    assert_eq!(warned[16], "W4001 - the back-end made 984 more remarks");
+}
+
+/// The answer at hand keeps its own remarks when a better one cannot be had.
+#[test]
+fn a_standing_answer_keeps_its_remarks() {
+    let mut sim = Sim::with(&in_order(1), judged(Selection::Same, 1));
+    sim.event(sim.latest(), remark("adapted", "of the first answer"));
+    sim.text(REPLY);
+    sim.finish(FinishReason::Stop);
+    sim.event(sim.latest(), remark("adapted", "of the second answer"));
+    sim.fail(ErrorKind::InvalidRequest);
+    assert_eq!(warned(&sim), ["W4001 adapted of the first answer"]);
+}

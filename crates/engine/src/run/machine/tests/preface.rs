@@ -1,0 +1,36 @@
+//! What was done before the machine started.
+
+use ir::event::FinishReason;
+
+use super::{REPLY, Sim, plan};
+use crate::run::Preface;
+use crate::run::machine::Plan;
+
+#[test]
+fn what_happened_before_the_machine_counts_as_the_runs_time() {
+    let preface = Preface {
+        took_ms: 299_000,
+        ..Preface::default()
+    };
+    let mut late = Sim::new(
+        1,
+        Plan {
+            preface: preface.clone(),
+            ..plan()
+        },
+    );
+    late.pass(999);
+    assert_eq!(late.finishes, []);
+    late.pass(1);
+    assert_eq!(late.code(), "E2011");
+    let details = &late.assemble().envelope["error"]["details"];
+    assert_eq!(
+        details["allowed_ms"], 300_000,
+        "what was allowed is told, not what was left"
+    );
+    let mut done = Sim::new(1, Plan { preface, ..plan() });
+    done.now_ms = 500;
+    done.text(REPLY);
+    done.finish(FinishReason::Stop);
+    assert_eq!(done.assemble().envelope["meta"]["processing_time_ms"], 299_500);
+}

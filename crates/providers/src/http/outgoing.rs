@@ -1,0 +1,100 @@
+//! The body of a call while it is sent. Media that does not lie in memory is read and written as base64 piece
+//! by piece, when the connection takes it: however large it is, only a piece of it is held here, and a second
+//! attempt reads it again from where it lies.
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use ir::media::{Base64, Held, Stored};
+use ir::{ChatRequest, Error, ErrorKind, MediaSource, Phase};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use wire::holes::{Holes, Piece};
+
+use crate::limits;
+
+/// A body, and how long it is.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    Whole(Bytes),
+    Pieces(Vec<Piece>),
+}
+
+impl Outgoing {
+    pub(super) fn new(body: Vec<u8>, holes: &Holes) -> Self {
+        if holes.is_empty() {
+            return Self::Whole(Bytes::from(body));
+        }
+        Self::Pieces(holes.open(body))
+    }
+
+    /// Without its length, hyper would send it in chunks, and not every server takes these.
+    pub(super) fn announce(&self, headers: &mut HeaderMap) {
+        if let Self::Pieces(pieces) = self {
+            let length: u64 = pieces.iter().map(Piece::size_bytes).sum();
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+    }
+
+    pub(super) fn into_body(self) -> reqwest::Body {
+        match self {
+            Self::Whole(bytes) => reqwest::Body::from(bytes),
+            Self::Pieces(pieces) => reqwest::Body::wrap_stream(stream::iter(pieces).map(written).flatten()),
+        }
+    }
+}
+
+fn written(piece: Piece) -> stream::BoxStream<'static, io::Result<Bytes>> {
+    match piece {
+        Piece::Text(text) => stream::iter([Ok(Bytes::from(text))]).boxed(),
+        Piece::Base64(held) => encoded(&held).boxed(),
+    }
+}
+
+/// Whole groups of three bytes at a time, so that padding stands at the end alone.
+fn encoded(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+    let size = held.size_bytes();
+    stream::try_unfold((held.reader(), size), |(mut reader, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            (&mut reader)
+                .take(limits::MEDIA_PIECE_BYTES.min(left))
+                .read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>((Base64::from_bytes(&bytes), bytes.len() as u64, reader))
+        });
+        let (text, read, reader) = read.await.map_err(io::Error::other)??;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Some((Bytes::from(text.into_string()), (reader, left - read))))
+    })
+    .into_stream()
+}
+
+/// Takes out of a request what is not in memory. Texts are no media to a dialect that has a word for texts,
+/// so they are read.
+pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
+    for media in chat.media_mut() {
+        let text = media
+            .mime
+            .as_deref()
+            .is_some_and(|mime| mime.starts_with("text/"));
+        if let (MediaSource::Stored(Stored::Held(held)), true) = (&media.source, text) {
+            let held = held.clone();
+            let read = tokio::task::spawn_blocking(move || held.to_base64()).await;
+            let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+            media.source = MediaSource::Inline(read.map_err(|_| unreadable())?);
+        }
+    }
+    let mut secret = [0; 16];
+    getrandom::fill(&mut secret).map_err(|_| unreadable())?;
+    Ok(Holes::cut(chat, u128::from_le_bytes(secret)))
+}
+
+fn unreadable() -> Error {
+    let message = "media of the request could not be read from our disk";
+    Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
+}

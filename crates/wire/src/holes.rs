@@ -1,0 +1,81 @@
+//! Bodies with holes: media that does not lie in memory is written as a short stand-in, by whatever dialect,
+//! and the finished text is cut where the stand-ins are. Whoever sends the body puts the media there, piece
+//! by piece. No dialect knows of it.
+//!
+//! A stand-in begins as the media begins, because some dialects look at the first bytes, and ends in a mark
+//! that nobody outside can foresee: the words of a user are never taken for one.
+
+use ir::media::{Base64, Held, Stored};
+use ir::{ChatRequest, MediaSource};
+use memchr::memmem;
+
+/// What a body is made of, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Text(Vec<u8>),
+    /// These bytes as base64 in its standard spelling.
+    Base64(Held),
+}
+
+impl Piece {
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Base64(held) => held.size_bytes().div_ceil(3) * 4,
+        }
+    }
+}
+
+/// The media that was taken out of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Holes(Vec<(String, Held)>);
+
+impl Holes {
+    /// Puts stand-ins into the request. `secret` is new for every call.
+    pub fn cut(chat: &mut ChatRequest, secret: u128) -> Self {
+        let mut holes = Vec::new();
+        for media in chat.media_mut() {
+            if let MediaSource::Stored(Stored::Held(held)) = &media.source {
+                let held = held.clone();
+                let stand_in = stand_in(&held, holes.len(), secret);
+                media.source = MediaSource::Inline(Base64::from_text(stand_in.clone()));
+                holes.push((stand_in, held));
+            }
+        }
+        Self(holes)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The body without its stand-ins.
+    pub fn open(&self, body: Vec<u8>) -> Vec<Piece> {
+        if self.0.is_empty() {
+            return vec![Piece::Text(body)];
+        }
+        let mut found: Vec<(usize, &str, &Held)> = Vec::new();
+        for (stand_in, held) in &self.0 {
+            let places = memmem::find_iter(&body, stand_in);
+            found.extend(places.map(|at| (at, stand_in.as_str(), held)));
+        }
+        found.sort_by_key(|(at, ..)| *at);
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        for (at, stand_in, held) in found {
+            pieces.push(Piece::Text(body.get(from..at).unwrap_or_default().to_vec()));
+            pieces.push(Piece::Base64(held.clone()));
+            from = at + stand_in.len();
+        }
+        pieces.push(Piece::Text(body.get(from..).unwrap_or_default().to_vec()));
+        pieces
+    }
+}
+
+/// Whole groups of four characters, so that it is base64 like any other.
+fn stand_in(held: &Held, index: usize, secret: u128) -> String {
+    let head = held.head();
+    let whole = head.get(..head.len() / 3 * 3).unwrap_or_default();
+    let head = Base64::from_bytes(whole).into_string();
+    format!("{head}{secret:032x}{index:08x}")
+}

@@ -1,0 +1,109 @@
+//! Media that is not in memory: the body that is put together from pieces is, byte for byte, the body that
+//! would have been written with the media inside.
+
+use std::sync::Arc;
+
+use ir::media::{Base64, Held, Stored};
+use ir::{ChatRequest, Ledger, Media, MediaId, MediaSource, Message, Part, Party, Role};
+use proptest::prelude::*;
+use wire::chat::{DIALECTS, encode_request};
+use wire::holes::{Holes, Piece};
+
+fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
+    let source = if held {
+        let id = MediaId::new(bytes.len() as u128);
+        MediaSource::Stored(Stored::Held(Held::new(id, Arc::new(bytes.to_vec())).unwrap()))
+    } else {
+        MediaSource::Inline(Base64::from_bytes(bytes))
+    };
+    Part::from(Media::new(source, Some(String::from(mime))))
+}
+
+fn chat(media: &[(Vec<u8>, &str)], words: &str, held: bool) -> ChatRequest {
+    let mut message = Message::text(Role::User, words);
+    for (bytes, mime) in media {
+        message.parts.push(part(bytes, mime, held));
+        message.parts.push(Part::text(words));
+    }
+    ChatRequest::new("m", vec![message])
+}
+
+fn filled(pieces: Vec<Piece>) -> Vec<u8> {
+    let announced: u64 = pieces.iter().map(Piece::size_bytes).sum();
+    let mut body = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => body.extend(text),
+            Piece::Base64(held) => body.extend(held.to_base64().unwrap().as_str().bytes()),
+        }
+    }
+    assert_eq!(announced, body.len() as u64);
+    body
+}
+
+fn png(length: usize) -> Vec<u8> {
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    bytes.extend((0..length).map(|n| (n * 7 % 256) as u8));
+    bytes
+}
+
+#[test]
+fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
+    let media = [
+        (png(100), "image/png"),
+        (png(101), "image/png"),
+        (b"%PDF-1.7 and so on".to_vec(), "application/pdf"),
+        (b"RIFF....WAVEfmt ".to_vec(), "audio/wav"),
+        (png(100), "image/png"),
+        (b"x".to_vec(), "image/jpeg"),
+    ];
+    for dialect in DIALECTS {
+        let mut ledgers = [Ledger::new(Party::Adapter), Ledger::new(Party::Adapter)];
+        let inline = encode_request(*dialect, &chat(&media, "look", false), &mut ledgers[0]).unwrap();
+        let mut request = chat(&media, "look", true);
+        let holes = Holes::cut(&mut request, 42);
+        let body = encode_request(*dialect, &request, &mut ledgers[1]).unwrap();
+        let pieces = holes.open(serde_json::to_vec(&body).unwrap());
+        assert!(pieces.len() > 1, "{dialect}");
+        assert_eq!(filled(pieces), serde_json::to_vec(&inline).unwrap(), "{dialect}");
+        assert_eq!(ledgers[0].entries(), ledgers[1].entries(), "{dialect}");
+    }
+}
+
+/// Who reads one body and puts what it saw into the words of the next gains nothing.
+#[test]
+fn words_are_not_taken_for_stand_ins() {
+    let media = [(png(10), "image/png")];
+    let mut spied = chat(&media, "look", true);
+    let _ = Holes::cut(&mut spied, 1);
+    let MediaSource::Inline(stand_in) = &spied.media_mut()[0].source else {
+        panic!("{spied:?}");
+    };
+    let words = String::from(stand_in.as_str());
+    let mut request = chat(&media, &words, true);
+    let holes = Holes::cut(&mut request, 2);
+    let body = serde_json::to_vec(&request).unwrap();
+    assert_eq!(holes.open(body).len(), 3);
+}
+
+#[test]
+fn a_request_without_media_is_one_piece() {
+    let mut request = chat(&[], "look", true);
+    let holes = Holes::cut(&mut request, 3);
+    assert_eq!(holes.open(b"{}".to_vec()), [Piece::Text(b"{}".to_vec())]);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_through(list in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..6), secret in any::<u128>()) {
+        let media: Vec<_> = list.into_iter().map(|bytes| (bytes, "image/png")).collect();
+        for dialect in DIALECTS {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let inline = encode_request(*dialect, &chat(&media, "ö\"\\", false), &mut ledger).unwrap();
+            let mut request = chat(&media, "ö\"\\", true);
+            let holes = Holes::cut(&mut request, secret);
+            let body = encode_request(*dialect, &request, &mut ledger).unwrap();
+            prop_assert_eq!(filled(holes.open(serde_json::to_vec(&body).unwrap())), serde_json::to_vec(&inline).unwrap());
+        }
+    }
+}
