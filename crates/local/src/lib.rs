@@ -5,6 +5,7 @@
 //! The native runtime is behind the feature `llama`, because it needs a C++ toolchain. Without it the same
 //! types are here, and every call is answered with an error that says how to get it.
 
+mod embed;
 #[cfg(feature = "llama")]
 mod generate;
 #[cfg(feature = "llama")]
@@ -30,6 +31,7 @@ mod wind_down;
 #[cfg(feature = "llama")]
 mod worker;
 
+pub use embed::{Embedder, EmbedderOptions, EncoderFiles, FilesError};
 #[cfg(feature = "llama")]
 #[doc(hidden)]
 pub use model::runtime;
@@ -39,3 +41,5 @@ pub use weights::{WeightsError, check_weights};
 
 /// Whether the native runtime is part of this build.
 pub const BUILT_IN: bool = cfg!(feature = "llama");
+/// Whether embeddings are.
+pub const EMBEDS: bool = cfg!(feature = "embed");

@@ -28,3 +28,18 @@ pub const TEMPLATE_BYTES_MAX: usize = 256 * 1024;
 pub const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// What a refused caller is told to wait.
 pub const RETRY_AFTER_MS: u64 = 2000;
+/// Largest weights of an encoder, and its widest and deepest shape.
+pub const ENCODER_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+pub const WIDTH_MAX: usize = 8192;
+pub const LAYERS_MAX: usize = 64;
+pub const POSITIONS_MAX: usize = 8192;
+/// Longest header of a safetensors file, and the largest tokenizer or configuration beside it.
+pub const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const TOKENIZER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most texts of one request for embeddings, and most bytes of all of them together.
+pub const TEXTS_MAX: usize = 2048;
+pub const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most tokens that are worked on in one go. Between two of them a cancelled call is noticed.
+pub const ROWS_MAX: usize = 512;
+/// Most calls for embeddings that are worked on at once.
+pub const AT_ONCE_MAX: usize = 64;

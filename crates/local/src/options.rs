@@ -35,7 +35,7 @@ impl Options {
 
 /// One core stays free: threads of the runtime spin while they wait for each other, so that a busy machine
 /// with a thread on every core answers many times slower.
-fn default_threads() -> usize {
+pub(crate) fn default_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_sub(1).max(1)
 }

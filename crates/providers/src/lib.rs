@@ -2,6 +2,7 @@
 //! This crate must not know what a module is, nor how answers are stored or served.
 
 pub mod anthropic;
+pub mod command;
 pub mod fetch;
 pub mod gemini;
 pub mod http;
@@ -14,6 +15,7 @@ pub mod recording;
 pub mod scripted;
 
 pub use anthropic::anthropic;
+pub use command::{Command, CommandOptions};
 pub use fetch::GuardedFetch;
 pub use gemini::gemini;
 pub use http::{Client, ClientOptions, Http, HttpOptions, Proxy, Timeouts};

@@ -38,3 +38,25 @@ pub const FETCH_ADDRESSES_MAX: usize = 64;
 pub const FETCH_CONNECT_MS: u64 = 5_000;
 pub const FETCH_IDLE_MS: u64 = 10_000;
 pub const FETCH_TOTAL_MS: u64 = 60_000;
+/// Most arguments of a program, and the longest word of a caller in one of them.
+pub const COMMAND_ARGUMENTS_MAX: usize = 256;
+pub const COMMAND_WORD_BYTES_MAX: usize = 64;
+/// Most bytes that a program is given to read, and most that it gives where nobody says otherwise.
+pub const COMMAND_INPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const COMMAND_OUTPUT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long a program may run where nobody says otherwise, and how long a trial of it.
+pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
+pub const COMMAND_TRIAL_TIME_MAX: Duration = Duration::from_secs(20);
+/// Most calls that wait for a program, and what the next one is told to wait.
+pub const COMMAND_QUEUE_MAX: usize = 64;
+pub const COMMAND_RETRY_AFTER_MS: u64 = 1000;
+/// How much of what a program prints is taken at once, and how much of its complaints is kept.
+pub const COMMAND_READ_BYTES: usize = 16 * 1024;
+pub const COMMAND_COMPLAINT_BYTES_MAX: usize = 4 * 1024;
+/// How often the size of a file is looked at while a program writes it.
+pub const COMMAND_WATCH: Duration = Duration::from_millis(100);
+/// How long an output may stay open after its program has ended.
+pub const COMMAND_LINGER: Duration = Duration::from_secs(1);
+/// How slow and how fast speech can be, beside the usual.
+pub const SPEED_MIN: f64 = 0.25;
+pub const SPEED_MAX: f64 = 4.0;

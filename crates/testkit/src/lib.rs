@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod encoder;
 #[cfg(feature = "servers")]
 pub mod fault;
 #[cfg(feature = "servers")]
@@ -12,5 +13,6 @@ pub mod http;
 #[cfg(feature = "servers")]
 pub mod llama;
 pub mod puppet;
+pub mod speech;
 pub mod tools;
 pub mod weights;

@@ -1,6 +1,8 @@
 //! Programs that tests call, installed by the tests themselves when they are missing. A test is never
 //! left out because a program is not there.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -50,4 +52,31 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Fetches wheels from the registry that is configured on this machine, each with a digest that stands in the
+/// requirements, and gives their paths in the order of their names.
+pub fn wheels(requirements: &str, folder: &Path) -> Vec<PathBuf> {
+    let list = folder.join("requirements.txt");
+    fs::write(&list, requirements).unwrap();
+    let wheels = folder.join("wheels");
+    let fetched = Command::new("python3")
+        .args(["-m", "pip", "--disable-pip-version-check", "--quiet", "download"])
+        .args(["--no-deps", "--only-binary=:all:", "--require-hashes", "-r"])
+        .arg(&list)
+        .arg("-d")
+        .arg(&wheels)
+        .output()
+        .unwrap();
+    assert!(
+        fetched.status.success(),
+        "{}",
+        String::from_utf8_lossy(&fetched.stderr)
+    );
+    let mut paths: Vec<_> = fs::read_dir(&wheels)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
 }

@@ -14,7 +14,11 @@ pub(super) const NAME: &str = "local";
 /// The model behind a back-end of kind `local`, or why there is none.
 pub(super) fn open(backend: &Backend) -> Result<Arc<dyn Upstream>, Unavailable> {
     let model = backend.model.as_deref().or(backend.default_model.as_deref());
-    models::embedded(&backend.name, model).map_err(|Missing { reason, hint }| Unavailable {
+    let opened = match backend.embeds() {
+        true => models::encoder(&backend.name, model),
+        false => models::embedded(&backend.name, model),
+    };
+    opened.map_err(|Missing { reason, hint }| Unavailable {
         reason,
         hint: Some(hint),
     })

@@ -2,6 +2,7 @@
 //! called is listed with its reason and never asked; the others still answer.
 
 mod local;
+mod program;
 mod shelf;
 
 use std::fs;

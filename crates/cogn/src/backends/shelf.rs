@@ -15,7 +15,7 @@ use providers::{Client, ClientOptions, Http, HttpOptions, Pace, Paced};
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::{local, scripted};
+use super::{local, program, scripted};
 use crate::config::{self, Backend, BackendKind, Settings};
 use crate::near::nearest;
 use crate::output::hinted;
@@ -47,6 +47,7 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug)]
 pub(crate) enum Instance {
     Http(Http),
+    Program(program::Installed),
     Other(Arc<dyn Upstream>),
 }
 
@@ -67,6 +68,7 @@ impl Instance {
     pub(crate) fn upstream(&self) -> Arc<dyn Upstream> {
         match self {
             Self::Http(http) => Arc::new(http.clone()),
+            Self::Program(program) => Arc::new(program.command.clone()),
             Self::Other(upstream) => upstream.clone(),
         }
     }
@@ -75,6 +77,19 @@ impl Instance {
 impl Listed {
     pub(crate) fn is_usable(&self) -> bool {
         self.instances.is_ok() && self.candidate.weight > 0
+    }
+
+    /// The same after a trial, if there is one for it: what a program needs may be missing though it is there.
+    pub(crate) async fn tried(mut self) -> Self {
+        let first = self.instances.as_ref().ok().and_then(|all| all.first());
+        let trial = match first {
+            Some(Instance::Program(program)) => program.trial().await,
+            _ => Ok(()),
+        };
+        if let Err(why) = trial {
+            self.instances = Err(why);
+        }
+        self
     }
 
     pub(crate) fn into_members(self) -> Vec<Member> {
@@ -159,7 +174,10 @@ impl Shelf {
         candidate.model.clone_from(&backend.model);
         candidate.operations = backend.operations();
         candidate.features = backend.features();
-        if matches!(backend.kind, BackendKind::Local | BackendKind::Scripted) {
+        if matches!(
+            backend.kind,
+            BackendKind::Local | BackendKind::Command | BackendKind::Scripted
+        ) {
             candidate.transports.insert(Transport::InProcess);
         }
         candidate.weight = backend.weight;
@@ -184,6 +202,10 @@ impl Shelf {
                 return Ok(vec![Instance::Other(upstream)]);
             }
             BackendKind::Local => return Ok(vec![Instance::Other(local::open(backend)?)]),
+            BackendKind::Command => {
+                let timeouts = self.settings.timeouts.with(backend.timeouts);
+                return Ok(vec![program::open(backend, timeouts.total_ms)?]);
+            }
             BackendKind::Openai => providers::openai,
             BackendKind::Anthropic => providers::anthropic,
             BackendKind::Gemini => providers::gemini,
@@ -245,7 +267,9 @@ fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeo
         BackendKind::Anthropic => providers::anthropic::BASE_URL,
         BackendKind::Gemini => providers::gemini::BASE_URL,
         BackendKind::Ollama => providers::ollama::BASE_URL,
-        BackendKind::Openai | BackendKind::Local | BackendKind::Scripted => providers::openai::BASE_URL,
+        BackendKind::Openai | BackendKind::Local | BackendKind::Command | BackendKind::Scripted => {
+            providers::openai::BASE_URL
+        }
     };
     HttpOptions {
         name: backend.name.clone(),

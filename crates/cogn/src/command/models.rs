@@ -6,7 +6,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::models::{CATALOGUE, Entry, Installed, Shelf, Source, Wanted, default_entry, pull};
+use crate::models::{CATALOGUE, Entry, Form, Installed, Shelf, Source, Wanted, default_entry, pull};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
@@ -30,8 +30,8 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct Pull {
-    /// A known name, a GGUF file on this machine, or an https:// address of one. The smallest known model
-    /// if left out.
+    /// A known name, a GGUF file on this machine, an https:// address of one, or a folder with an encoder for
+    /// embeddings. The smallest known model if left out.
     model: Option<String>,
     /// Call it this.
     #[arg(long, value_name = "NAME")]
@@ -61,7 +61,7 @@ impl Models {
 
 impl Pull {
     fn run(&self, shelf: &Shelf, output: &Output) -> Result<Exit> {
-        let wanted = match (&self.model, default_entry()) {
+        let wanted = match (&self.model, default_entry(Form::Writer)) {
             (Some(model), _) => Wanted::read(model),
             (None, Some(entry)) => Wanted::Name(String::from(entry.name)),
             (None, None) => return Err(hinted("no model is known", "name a file or an address")),

@@ -21,10 +21,15 @@ pub(crate) fn known_secrets(config: Option<&Path>) -> Result<Vec<SecretString>> 
         .iter()
         .filter_map(|credential| resolve(credential).ok());
     let named = env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok()?.to_uppercase();
-        let secret = ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let secret = is_secret_name(&name.into_string().ok()?);
         let value = secret.then(|| value.into_string().ok()).flatten()?;
         (!value.trim().is_empty()).then(|| SecretString::from(value.trim()))
     });
     Ok(configured.chain(named).collect())
+}
+
+/// Whether a variable of this name holds a secret, by what such names are like.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_uppercase();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
 }

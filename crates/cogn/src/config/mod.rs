@@ -6,6 +6,7 @@ mod known;
 mod layer;
 mod merged;
 mod proxy;
+mod recipe;
 mod rule;
 mod schema;
 mod secret;
@@ -16,6 +17,7 @@ mod vendor;
 pub(crate) use known::known_secrets;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
+pub(crate) use recipe::Recipe;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{redact, resolve};
 pub(crate) use settings::{

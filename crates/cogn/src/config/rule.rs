@@ -5,9 +5,12 @@ use engine::route::Policy;
 use ir::envelope::PolicySpec;
 use serde_json::Value;
 
+use super::known::is_secret_name;
 use super::layer::escape;
 use super::merged::Merged;
+use super::recipe::Recipe;
 use super::schema::Problem;
+use super::settings::Program;
 use crate::near::nearest;
 
 /// Headers that carry secrets: a configuration file is no place for their values.
@@ -77,6 +80,7 @@ impl Found<'_> {
                 }
                 _ => {}
             }
+            self.program(&pointer, backend);
             for name in backend["headers"].as_object().into_iter().flatten() {
                 if SECRET_HEADERS.contains(&name.0.to_lowercase().as_str()) {
                     let place = format!("{pointer}/headers/{}", escape(name.0));
@@ -85,6 +89,56 @@ impl Found<'_> {
                         "this header carries a secret; name a `credential` instead",
                     );
                 }
+            }
+        }
+    }
+
+    /// A program: said by a recipe or in full, and doing one thing.
+    fn program(&mut self, pointer: &str, backend: &Value) {
+        let (recipe, command) = (backend["recipe"].as_str(), backend["command"].as_object());
+        if backend["kind"] != "command" {
+            for key in ["recipe", "command"] {
+                if backend.get(key).is_some() {
+                    let message = format!("only a back-end of kind `command` has a `{key}`");
+                    self.say(&format!("{pointer}/{key}"), message);
+                }
+            }
+            return;
+        }
+        let own = command.and_then(|command| command.get("argv"));
+        if recipe.is_none() && own.is_none() {
+            let message = "it needs a `recipe`, or `command` with `argv`: the program and its arguments";
+            return self.say(pointer, message);
+        }
+        let recipe = recipe.and_then(Recipe::named);
+        let said = backend["operations"].as_array().map(Vec::as_slice);
+        let operation = match (said, recipe) {
+            (Some([one]), _) => serde_json::from_value(one.clone()).ok(),
+            (None, Some(recipe)) => Some(recipe.operation),
+            _ => None,
+        };
+        let Some(operation) = operation else {
+            let message = "a program does one thing: `operations` must name it, and nothing else";
+            return self.say(&format!("{pointer}/operations"), message);
+        };
+        let place = format!("{pointer}/command");
+        let program = Program::over(recipe.map(|recipe| &recipe.command), command);
+        let options = program.and_then(|program| program.options("", operation));
+        match options {
+            Err(problem) => self.say(&place, problem),
+            Ok(mut options) => {
+                options.model = backend["model"].as_str().map(String::from);
+                options.default_model = backend["default_model"].as_str().map(String::from);
+                if let Some(problem) = options.problem() {
+                    self.say(&place, problem);
+                }
+            }
+        }
+        let set = command.and_then(|command| command.get("set_env"));
+        for (name, _) in set.and_then(Value::as_object).into_iter().flatten() {
+            if is_secret_name(name) {
+                let message = "a secret does not belong here; name the variable in `env` instead";
+                self.say(&format!("{place}/set_env/{}", escape(name)), message);
             }
         }
     }

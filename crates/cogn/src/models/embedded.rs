@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::port::Upstream;
-use local::{Local, Options};
+use local::{Embedder, EmbedderOptions, EncoderFiles, Local, Options};
 
+use super::catalogue::{Form, default_entry};
 use super::shelf::Shelf;
 
 /// Why there is no embedded model, and what to do about it.
@@ -20,19 +21,33 @@ pub(crate) struct Missing {
 /// model is taken.
 pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstream>, Missing> {
     if !local::BUILT_IN {
-        return Err(Missing {
-            reason: String::from("this cogn was built without the embedded model (E4001)"),
-            hint: String::from(
-                "install one that has it: cargo install --path crates/cogn --features local; or set a vendor's key, \
-                 such as OPENAI_API_KEY",
-            ),
-        });
+        return Err(not_built("the embedded model"));
     }
-    let (model, path) = weights(model)?;
+    let (model, path) = weights(model, Form::Writer)?;
     Ok(Arc::new(Local::new(&Options::new(name, model, path))))
 }
 
-fn weights(model: Option<&str>) -> Result<(String, PathBuf), Missing> {
+/// The embedded encoder as a back-end. `model` is a name on the shelf; without one, the usual one is taken.
+pub(crate) fn encoder(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstream>, Missing> {
+    if !local::EMBEDS {
+        return Err(not_built("embeddings"));
+    }
+    let (model, path) = weights(model, Form::Encoder)?;
+    let options = EmbedderOptions::new(name, model, EncoderFiles::beside(&path));
+    Ok(Arc::new(Embedder::new(options)))
+}
+
+fn not_built(what: &str) -> Missing {
+    Missing {
+        reason: format!("this cogn was built without {what} (E4001)"),
+        hint: String::from(
+            "install one that has it: cargo install --path crates/cogn --features local; or set a vendor's key, such \
+             as OPENAI_API_KEY",
+        ),
+    }
+}
+
+fn weights(model: Option<&str>, form: Form) -> Result<(String, PathBuf), Missing> {
     let pull = |model: &str| Missing {
         reason: format!("the weights of `{model}` are not here (E4001)"),
         hint: format!("`cogn models pull {model}` fetches them"),
@@ -41,7 +56,8 @@ fn weights(model: Option<&str>) -> Result<(String, PathBuf), Missing> {
         reason,
         hint: String::from("`cogn models list` shows what is here"),
     };
-    if let Some(path) = model.filter(|model| model.ends_with(".gguf")).map(PathBuf::from) {
+    let file = model.filter(|model| form == Form::Writer && model.ends_with(".gguf"));
+    if let Some(path) = file.map(PathBuf::from) {
         local::check_weights(&path).map_err(|error| other(error.to_string()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         return Ok((stem.to_ascii_lowercase(), path));
@@ -49,11 +65,18 @@ fn weights(model: Option<&str>) -> Result<(String, PathBuf), Missing> {
     let shelf = Shelf::from_environment().map_err(|error| other(format!("{error:#}")))?;
     let found = match model {
         Some(model) => shelf.find(model),
-        None => shelf.usual().map_err(|error| other(format!("{error:#}")))?,
+        None => shelf.usual(form).map_err(|error| other(format!("{error:#}")))?,
     };
     match (found, model) {
-        (Some(installed), _) => Ok((installed.name, installed.path)),
+        (Some(installed), _) if installed.form == form => Ok((installed.name, installed.path)),
+        (Some(installed), _) => Err(other(match installed.form {
+            Form::Encoder => format!("`{}` makes embeddings and nothing else (E4001)", installed.name),
+            Form::Writer => format!("`{}` writes, and makes no embeddings (E4001)", installed.name),
+        })),
         (None, Some(model)) => Err(pull(model)),
+        (None, None) if form == Form::Encoder => Err(pull(
+            default_entry(form).map_or("all-minilm-l6-v2", |entry| entry.name),
+        )),
         (None, None) => Err(Missing {
             reason: String::from("no weights for the embedded model are here (E4001)"),
             hint: String::from(

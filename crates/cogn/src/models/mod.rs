@@ -10,7 +10,7 @@ mod progress;
 mod pull;
 mod shelf;
 
-pub(crate) use catalogue::{CATALOGUE, Entry, Source, default_entry};
-pub(crate) use embedded::{Missing, embedded};
+pub(crate) use catalogue::{CATALOGUE, Entry, Form, Source, default_entry};
+pub(crate) use embedded::{Missing, embedded, encoder};
 pub(crate) use pull::{Wanted, pull};
 pub(crate) use shelf::{Installed, Shelf};

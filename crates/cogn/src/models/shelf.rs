@@ -1,5 +1,5 @@
-//! The folder of weights: one GGUF file per model and a note beside it that says where it came from. A file
-//! under its final name is whole and has the digest that the note says.
+//! The folder of weights: one file of weights per model, what belongs to it, and a note that says where it came
+//! from. Weights under their final name are whole, have the digest that the note says, and miss nothing.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,9 +10,11 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::catalogue::default_entry;
+use super::catalogue::{Form, default_entry};
 use super::limits;
 use crate::output::hinted;
+
+const FORMS: [Form; 2] = [Form::Writer, Form::Encoder];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
@@ -25,6 +27,7 @@ pub(crate) struct Installed {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
+    pub(crate) form: Form,
     pub(crate) note: Option<Note>,
 }
 
@@ -40,6 +43,9 @@ pub(crate) struct Note {
 pub(crate) struct Pulling {
     _lock: File,
     pub(crate) partial: PathBuf,
+    /// What belongs to the weights, each with the place where it is gathered.
+    pub(crate) companions: Vec<(&'static str, PathBuf)>,
+    form: Form,
     path: PathBuf,
     note: PathBuf,
 }
@@ -76,13 +82,15 @@ impl Shelf {
         let mut all = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "gguf")
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if FORMS.iter().any(|form| extension == Some(form.extension()))
                 && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
             {
                 all.extend(self.look(name));
             }
         }
         all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.dedup_by(|a, b| a.name == b.name);
         Ok(all)
     }
 
@@ -91,11 +99,11 @@ impl Shelf {
     }
 
     /// What is used where nobody names a model: the catalogue's first, else the first that is here.
-    pub(crate) fn usual(&self) -> Result<Option<Installed>> {
-        let default = default_entry().and_then(|entry| self.find(entry.name));
-        match default {
+    pub(crate) fn usual(&self, form: Form) -> Result<Option<Installed>> {
+        let default = default_entry(form).and_then(|entry| self.find(entry.name));
+        match default.filter(|installed| installed.form == form) {
             Some(installed) => Ok(Some(installed)),
-            None => Ok(self.all()?.into_iter().next()),
+            None => Ok(self.all()?.into_iter().find(|installed| installed.form == form)),
         }
     }
 
@@ -106,10 +114,14 @@ impl Shelf {
                 "`cogn models list` shows which are",
             ));
         };
-        let _pulling = self.begin(name)?;
+        let pulling = self.begin(name, installed.form)?;
         let removed = fs::remove_file(&installed.path);
         removed.with_context(|| format!("cannot remove {}", installed.path.display()))?;
-        for left in [self.beside(name, "json"), self.beside(name, "partial")] {
+        let companions = installed.form.companions().iter();
+        let companions = companions.map(|extension| self.beside(name, extension));
+        let partials = pulling.companions.iter().map(|(_, partial)| partial.clone());
+        let others = [self.beside(name, "json"), self.beside(name, "partial")];
+        for left in companions.chain(partials).chain(others) {
             match fs::remove_file(&left) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
@@ -119,7 +131,7 @@ impl Shelf {
     }
 
     /// Reserves a name for whoever brings its weights.
-    pub(crate) fn begin(&self, name: &str) -> Result<Pulling> {
+    pub(crate) fn begin(&self, name: &str, form: Form) -> Result<Pulling> {
         if !is_name(name) {
             bail!("`{name}` cannot be the name of a model: letters, digits, `.`, `_` and `-` only");
         }
@@ -141,19 +153,30 @@ impl Shelf {
         Ok(Pulling {
             _lock: lock,
             partial: self.beside(name, "partial"),
-            path: self.beside(name, "gguf"),
+            companions: form
+                .companions()
+                .iter()
+                .map(|extension| (*extension, self.beside(name, &format!("{extension}.partial"))))
+                .collect(),
+            path: self.beside(name, form.extension()),
+            form,
             note: self.beside(name, "json"),
         })
     }
 
     fn look(&self, name: &str) -> Option<Installed> {
-        let path = self.beside(name, "gguf");
-        let bytes = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
+        let found = FORMS.iter().find_map(|form| {
+            let path = self.beside(name, form.extension());
+            let facts = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+            Some((*form, path, facts.len()))
+        });
+        let (form, path, bytes) = found?;
         let note = fs::read(self.beside(name, "json")).ok();
         Some(Installed {
             name: String::from(name),
             path,
             bytes,
+            form,
             note: note.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
         })
     }
@@ -164,10 +187,32 @@ impl Shelf {
 }
 
 impl Pulling {
+    /// Where a file that belongs to the weights is gathered.
+    pub(crate) fn companion(&self, extension: &str) -> Result<&Path> {
+        let found = self.companions.iter().find(|(known, _)| *known == extension);
+        let found = found.map(|(_, partial)| partial.as_path());
+        found.with_context(|| format!("weights of this form have no {extension}"))
+    }
+
     /// The partial file becomes the model, in one step.
     pub(crate) fn finish(&self, note: &Note) -> Result<PathBuf> {
-        local::check_weights(&self.partial)?;
+        match self.form {
+            Form::Writer => local::check_weights(&self.partial)?,
+            Form::Encoder => local::EncoderFiles {
+                weights: self.partial.clone(),
+                tokenizer: self.companion("tokenizer.json")?.to_path_buf(),
+                config: self.companion("config.json")?.to_path_buf(),
+            }
+            .check()?,
+        }
         File::open(&self.partial)?.sync_all()?;
+        // The weights come last: where they are, nothing is missing.
+        for (extension, partial) in &self.companions {
+            File::open(partial)?.sync_all()?;
+            let path = self.note.with_extension(extension);
+            let moved = fs::rename(partial, &path);
+            moved.with_context(|| format!("cannot write {}", path.display()))?;
+        }
         let text = serde_json::to_vec_pretty(note)?;
         fs::write(&self.note, text).with_context(|| format!("cannot write {}", self.note.display()))?;
         let moved = fs::rename(&self.partial, &self.path);

@@ -65,6 +65,8 @@ mod models;
 #[cfg(test)]
 mod new;
 #[cfg(test)]
+mod programs;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 mod reference;
@@ -94,6 +96,8 @@ mod serve_socket;
 mod serve_trace;
 #[cfg(test)]
 mod shapes;
+#[cfg(test)]
+mod speech;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]

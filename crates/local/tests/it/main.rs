@@ -7,6 +7,9 @@ mod ask;
 #[cfg(feature = "llama")]
 mod contract;
 #[cfg(test)]
+#[cfg(feature = "embed")]
+mod embedding;
+#[cfg(test)]
 #[cfg(feature = "llama")]
 mod generation;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Back-ends against servers that say exactly what a test wants, and against a real one.
 
 #[cfg(test)]
+mod command;
+#[cfg(test)]
 mod defects;
 #[cfg(test)]
 mod dialects;

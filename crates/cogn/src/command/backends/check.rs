@@ -70,8 +70,11 @@ impl Report {
     }
 }
 
-pub(super) async fn all(listed: &[Listed], reach_only: bool, patience: Duration) -> Vec<Report> {
-    let tries = listed.iter().map(|listed| one(listed, reach_only, patience));
+pub(super) async fn all(listed: Vec<Listed>, reach_only: bool, patience: Duration) -> Vec<Report> {
+    let tries = listed.into_iter().map(|listed| async move {
+        let listed = listed.tried().await;
+        one(&listed, reach_only, patience).await
+    });
     futures::stream::iter(tries).buffered(AT_ONCE_MAX).collect().await
 }
 
@@ -88,7 +91,8 @@ async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
     let instances = match &listed.instances {
         Ok(instances) => instances,
         Err(why) => {
-            report.unavailable = Some(why.reason.clone());
+            let help = why.hint.as_ref().map(|hint| format!("; {hint}"));
+            report.unavailable = Some(format!("{}{}", why.reason, help.unwrap_or_default()));
             return report;
         }
     };
@@ -128,7 +132,7 @@ async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, pati
     // What is tried must not be adapted away because it is not declared.
     let upstream: Arc<dyn Upstream> = match instance {
         Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
-        Instance::Other(upstream) => upstream.clone(),
+        Instance::Program(_) | Instance::Other(_) => instance.upstream(),
     };
     for operation in &listed.candidate.operations {
         if *operation == Operation::ChatCompletions {

@@ -65,7 +65,7 @@ impl Backends {
                         .collect::<Result<_>>()?,
                 };
                 let patience = std::time::Duration::from_millis(timeout.as_millis());
-                let checking = check::all(&listed, *reach_only, patience);
+                let checking = check::all(listed, *reach_only, patience);
                 let reports = wiring::small_runtime()?.block_on(checking);
                 check::print(&reports, output)?;
                 let good = reports.iter().all(check::Report::is_good);

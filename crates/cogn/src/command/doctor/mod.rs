@@ -11,12 +11,13 @@ use clap::Args;
 use owo_colors::OwoColorize;
 
 use self::finding::{Finding, State};
-use crate::backends::{Shelf, Unavailable};
+use crate::backends::{Listed, Shelf, Unavailable};
 use crate::config::{self, Settings, Sources};
 use crate::exit::Exit;
 use crate::models::{self, Missing};
 use crate::modules::Search;
 use crate::output::Output;
+use crate::wiring;
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -103,7 +104,8 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         let hint = "mend [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));
     }
-    let listed = shelf.all();
+    let trials = shelf.all().into_iter().map(Listed::tried);
+    let listed = wiring::small_runtime()?.block_on(futures::future::join_all(trials));
     let usable = listed.iter().filter(|listed| listed.is_usable()).count();
     for back_end in &listed {
         let name = format!("back-end {}", back_end.candidate.name);

@@ -1,10 +1,14 @@
 //! `[[backends]]`: instances one can call.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ir::operation::{Feature, Operation};
 use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::Program;
+use crate::config::recipe::Recipe;
 
 /// An instance one can call.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,6 +31,10 @@ pub(crate) struct Backend {
     lacks: BTreeSet<Feature>,
     /// The file that a scripted back-end plays.
     pub(crate) script: Option<PathBuf>,
+    /// The program behind a back-end of kind `command`, by a name that is known.
+    recipe: Option<String>,
+    /// The same in full, or what differs from the recipe.
+    command: Option<Map<String, Value>>,
     /// Share of the work among equals; 0 takes no new work.
     #[serde(default = "usual_weight")]
     pub(crate) weight: u32,
@@ -56,6 +64,7 @@ pub(crate) enum BackendKind {
     Gemini,
     Ollama,
     Local,
+    Command,
     Scripted,
 }
 
@@ -95,8 +104,11 @@ impl Backend {
     /// What can be asked of it.
     pub(crate) fn operations(&self) -> BTreeSet<Operation> {
         let usual = || {
-            self.kind
-                .operations(self.base_url.is_none() && self.model.is_none())
+            let recipe = self.recipe().map(|recipe| BTreeSet::from([recipe.operation]));
+            recipe.unwrap_or_else(|| {
+                self.kind
+                    .operations(self.base_url.is_none() && self.model.is_none())
+            })
         };
         self.operations.clone().unwrap_or_else(usual)
     }
@@ -105,6 +117,8 @@ impl Backend {
     pub(crate) fn features(&self) -> BTreeSet<Feature> {
         let mut features = match &self.features {
             Some(declared) => declared.clone(),
+            None if self.kind == BackendKind::Command => self.program_features(),
+            None if self.embeds() => local::Embedder::features().into_iter().collect(),
             None => {
                 let own_address = self.base_url.is_none();
                 let mut features = self.kind.features(own_address);
@@ -117,6 +131,47 @@ impl Backend {
         features.insert(Feature::SystemRole);
         features.retain(|feature| !self.lacks.contains(feature));
         features
+    }
+
+    /// Whether this is the embedded encoder, and not the embedded model that writes.
+    pub(crate) fn embeds(&self) -> bool {
+        self.kind == BackendKind::Local && self.operations().contains(&Operation::Embeddings)
+    }
+
+    pub(crate) fn recipe(&self) -> Option<&'static Recipe> {
+        Recipe::named(self.recipe.as_deref()?)
+    }
+
+    /// How the program is called, whatever of it comes from a recipe.
+    pub(crate) fn program(&self) -> Result<Program, String> {
+        let recipe = self.recipe().map(|recipe| &recipe.command);
+        Program::over(recipe, self.command.as_ref())
+    }
+
+    fn program_features(&self) -> BTreeSet<Feature> {
+        if let Some(recipe) = self.recipe() {
+            return recipe.features.iter().cloned().collect();
+        }
+        let operation = self.operations().into_iter().next();
+        let program = self.program().ok();
+        let features = program
+            .zip(operation)
+            .map(|(program, operation)| program.features(operation));
+        features.unwrap_or_default().into_iter().collect()
+    }
+
+    /// The program, where the configuration says it by a path of its own.
+    pub(super) fn own_program_path(&self) -> Option<&str> {
+        let argv = self.command.as_ref()?.get("argv")?.as_array()?;
+        let first = argv.first()?.as_str()?;
+        first.contains('/').then_some(first)
+    }
+
+    pub(super) fn set_program_path(&mut self, path: &Path) {
+        let argv = self.command.as_mut().and_then(|command| command.get_mut("argv"));
+        if let Some(first) = argv.and_then(|argv| argv.get_mut(0)) {
+            *first = Value::from(path.display().to_string());
+        }
     }
 
     /// What a million tokens cost, in and out together.
@@ -135,6 +190,7 @@ impl BackendKind {
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
             Self::Local => "local",
+            Self::Command => "command",
             Self::Scripted => "scripted",
         }
     }
@@ -190,6 +246,7 @@ impl BackendKind {
             Self::Anthropic => features.extend([Feature::Tools]),
             Self::Gemini => features.extend([Feature::JsonSchema, Feature::Tools, Feature::Seed]),
             Self::Ollama | Self::Local => features.extend([Feature::JsonSchema, Feature::Seed]),
+            Self::Command => {}
             Self::Scripted => features.extend([
                 Feature::JsonSchema,
                 Feature::Tools,

@@ -7,6 +7,7 @@ mod backend;
 pub(crate) mod gate;
 mod media;
 mod network;
+mod program;
 mod routing;
 mod server;
 mod traces;
@@ -29,6 +30,7 @@ pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
 pub(crate) use network::Network;
+pub(crate) use program::Program;
 pub(crate) use routing::Routing;
 pub(crate) use server::{LogFormat, Server};
 pub(crate) use traces::Traces;
@@ -121,6 +123,11 @@ impl Settings {
         for (index, backend) in self.backends.iter_mut().enumerate() {
             if let Some(path) = &mut backend.script {
                 anchor(format!("/backends/{index}/script"), path);
+            }
+            if let Some(program) = backend.own_program_path() {
+                let mut path = PathBuf::from(program);
+                anchor(format!("/backends/{index}/command/argv"), &mut path);
+                backend.set_program_path(&path);
             }
             let is_file = |model: &&mut String| model.ends_with(".gguf");
             if backend.kind == BackendKind::Local

@@ -1,0 +1,77 @@
+//! Programs that are known by name: how each is called, what it can do, and how to get it. A recipe is data;
+//! `[backends.command]` changes single keys of it.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use ir::operation::{Feature, Operation};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::layer::Layer;
+
+const FILES: [(&str, &str); 2] = [
+    ("espeak-ng", include_str!("recipes/espeak-ng.toml")),
+    ("pocketsphinx", include_str!("recipes/pocketsphinx.toml")),
+];
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    pub(crate) operation: Operation,
+    pub(crate) features: Vec<Feature>,
+    /// What to do when the program, or something it needs, is missing.
+    pub(crate) install: String,
+    /// Arguments with which it ends well if nothing is missing.
+    pub(crate) check: Vec<String>,
+    /// What `[backends.command]` would say.
+    pub(crate) command: Map<String, Value>,
+}
+
+impl Recipe {
+    pub(crate) fn all() -> &'static [Self] {
+        static ALL: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
+            // A test reads every one of them.
+            let read = FILES
+                .iter()
+                .filter_map(|(name, text)| Recipe::read(name, text).ok());
+            read.collect()
+        });
+        &ALL
+    }
+
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        Self::all().iter().find(|recipe| recipe.name == name)
+    }
+
+    fn read(name: &'static str, text: &str) -> anyhow::Result<Self> {
+        let layer = Layer::of_toml(Path::new(name), text)
+            .map_err(|(message, location)| anyhow::anyhow!("{name}:{}: {message}", location.line))?;
+        let mut recipe: Self = serde_json::from_value(Value::Object(layer.tree))?;
+        recipe.name = name;
+        Ok(recipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::Program;
+
+    #[test]
+    fn every_recipe_can_be_used_as_it_stands() {
+        assert_eq!(Recipe::all().len(), FILES.len());
+        for (name, text) in FILES {
+            let recipe = Recipe::read(name, text).expect("it is a recipe");
+            assert!(!recipe.title.is_empty() && !recipe.install.is_empty());
+            let program = Program::over(Some(&recipe.command), None).expect("its command is good");
+            let options = program
+                .options(name, recipe.operation)
+                .expect("its template is good");
+            assert_eq!(options.problem(), None, "{name}");
+        }
+    }
+}

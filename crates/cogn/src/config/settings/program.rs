@@ -1,0 +1,146 @@
+//! `[backends.command]`: how a program is called, what it reads and how its answer is read. Values of callers
+//! come in only through the places of the template.
+
+use std::collections::BTreeMap;
+
+use ir::operation::{Feature, Operation};
+use providers::command::{CommandOptions, InputForm, ReplyForm, Slot};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// What reaches every program. Anything else has to be allowed by name.
+const USUAL_ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Program {
+    /// The program, and the template of its arguments.
+    pub(crate) argv: Vec<String>,
+    script: Option<String>,
+    input: Option<Input>,
+    reply: Option<Reply>,
+    pointer: Option<String>,
+    voice: Option<String>,
+    voices: BTreeMap<String, String>,
+    language: Option<String>,
+    languages: Vec<String>,
+    formats: Vec<String>,
+    speed_unit: Option<f64>,
+    /// Names of variables that it may see beside the usual ones.
+    env: Vec<String>,
+    set_env: BTreeMap<String, String>,
+    processes_max: Option<usize>,
+    queue_max: Option<usize>,
+    output_bytes_max: Option<u64>,
+    pub(crate) memory_bytes_max: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Input {
+    Text,
+    Json,
+    Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Text,
+    Json,
+    Bytes,
+}
+
+impl Program {
+    /// A recipe's keys, and over them those of the configuration.
+    pub(crate) fn over(
+        recipe: Option<&Map<String, Value>>,
+        own: Option<&Map<String, Value>>,
+    ) -> Result<Self, String> {
+        let mut keys = recipe.cloned().unwrap_or_default();
+        keys.extend(own.cloned().unwrap_or_default());
+        let program: Self = serde_json::from_value(Value::Object(keys)).map_err(|error| error.to_string())?;
+        match program.argv.is_empty() {
+            true => Err(String::from("`argv` names no program")),
+            false => Ok(program),
+        }
+    }
+
+    /// The name of the program, as it was written.
+    pub(crate) fn called(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+
+    /// What a back-end needs to know, apart from where the program is and what stands in the environment.
+    pub(crate) fn options(&self, name: &str, operation: Operation) -> Result<CommandOptions, String> {
+        let arguments = self.argv.get(1..).unwrap_or_default();
+        let mut options = CommandOptions::new(name, operation, self.called(), arguments)
+            .map_err(|error| error.to_string())?;
+        options.script.clone_from(&self.script);
+        if let Some(input) = self.input {
+            options.input = match input {
+                Input::Text => InputForm::Text,
+                Input::Json => InputForm::Json,
+                Input::Bytes => InputForm::Bytes,
+            };
+        }
+        let pointer = self.pointer.clone().unwrap_or_default();
+        match self.reply {
+            Some(Reply::Text) => options.reply = ReplyForm::Text,
+            Some(Reply::Bytes) => options.reply = ReplyForm::Bytes,
+            Some(Reply::Json) => options.reply = ReplyForm::Json { pointer },
+            None if self.pointer.is_some() => options.reply = ReplyForm::Json { pointer },
+            None => {}
+        }
+        options.voice.clone_from(&self.voice);
+        options.voices.clone_from(&self.voices);
+        options.language.clone_from(&self.language);
+        options.languages.clone_from(&self.languages);
+        options.formats.clone_from(&self.formats);
+        options.speed_unit = self.speed_unit;
+        options.processes_max = self.processes_max.unwrap_or(options.processes_max);
+        options.queue_max = self.queue_max.unwrap_or(options.queue_max);
+        options.output_bytes_max = self.output_bytes_max.unwrap_or(options.output_bytes_max);
+        Ok(options)
+    }
+
+    /// The variables that it may see, as they stand in our own environment.
+    pub(crate) fn environment(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+        let names = USUAL_ENVIRONMENT
+            .into_iter()
+            .chain(self.env.iter().map(String::as_str));
+        let passed = names.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+        let set = self
+            .set_env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        passed.chain(set).collect()
+    }
+
+    /// What it can do, as far as its template shows.
+    pub(crate) fn features(&self, operation: Operation) -> Vec<Feature> {
+        let Ok(options) = self.options("", operation) else {
+            return Vec::new();
+        };
+        let told = |slot| options.arguments.uses(slot);
+        let mut features = Vec::new();
+        match operation {
+            Operation::ChatCompletions => features.push(Feature::Stream),
+            Operation::SpeechToText => {
+                features.push(Feature::AudioInput);
+                let known = told(Slot::Language) || !self.languages.is_empty();
+                features.extend(known.then_some(Feature::Language));
+            }
+            Operation::TextToSpeech => {
+                features.push(Feature::AudioOutput);
+                features.extend((!self.voices.is_empty()).then_some(Feature::Voices));
+                features.extend((!self.formats.is_empty()).then_some(Feature::Formats));
+            }
+            Operation::Embeddings => {
+                features.extend((options.input == InputForm::Json).then_some(Feature::Batch));
+            }
+            Operation::ImageGeneration | Operation::RealtimeVoice => {}
+        }
+        features
+    }
+}

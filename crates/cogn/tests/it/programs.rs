@@ -1,0 +1,233 @@
+//! Programs as back-ends of the configuration: what is said of them, what is refused, and how they answer.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::stage::{REPLY, Stage, data, input};
+use crate::workspace::Workspace;
+
+const RECIPES: &str = r#"
+[[backends]]
+name = "voice"
+kind = "command"
+recipe = "espeak-ng"
+[[backends]]
+name = "ear"
+kind = "command"
+recipe = "pocketsphinx"
+"#;
+
+fn place(config: &str) -> Workspace {
+    let workspace = Workspace::new();
+    fs::write(workspace.path().join("cogn.toml"), config).expect("it can be written");
+    workspace
+}
+
+fn program(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("it can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
+}
+
+/// Every problem that `cogn config check` finds, as one text.
+fn problems(config: &str) -> String {
+    let ran = place(config).run(&["config", "check"]);
+    assert_ne!(ran.code(), 0, "{config}");
+    format!("{}{}", ran.stdout(), ran.stderr())
+}
+
+#[test]
+fn recipes_say_what_they_can_do() {
+    testkit::speech::need_voice();
+    let rows = place(RECIPES).run(&["--json", "backends"]).json();
+    assert_eq!(rows[0]["kind"], "command");
+    assert_eq!(rows[0]["operations"], json!(["text_to_speech"]));
+    assert_eq!(rows[0]["available"], true, "{rows}");
+    assert_eq!(rows[1]["operations"], json!(["speech_to_text"]));
+    let features = rows[0]["features"].as_array().expect("features");
+    assert!(features.contains(&json!("supports_voices")), "{rows}");
+}
+
+#[test]
+fn a_missing_program_is_named_with_the_way_to_get_it() {
+    let config = "[[backends]]\nname = \"voice\"\nkind = \"command\"\nrecipe = \"espeak-ng\"\n\
+                  [backends.command]\nargv = [\"no-such-program\", \"{input}\"]\n";
+    let workspace = place(config);
+    let row = workspace.run(&["--json", "backends"]).json()[0].clone();
+    assert_eq!(row["available"], false);
+    assert!(
+        row["reason"]
+            .as_str()
+            .expect("a reason")
+            .contains("no-such-program"),
+        "{row}"
+    );
+    assert!(
+        row["hint"]
+            .as_str()
+            .expect("a hint")
+            .contains("apt-get install espeak-ng"),
+        "{row}"
+    );
+    let text = workspace.run(&["doctor"]).stdout();
+    assert!(
+        text.contains("no-such-program") && text.contains("espeak-ng"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_program_lacks_is_found_by_trying_it() {
+    // A python3 that is there, and finds no module.
+    let workspace = place(
+        "[[backends]]\nname = \"ear\"\nkind = \"command\"\nrecipe = \"pocketsphinx\"\n\
+         [backends.command]\nargv = [\"./python3\", \"{script}\", \"{input}\"]\n",
+    );
+    program(workspace.path(), "python3", "#!/bin/sh\nexit 1\n");
+    let listed = workspace.run(&["--json", "backends"]).json();
+    assert_eq!(listed[0]["available"], true, "{listed}");
+    let ran = workspace.run(&["--json", "backends", "check"]);
+    assert_eq!(ran.code(), 1);
+    let why = ran.json()[0]["unavailable"].clone();
+    assert!(
+        why.as_str()
+            .expect("a reason")
+            .contains("pip install pocketsphinx"),
+        "{why}"
+    );
+    let text = workspace.run(&["doctor"]).stdout();
+    assert!(text.contains("pip install pocketsphinx"), "{text}");
+}
+
+#[test]
+fn a_program_that_is_said_wrongly_is_refused_where_it_stands() {
+    let back_end = |more: &str| format!("[[backends]]\nname = \"p\"\nkind = \"command\"\n{more}\n");
+    for (config, said) in [
+        (back_end(""), "needs a `recipe`, or `command` with `argv`"),
+        (back_end("recipe = \"espeak\""), "did you mean `espeak-ng`?"),
+        (
+            back_end("command = { argv = [\"x\"] }"),
+            "`operations` must name it",
+        ),
+        (
+            back_end("operations = [\"embeddings\", \"chat_completions\"]\ncommand = { argv = [\"x\"] }"),
+            "`operations` must name it",
+        ),
+        (
+            back_end("operations = [\"embeddings\"]\ncommand = { argv = [\"x\", \"{imput}\"] }"),
+            "`{imput}` in an argument names nothing",
+        ),
+        (
+            back_end("operations = [\"text_to_speech\"]\ncommand = { argv = [\"x\", \"-v\", \"{voice}\"] }"),
+            "set `voice`",
+        ),
+        (
+            back_end("operations = [\"embeddings\"]\ncommand = { argv = [\"x\"], memory = 1 }"),
+            "unknown key `memory`",
+        ),
+        (
+            back_end("recipe = \"espeak-ng\"\ncommand = { set_env = { API_KEY = \"x\" } }"),
+            "a secret does not belong here",
+        ),
+        (
+            String::from("[[backends]]\nname = \"o\"\nkind = \"openai\"\nrecipe = \"espeak-ng\"\n"),
+            "only a back-end of kind `command` has a `recipe`",
+        ),
+    ] {
+        let found = problems(&config);
+        assert!(found.contains(said), "{config}\n{found}");
+    }
+}
+
+/// A program that chats is asked by runs like any other back-end, streams among them. It sees nothing of our
+/// environment that nobody has allowed.
+#[tokio::test]
+async fn a_program_answers_a_run() {
+    let stage = Stage::new();
+    let text = format!(
+        "#!/bin/sh\ngrep -q 'two words' || exit 3\ntest -z \"$PROBE_SECRET\" || exit 4\ntest \"$PROBE_ALLOWED\" = yes || exit 5\n\
+         cat <<'END'\n{REPLY}\nEND\n"
+    );
+    program(&stage.path(""), "counts", &text);
+    let config = stage.config(
+        "[[backends]]\nname = \"mine\"\nkind = \"command\"\noperations = [\"chat_completions\"]\n\
+         command = { argv = [\"./counts\"], env = [\"PROBE_ALLOWED\"] }\n",
+    );
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
+        .env("PROBE_SECRET", "hidden")
+        .env("PROBE_ALLOWED", "yes");
+    let server = crate::stage::Server::spawn(command);
+    let response = server
+        .execute("counter", &input())
+        .send()
+        .await
+        .expect("an answer");
+    let envelope: Value = serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON");
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_eq!(envelope["data"], data());
+    assert_eq!(envelope["meta"]["model"], "command/mine");
+}
+
+#[test]
+fn an_encoder_is_pulled_listed_used_for_nothing_else_and_removed() {
+    let workspace = Workspace::new();
+    let folder = testkit::encoder::small_encoder().display().to_string();
+    let ran = workspace.run(&["models", "pull", &folder, "--name", "all-minilm-l6-v2", "--json"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    let pulled = ran.json();
+    assert_eq!(
+        pulled["sha256"],
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    );
+    let path = pulled["path"].as_str().expect("a path");
+    let shelf = Path::new(path).parent().expect("a folder");
+    let mut here: Vec<_> = fs::read_dir(shelf)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    here.sort();
+    let name = |extension: &str| format!("all-minilm-l6-v2.{extension}");
+    let all = ["config.json", "json", "lock", "safetensors", "tokenizer.json"].map(name);
+    assert_eq!(here, all);
+    let listed = workspace.run(&["models", "list", "--json"]).json();
+    let row = |listed: &Value| {
+        let rows = listed.as_array().expect("rows").clone();
+        rows.into_iter()
+            .find(|row| row["name"] == "all-minilm-l6-v2")
+            .expect("listed")
+    };
+    assert_eq!(row(&listed)["installed"], true);
+    let config = "[[backends]]\nname = \"vectors\"\nkind = \"local\"\noperations = [\"embeddings\"]\n\
+                  [[backends]]\nname = \"writer\"\nkind = \"local\"\nmodel = \"all-minilm-l6-v2\"\n";
+    fs::write(workspace.path().join("cogn.toml"), config).expect("it can be written");
+    let rows = workspace.run(&["--json", "backends"]).json();
+    if cfg!(feature = "local") {
+        assert_eq!(rows[0]["available"], true, "{rows}");
+        let why = rows[1]["reason"].as_str().expect("a reason");
+        assert!(why.contains("makes embeddings and nothing else"), "{why}");
+    } else {
+        assert!(
+            rows[0]["reason"]
+                .as_str()
+                .expect("a reason")
+                .contains("built without"),
+            "{rows}"
+        );
+    }
+    assert_eq!(
+        rows[0]["features"],
+        json!(["supports_system_role", "supports_batch"])
+    );
+    let removed = workspace.run(&["models", "rm", "all-minilm-l6-v2"]);
+    assert_eq!(removed.code(), 0, "{}", removed.stderr());
+    let left: Vec<_> = fs::read_dir(shelf)
+        .expect("a folder")
+        .map(|entry| entry.expect("one").file_name())
+        .collect();
+    assert_eq!(left, ["all-minilm-l6-v2.lock"]);
+}

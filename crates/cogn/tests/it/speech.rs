@@ -1,0 +1,179 @@
+//! Speech and embeddings that really work on this machine, asked for as OpenAI's clients do: eSpeak NG speaks,
+//! PocketSphinx hears, and the embedded encoder makes vectors.
+
+use serde_json::{Value, json};
+
+use crate::stage::{Server, Stage};
+
+const RECIPES: &str = r#"
+[[backends]]
+name = "voice"
+kind = "command"
+recipe = "espeak-ng"
+[[backends]]
+name = "ear"
+kind = "command"
+recipe = "pocketsphinx"
+"#;
+
+fn server(stage: &Stage) -> Server {
+    testkit::speech::need_voice();
+    let config = stage.config(RECIPES);
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
+        .env("PYTHONPATH", testkit::speech::ear());
+    Server::spawn(command)
+}
+
+/// A form as browsers and vendors' clients send it.
+fn form(file: &[u8], fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, value) in fields {
+        let part = format!("--edge\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        body.extend_from_slice(part.as_bytes());
+    }
+    body.extend_from_slice(
+        b"--edge\r\ncontent-disposition: form-data; name=\"file\"; filename=\"said.wav\"\r\ncontent-type: audio/wav\r\n\r\n",
+    );
+    body.extend_from_slice(file);
+    body.extend_from_slice(b"\r\n--edge--\r\n");
+    body
+}
+
+async fn speak(server: &Server, body: &Value) -> reqwest::Response {
+    let asked = server
+        .post("/v1/audio/speech")
+        .header("content-type", "application/json");
+    asked.body(body.to_string()).send().await.expect("an answer")
+}
+
+async fn hear(server: &Server, file: &[u8], fields: &[(&str, &str)]) -> (u16, String) {
+    let asked = server
+        .post("/v1/audio/transcriptions")
+        .header("content-type", "multipart/form-data; boundary=edge");
+    let answered = asked.body(form(file, fields)).send().await.expect("an answer");
+    let status = answered.status().as_u16();
+    (status, answered.text().await.expect("a text"))
+}
+
+#[tokio::test]
+async fn a_spoken_sentence_comes_back_as_text() {
+    let stage = Stage::new();
+    let server = server(&stage);
+    let sentence = "The meeting is on Monday morning.";
+    let spoken = speak(
+        &server,
+        &json!({"model": "tts-1", "input": sentence, "voice": "alloy", "response_format": "wav"}),
+    )
+    .await;
+    assert_eq!(spoken.status(), 200);
+    assert_eq!(spoken.headers()["content-type"], "audio/wav");
+    assert_eq!(spoken.headers()["x-cogn-backend"], "voice");
+    let sound = spoken.bytes().await.expect("sound");
+    assert!(
+        sound.starts_with(b"RIFF") && sound.len() > 20_000,
+        "{} bytes",
+        sound.len()
+    );
+    let (status, heard) = hear(&server, &sound, &[("model", "whisper-1"), ("language", "en")]).await;
+    assert_eq!(status, 200, "{heard}");
+    let heard: Value = serde_json::from_str(&heard).expect("JSON");
+    assert_eq!(heard["text"], "the meeting is on monday morning");
+    let (_, text) = hear(
+        &server,
+        &sound,
+        &[("model", "whisper-1"), ("response_format", "text")],
+    )
+    .await;
+    assert_eq!(text, "the meeting is on monday morning\n");
+}
+
+#[tokio::test]
+async fn what_a_program_cannot_do_is_said_and_not_guessed() {
+    let stage = Stage::new();
+    let server = server(&stage);
+    // Vendors' clients ask for MP3 where nobody says; this program makes WAV, and says so.
+    let spoken = speak(
+        &server,
+        &json!({"model": "tts-1", "input": "Hello.", "voice": "unheard-of"}),
+    )
+    .await;
+    assert_eq!(spoken.status(), 200);
+    assert_eq!(spoken.headers()["content-type"], "audio/wav");
+    let sound = spoken.bytes().await.expect("sound");
+    let (status, refused) = hear(&server, &sound, &[("model", "whisper-1"), ("language", "de")]).await;
+    assert!(status >= 400, "{refused}");
+    assert!(refused.contains("understands en"), "{refused}");
+}
+
+#[cfg(feature = "local")]
+#[tokio::test]
+async fn embeddings_are_made_in_this_process() {
+    let stage = Stage::new();
+    let shelf = stage.path("shelf");
+    let folder = testkit::encoder::small_encoder();
+    let pulled = stage
+        .cogn()
+        .args(["models", "pull", "--name", "all-minilm-l6-v2"])
+        .arg(folder)
+        .env("COGN_MODELS_DIR", &shelf)
+        .output()
+        .expect("cogn starts");
+    assert!(
+        pulled.status.success(),
+        "{}",
+        String::from_utf8_lossy(&pulled.stderr)
+    );
+    let config =
+        stage.config("[[backends]]\nname = \"vectors\"\nkind = \"local\"\noperations = [\"embeddings\"]\n");
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
+        .env("COGN_MODELS_DIR", &shelf);
+    let server = Server::spawn(command);
+    let ask = async |body: Value| {
+        let asked = server
+            .post("/v1/embeddings")
+            .header("content-type", "application/json");
+        let answered = asked.body(body.to_string()).send().await.expect("an answer");
+        let status = answered.status().as_u16();
+        let text = answered.text().await.expect("a text");
+        (status, serde_json::from_str::<Value>(&text).expect("JSON"))
+    };
+    let texts = [
+        "A cat sits on the mat.",
+        "A kitten rests on a rug.",
+        "Interest rates rose in March.",
+    ];
+    let (status, made) = ask(json!({"model": "all-minilm-l6-v2", "input": texts})).await;
+    assert_eq!(status, 200, "{made}");
+    let vector = |place: usize| -> Vec<f64> {
+        serde_json::from_value(made["data"][place]["embedding"].clone()).expect("numbers")
+    };
+    let dot = |a: usize, b: usize| -> f64 { vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum() };
+    assert_eq!(vector(0).len(), 384);
+    assert!((dot(0, 0) - 1.0).abs() < 1e-5);
+    assert!(dot(0, 1) > 0.4 && dot(0, 1) > dot(0, 2) + 0.3);
+    assert!(
+        made["usage"]["prompt_tokens"].as_u64() > Some(20),
+        "{}",
+        made["usage"]
+    );
+    // Vendors' clients ask for bits and unpack them themselves.
+    let (_, packed) = ask(json!({"input": texts[0], "encoding_format": "base64"})).await;
+    let bits = packed["data"][0]["embedding"].as_str().expect("a text");
+    let bits = ir::media::Base64::from_text(bits).decode().expect("base64");
+    let (floats, _) = bits.as_chunks::<4>();
+    let near = floats
+        .iter()
+        .zip(vector(0))
+        .all(|(bits, known)| (f64::from(f32::from_le_bytes(*bits)) - known).abs() < 1e-6);
+    assert!(near && floats.len() == 384);
+    let (status, refused) = ask(json!({"input": "word ".repeat(600)})).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().expect("why").contains("512"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,132 @@
+//! From a request to a running process: its folder, its input, its arguments. Files are written off the event
+//! loop; nothing is written before everything about the request is known to be good.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::{Error, ErrorKind, Phase, Request};
+use tempfile::TempDir;
+
+use super::input::{Content, Input, input};
+use super::options::CommandOptions;
+use super::process::{Plan, Running};
+use super::template::Slot;
+use super::value::Values;
+use crate::limits::COMMAND_INPUT_BYTES_MAX;
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) running: Running,
+    /// Where the output will be, if it is not printed.
+    pub(super) output: Option<PathBuf>,
+    pub(super) values: Values,
+    pub(super) adaptations: Vec<Adaptation>,
+}
+
+pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Result<Asked, Error> {
+    let mut ledger = Ledger::new(Party::Adapter);
+    let values = Values::of(request, options, &mut ledger)?;
+    let input = input(request, options)?;
+    let shared = options.clone();
+    let filling = values.clone();
+    let laid_out = tokio::task::spawn_blocking(move || lay_out(&shared, &filling, &input)).await;
+    let failed = |why: String| {
+        let message = format!("cannot write the input of back-end {}: {why}", options.name);
+        Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
+    };
+    let laid_out = laid_out.map_err(|error| failed(error.to_string()))?;
+    let (plan, output) = laid_out.map_err(|error| failed(error.kind().to_string()))?;
+    Ok(Asked {
+        running: Running::start(plan)?,
+        output,
+        values,
+        adaptations: ledger.into_entries(),
+    })
+}
+
+fn lay_out(options: &CommandOptions, values: &Values, input: &Input) -> io::Result<(Plan, Option<PathBuf>)> {
+    let folder = empty_folder()?;
+    let at = |name: &str, extension: &str| folder.path().join(format!("{name}.{extension}"));
+    let read = at("input", input.extension);
+    write_input(&input.content, &read)?;
+    let script = match &options.script {
+        Some(text) => {
+            let path = at("script", "txt");
+            fs::write(&path, text)?;
+            Some(path)
+        }
+        None => None,
+    };
+    let uses = |slot| options.arguments.uses(slot);
+    let extension = values.format.as_deref().unwrap_or("out");
+    let output = uses(Slot::Output).then(|| at("output", extension));
+    let given = |text: &Option<String>| text.as_ref().map(OsString::from);
+    let path = |path: &Path| Some(path.as_os_str().to_owned());
+    let arguments = options.arguments.fill(|slot| match slot {
+        Slot::Input => path(&read),
+        Slot::Output => output.as_deref().and_then(path),
+        Slot::Script => script.as_deref().and_then(path),
+        Slot::Voice => given(&values.voice),
+        Slot::Language => given(&values.language),
+        Slot::Format => given(&values.format),
+        Slot::Model => given(&values.model),
+        Slot::Speed => given(&values.speed),
+    });
+    let stdin = match uses(Slot::Input) {
+        true => None,
+        false => Some(File::open(&read)?),
+    };
+    let mut environment = options.environment.clone();
+    environment.push((OsString::from("TMPDIR"), folder.path().as_os_str().to_owned()));
+    let plan = Plan {
+        program: options.program.clone(),
+        arguments,
+        environment,
+        stdin,
+        timeout: options.timeout,
+        output_bytes_max: options.output_bytes_max,
+        output: output.clone(),
+        memory: options.memory.clone(),
+        folder,
+    };
+    Ok((plan, output))
+}
+
+fn write_input(content: &Content, path: &Path) -> io::Result<()> {
+    match content {
+        Content::Bytes(bytes) => fs::write(path, bytes),
+        Content::File(file) => {
+            let bytes = fs::metadata(file)?.len();
+            if bytes > u64::try_from(COMMAND_INPUT_BYTES_MAX).unwrap_or(u64::MAX) {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            fs::copy(file, path).map(drop)
+        }
+    }
+}
+
+/// What the program has written into its output file: a plain file within bounds, and no link to another.
+pub(super) fn read_output(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let facts = fs::symlink_metadata(path)?;
+    if !facts.is_file() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    if facts.len() > bytes_max {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+    }
+    fs::read(path)
+}
+
+/// A folder for one process. What is in it is somebody's words or voice: only this user can look into it.
+pub(super) fn empty_folder() -> io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix("cogn-command-")
+        .permissions(fs::Permissions::from_mode(0o700))
+        .tempdir()
+}

@@ -1,0 +1,157 @@
+//! What the program is given to read: a request as a text, as JSON, or as the bytes of its audio.
+
+use std::path::PathBuf;
+
+use ir::adaptation::{Ledger, Party};
+use ir::envelope::TranscriptionRequest;
+use ir::media::sniff;
+use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
+use serde_json::json;
+
+use super::options::{CommandOptions, InputForm};
+use crate::limits::COMMAND_INPUT_BYTES_MAX;
+
+/// The input, and how its file is to be called.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Input {
+    pub(super) content: Content,
+    pub(super) extension: &'static str,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    /// It is in a file of ours already.
+    File(PathBuf),
+}
+
+pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input, Error> {
+    if request.operation() != options.operation {
+        let operation = request.operation().as_str();
+        let message = format!("back-end {} does not do {operation}", options.name);
+        return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
+    }
+    let text = |text: String| Input {
+        content: Content::Bytes(text.into_bytes()),
+        extension: "txt",
+    };
+    let made = match (&request.payload, options.input) {
+        (Payload::Chat(chat), InputForm::Text) => text(transcript(chat)?),
+        (Payload::Chat(chat), InputForm::Json) => {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let body = wire::chat::encode_request(Dialect::OpenaiChat, chat, &mut ledger)?;
+            json_input(&body)?
+        }
+        (Payload::Embeddings(embeddings), InputForm::Json) => json_input(&json!(embeddings.input))?,
+        (Payload::Embeddings(embeddings), InputForm::Text) => match embeddings.input.as_slice() {
+            [one] => text(one.clone()),
+            _ => return Err(unsupported(options, "takes one text at a time")),
+        },
+        (Payload::Speech(speech), InputForm::Text) => text(speech.input.clone()),
+        (Payload::Image(image), InputForm::Text) => text(image.prompt.clone()),
+        (Payload::Transcription(asked), InputForm::Bytes) => audio(asked, options)?,
+        _ => return Err(unsupported(options, "is not set up for this kind of input")),
+    };
+    match &made.content {
+        Content::Bytes(bytes) if bytes.len() > COMMAND_INPUT_BYTES_MAX => {
+            let message = format!("the input is larger than {COMMAND_INPUT_BYTES_MAX} bytes");
+            Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message))
+        }
+        _ => Ok(made),
+    }
+}
+
+fn json_input(value: &serde_json::Value) -> Result<Input, Error> {
+    let bytes = serde_json::to_vec(value).map_err(|error| Error::invalid_request(error.to_string()))?;
+    Ok(Input {
+        content: Content::Bytes(bytes),
+        extension: "json",
+    })
+}
+
+/// A lone message is its text. Of several, who speaks stands before each.
+fn transcript(chat: &ChatRequest) -> Result<String, Error> {
+    if let [only] = chat.messages.as_slice() {
+        return Ok(only.joined_text());
+    }
+    let said = chat.messages.iter().map(|message| {
+        let who = match message.role {
+            Role::System | Role::Developer => "System",
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+            Role::Tool => "Tool",
+        };
+        format!("{who}: {}", message.joined_text())
+    });
+    let said: Vec<_> = said.collect();
+    match said.is_empty() {
+        true => Err(Error::invalid_request("there is no message to answer")),
+        false => Ok(said.join("\n\n")),
+    }
+}
+
+fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input, Error> {
+    let content = match &asked.audio.source {
+        MediaSource::Inline(data) => {
+            let bytes = data.decode();
+            Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
+        }
+        MediaSource::LocalFile(path) => Content::File(PathBuf::from(path)),
+        _ => {
+            return Err(unsupported(
+                options,
+                "takes the bytes of audio, not a reference to them",
+            ));
+        }
+    };
+    let sniffed = match &content {
+        Content::Bytes(bytes) => sniff(bytes),
+        Content::File(_) => None,
+    };
+    let mime = sniffed.map(String::from).or_else(|| asked.audio.mime.clone());
+    let format = mime.as_deref().and_then(format_of);
+    let taken = |format: &&str| options.formats.iter().any(|taken| taken == format);
+    match format.filter(|format| options.formats.is_empty() || taken(format)) {
+        Some(extension) => Ok(Input { content, extension }),
+        None => {
+            let what = format!(
+                "takes {}, and this audio is {}",
+                list(&options.formats),
+                shown(mime.as_deref())
+            );
+            Err(unsupported(options, &what))
+        }
+    }
+}
+
+/// The short word for a type of audio. The same containers carry video, which programs read all the same.
+fn format_of(mime: &str) -> Option<&'static str> {
+    let mime = mime.split(';').next().unwrap_or_default().trim();
+    Some(match mime {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        "audio/ogg" | "application/ogg" | "audio/opus" => "ogg",
+        "audio/flac" | "audio/x-flac" => "flac",
+        "audio/webm" | "video/webm" => "webm",
+        "audio/mp4" | "video/mp4" | "audio/m4a" | "audio/x-m4a" => "m4a",
+        "audio/aac" => "aac",
+        _ => return None,
+    })
+}
+
+fn list(formats: &[String]) -> String {
+    match formats.is_empty() {
+        true => String::from("audio"),
+        false => formats.join(", "),
+    }
+}
+
+fn shown(mime: Option<&str>) -> &str {
+    let plain = |mime: &&str| mime.len() <= 80 && !mime.chars().any(char::is_control);
+    mime.filter(plain).unwrap_or("of an unknown type")
+}
+
+fn unsupported(options: &CommandOptions, what: &str) -> Error {
+    let message = format!("back-end {} {what}", options.name);
+    Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message)
+}

@@ -1,0 +1,149 @@
+//! A program that chats: what it prints is shown as it comes, character by character and never half of one.
+//! White space at the end is not part of the answer, and a program that fails ends it with an error.
+
+use std::sync::Arc;
+
+use engine::port::{Backend, Events};
+use futures::{StreamExt, stream};
+use ir::event::{Block, Warning};
+use ir::{Error, Event, FinishReason, Phase, Usage};
+
+use super::ask::Asked;
+use super::options::CommandOptions;
+use super::reply::{text, value};
+use super::upstream::{Turn, gather, streams};
+
+#[derive(Debug)]
+pub(super) struct Speaking {
+    options: Arc<CommandOptions>,
+    asked: Asked,
+    _turn: Turn,
+    model: Option<String>,
+    stage: Stage,
+    /// Bytes that are no character yet, or may turn out to be the end.
+    held: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Begun,
+    Open,
+    Ended,
+}
+
+impl Speaking {
+    pub(super) fn new(options: Arc<CommandOptions>, asked: Asked, turn: Turn, backend: &Backend) -> Self {
+        Self {
+            model: asked.values.model.clone().or_else(|| backend.model.clone()),
+            options,
+            asked,
+            _turn: turn,
+            stage: Stage::Begun,
+            held: Vec::new(),
+        }
+    }
+
+    pub(super) fn events(self) -> Events {
+        stream::unfold(self, |mut speaking| async move {
+            let events = speaking.next().await?;
+            Some((stream::iter(events), speaking))
+        })
+        .flatten()
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Option<Vec<Event>> {
+        match self.stage {
+            Stage::Begun => {
+                self.stage = Stage::Open;
+                Some(self.begin())
+            }
+            Stage::Open => Some(self.go_on().await.unwrap_or_else(|error| {
+                self.stage = Stage::Ended;
+                vec![Event::Error { error }]
+            })),
+            Stage::Ended => None,
+        }
+    }
+
+    fn begin(&mut self) -> Vec<Event> {
+        let adaptations = std::mem::take(&mut self.asked.adaptations);
+        let warnings = adaptations.iter().map(|adaptation| Event::Warning {
+            warning: Warning::new(
+                "adapted",
+                format!("{}: {}", adaptation.pointer, adaptation.reason),
+            ),
+        });
+        let begun = [
+            Event::Started {
+                id: None,
+                model: self.model.clone(),
+                created: None,
+            },
+            Event::BlockStart {
+                index: 0,
+                block: Block::Text,
+            },
+        ];
+        warnings.chain(begun).collect()
+    }
+
+    async fn go_on(&mut self) -> Result<Vec<Event>, Error> {
+        if !streams(&self.asked, &self.options) {
+            let bytes = gather(&mut self.asked, &self.options).await?;
+            let said = value(&bytes, &self.options).and_then(text).map_err(|what| {
+                let message = format!("back-end {} {what}", self.options.name);
+                Error::invalid_response(Phase::MidStream, message)
+            })?;
+            return Ok(self.end(said));
+        }
+        let Some(piece) = self.asked.running.read().await? else {
+            return match self.held.trim_ascii().is_empty() {
+                true => Ok(self.end(String::new())),
+                false => Err(self.no_text()),
+            };
+        };
+        self.held.extend_from_slice(&piece);
+        let said = self.whole_characters()?;
+        Ok(match said.is_empty() {
+            true => Vec::new(),
+            false => vec![Event::text(0, said)],
+        })
+    }
+
+    /// What is text for certain. The rest of a character and white space wait for what follows.
+    fn whole_characters(&mut self) -> Result<String, Error> {
+        let valid = match std::str::from_utf8(&self.held) {
+            Ok(all) => all,
+            Err(error) if error.error_len().is_some() => return Err(self.no_text()),
+            Err(error) => {
+                let valid = self.held.get(..error.valid_up_to()).unwrap_or_default();
+                std::str::from_utf8(valid).unwrap_or_default()
+            }
+        };
+        let said = String::from(valid.trim_end());
+        self.held.drain(..said.len());
+        Ok(said)
+    }
+
+    fn no_text(&self) -> Error {
+        let message = format!("back-end {} gave a text that is not UTF-8", self.options.name);
+        Error::invalid_response(Phase::MidStream, message)
+    }
+
+    fn end(&mut self, said: String) -> Vec<Event> {
+        self.stage = Stage::Ended;
+        let text = (!said.is_empty()).then(|| Event::text(0, said));
+        let end = [
+            Event::BlockEnd { index: 0 },
+            // A program counts no tokens, and unknown is not zero.
+            Event::Usage {
+                usage: Usage::default(),
+            },
+            Event::Finish {
+                reason: FinishReason::Stop,
+            },
+        ];
+        text.into_iter().chain(end).collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! A program as a back-end. As many run at once as the configuration says; a bounded number of calls wait for
+//! their turn, and the next is refused. Dropping an answer ends the process and everything that it started.
+
+use std::sync::Arc;
+
+use engine::port::{Answer, Backend, Events, Upstream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ask::{Asked, ask, empty_folder, read_output};
+use super::options::{CommandOptions, ReplyForm};
+use super::process::{Plan, Running};
+use super::reply::reply;
+use super::speaking::Speaking;
+use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
+
+#[derive(Clone, Debug)]
+pub struct Command {
+    backend: Backend,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: Arc<CommandOptions>,
+    /// Whoever runs or waits holds one of these.
+    places: Arc<Semaphore>,
+    /// Whoever runs holds one of these too.
+    running: Arc<Semaphore>,
+}
+
+/// The right to run a process, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _place: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
+}
+
+impl Command {
+    pub fn new(options: CommandOptions) -> Self {
+        let model = options.model.clone().or_else(|| options.default_model.clone());
+        let backend = Backend {
+            name: options.name.clone(),
+            kind: String::from("command"),
+            model,
+        };
+        let running = options.processes_max.clamp(1, Semaphore::MAX_PERMITS / 2);
+        let waiting = options.queue_max.min(COMMAND_QUEUE_MAX);
+        let inner = Inner {
+            places: Arc::new(Semaphore::new(running + waiting)),
+            running: Arc::new(Semaphore::new(running)),
+            options: Arc::new(options),
+        };
+        Self {
+            backend,
+            inner: Arc::new(inner),
+        }
+    }
+
+    pub fn operation(&self) -> Operation {
+        self.inner.options.operation
+    }
+
+    /// Runs the program with other arguments and tells whether it ends well: what it needs may be missing
+    /// though it is there itself.
+    ///
+    /// # Errors
+    /// When it cannot be started, fails or takes too long.
+    pub async fn try_out(&self, arguments: &[String]) -> Result<(), Error> {
+        let options = &self.inner.options;
+        let folder = empty_folder().map_err(|error| {
+            let message = format!("there is no folder to run it in: {}", error.kind());
+            Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
+        })?;
+        let plan = Plan {
+            program: options.program.clone(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            environment: options.environment.clone(),
+            folder,
+            stdin: None,
+            timeout: COMMAND_TRIAL_TIME_MAX,
+            output_bytes_max: options.output_bytes_max,
+            output: None,
+            memory: options.memory.clone(),
+        };
+        let mut running = Running::start(plan)?;
+        while running.read().await?.is_some() {}
+        Ok(())
+    }
+}
+
+impl Upstream for Command {
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn open(&self, request: Arc<Request>) -> Events {
+        let inner = self.inner.clone();
+        let backend = self.backend.clone();
+        let opened = async move {
+            let begun = async {
+                let turn = inner.turn().await?;
+                let asked = ask(&inner.options, &request).await?;
+                Ok(Speaking::new(inner.options.clone(), asked, turn, &backend))
+            };
+            match begun.await {
+                Ok(speaking) => speaking.events(),
+                Err(error) => stream::iter([Event::Error { error }]).boxed(),
+            }
+        };
+        opened.into_stream().flatten().boxed()
+    }
+
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+        let inner = self.inner.clone();
+        async move { inner.answer(&request).await }.boxed()
+    }
+}
+
+impl Inner {
+    async fn answer(&self, request: &Request) -> Result<Answer, Error> {
+        let _turn = self.turn().await?;
+        let mut asked = ask(&self.options, request).await?;
+        let bytes = gather(&mut asked, &self.options).await?;
+        let payload = reply(&bytes, request, &asked.values, &self.options)?;
+        Ok(Answer {
+            payload,
+            // A program counts no tokens, and unknown is not zero.
+            usage: None,
+            adaptations: asked.adaptations,
+            raw: None,
+        })
+    }
+
+    /// A place among those that run, waited for among those that wait.
+    async fn turn(&self) -> Result<Turn, Error> {
+        let full = || {
+            let message = format!("too many calls already wait for back-end {}", self.options.name);
+            let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
+            error.retry_after_ms = Some(COMMAND_RETRY_AFTER_MS);
+            error
+        };
+        let place = self.places.clone().try_acquire_owned().map_err(|_| full())?;
+        let running = self.running.clone().acquire_owned().await.map_err(|_| full())?;
+        Ok(Turn {
+            _place: place,
+            _running: running,
+        })
+    }
+}
+
+/// Everything that the program gives, once it has ended well.
+pub(super) async fn gather(asked: &mut Asked, options: &CommandOptions) -> Result<Vec<u8>, Error> {
+    let mut printed = Vec::new();
+    while let Some(piece) = asked.running.read().await? {
+        // What is printed beside a file is chatter.
+        if asked.output.is_none() {
+            printed.extend_from_slice(&piece);
+        }
+    }
+    let Some(path) = asked.output.clone() else {
+        return Ok(printed);
+    };
+    let bytes_max = options.output_bytes_max;
+    let read = tokio::task::spawn_blocking(move || read_output(&path, bytes_max)).await;
+    match read {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(asked.running.too_much()),
+        _ => {
+            let message = format!("back-end {} wrote no output", options.name);
+            Err(Error::invalid_response(Phase::BeforeFirstByte, message))
+        }
+    }
+}
+
+/// Whether what is printed can be shown as it comes.
+pub(super) fn streams(asked: &Asked, options: &CommandOptions) -> bool {
+    asked.output.is_none() && options.reply == ReplyForm::Text
+}
