@@ -48,6 +48,11 @@ impl Repeat {
         })
     }
 
+    /// Whether the caller may come back for the rest of a stream.
+    pub(crate) fn resumable(&self) -> bool {
+        self.resumable
+    }
+
     /// Whether the answer is wanted even if its caller leaves.
     pub(crate) fn keeps(&self) -> bool {
         self.resumable || self.key.is_some()

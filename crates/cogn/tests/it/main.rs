@@ -115,6 +115,8 @@ mod vendor_leaving;
 #[cfg(test)]
 mod vendor_module;
 #[cfg(test)]
+mod vendor_resume;
+#[cfg(test)]
 mod vendor_schema;
 #[cfg(test)]
 mod workspace;

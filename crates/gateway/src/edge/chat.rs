@@ -12,8 +12,10 @@ use super::failure::Failure;
 use super::letter::Letter;
 use super::module_model::ModuleCall;
 use super::question::{Question, headers_of};
+use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::voice::Manner;
+use crate::once::Repeat;
 use crate::request::read_bytes;
 use crate::seats::Client;
 use crate::state::Gateway;
@@ -28,6 +30,9 @@ pub(super) async fn chat(
 ) -> Result<Response, Failure> {
     let client = Client::of(extensions)?;
     client.caller.require(Scope::Execute)?;
+    if let Some(place) = Place::of(headers)? {
+        return place.resume(dialect, gateway, &client).await;
+    }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut letter = Letter::read(dialect, bytes, headers)?;
     let model = String::from(letter.model()?);
@@ -70,6 +75,7 @@ pub(super) async fn chat(
                 backend,
                 wish,
                 streams,
+                resumable: Repeat::from_headers(headers)?.resumable(),
                 trace: trace::of(headers),
                 headers: headers_of(dialect, headers),
             };

@@ -10,6 +10,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use engine::RelayFailure;
 use ir::{Error, ErrorKind};
 use module::code;
 use module::envelope::ErrorBody;
@@ -55,6 +56,17 @@ impl Failure {
     pub(super) fn with_receipt(mut self, receipt: Receipt) -> Self {
         self.0.receipt = Some(receipt);
         self
+    }
+
+    /// A call that nobody answered.
+    pub(super) fn of_call(failure: RelayFailure) -> Self {
+        let receipt = Receipt {
+            run: failure.run,
+            backend: None,
+            attempts: Some(failure.attempts),
+            cost_usd: None,
+        };
+        Self::from(failure.error).with_receipt(receipt)
     }
 
     /// A module's own failure.

@@ -14,6 +14,7 @@ mod module_model;
 mod openai;
 mod question;
 mod receipt;
+mod resumable;
 mod schema_check;
 mod stateless;
 mod stream;

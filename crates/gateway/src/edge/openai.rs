@@ -70,8 +70,18 @@ pub(super) fn wishes(operation: Operation) -> Operation {
             crate::operation::one_of(&["off", "check", "repair"]),
         )
         .header(
+            "X-Cogn-Resumable",
+            "1 gives each event of a stream an id, and keeps the stream for a caller who loses it.",
+            crate::operation::one_of(&["0", "1"]),
+        )
+        .header(
+            "Last-Event-ID",
+            "The id of the last event that was received: the answer is the rest of that stream.",
+            text(),
+        )
+        .header(
             "Idempotency-Key",
-            "A name for this request: sent again within a day, it is not asked again.",
+            "For `module:NAME`: a name for this request; sent again within a day, it gets the same run's answer.",
             text(),
         )
 }

@@ -7,13 +7,15 @@ use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use engine::port::Verbatim;
-use engine::{Admission, Permit, RelayCall, Relayed};
+use engine::{Admission, RelayCall, Relayed};
 use ir::fold::unfold;
 use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
 use serde_json::{Value, json};
 
+use super::admit::admit;
 use super::failure::Failure;
 use super::receipt::Receipt;
+use super::resumable::{self, Frames};
 use super::schema_check::{SchemaCheck, Verdict, ask_again, replace_text};
 use super::stream;
 use super::voice::{Manner, Voice};
@@ -36,6 +38,8 @@ pub(super) struct Question {
     pub(super) backend: Option<String>,
     pub(super) wish: Wish,
     pub(super) streams: bool,
+    /// The caller may come back for the rest of a stream.
+    pub(super) resumable: bool,
     pub(super) trace: Option<TraceContext>,
     /// Headers of the caller that a back-end of its dialect understands.
     pub(super) headers: Vec<(&'static str, String)>,
@@ -67,9 +71,12 @@ impl Question {
             Validate::Off => None,
             Validate::Check | Validate::Repair => SchemaCheck::of(&self.chat)?,
         };
-        let seat = self.sit(gateway)?;
+        let mut seat = self.sit(gateway)?;
         if let Some(check) = check {
             return self.answer_checked(gateway, &check, manner).await;
+        }
+        if let (true, Some(seat)) = (self.resumable, seat.take()) {
+            return self.answer_resumable(gateway, seat, manner).await;
         }
         let chat = std::mem::take(&mut self.chat);
         let verbatim = Verbatim {
@@ -92,38 +99,61 @@ impl Question {
         Ok(seat.transpose()?)
     }
 
+    /// The call as it goes to the engine, with the turn that its caller has taken.
+    async fn prepare(
+        &self,
+        gateway: &Gateway,
+        chat: ChatRequest,
+        verbatim: Option<Verbatim>,
+    ) -> Result<(RelayCall, Admission), Failure> {
+        let mut request = Request::chat("", chat);
+        request.routing.backend.clone_from(&self.backend);
+        let call = RelayCall {
+            request: Arc::new(request),
+            verbatim: verbatim.map(Arc::new),
+            trace: self.trace,
+        };
+        Ok((call, admit(gateway, &self.client).await?))
+    }
+
     async fn ask(
         &self,
         gateway: &Gateway,
         chat: ChatRequest,
         verbatim: Option<Verbatim>,
     ) -> Result<Relayed, Failure> {
-        let caller = &self.client.caller;
-        let mut request = Request::chat("", chat);
-        request.routing.backend.clone_from(&self.backend);
-        let turn = gateway.limiter.enter(caller).await?;
-        let admission = Admission {
-            client: caller.client.clone(),
-            once: None,
-            resumable: false,
-            models: caller.models.names().map(<[String]>::to_vec),
-            permit: Some(Permit::new(turn)),
+        let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
+        let tenant = &self.client.caller.tenant;
+        let relayed = gateway.engine.relay(tenant, call, admission).await;
+        relayed.map_err(|failure| Failure::of_call(*failure))
+    }
+
+    /// A stream that goes on when its caller has left, for a while, and can be come back to.
+    async fn answer_resumable(
+        mut self,
+        gateway: &Gateway,
+        seat: Seat,
+        manner: impl FnOnce(RunId) -> Manner,
+    ) -> Result<Response, Failure> {
+        // How the answer looks is said before it has a run; so it has an id of its own.
+        let clock = gateway.engine.clock();
+        let id = RunId::from_parts(clock.now_ms(), clock.random());
+        let frames = Frames(Voice::new(manner(id)));
+        let chat = std::mem::take(&mut self.chat);
+        let (call, admission) = self.prepare(gateway, chat, None).await?;
+        let tenant = &self.client.caller.tenant;
+        let begun = gateway
+            .engine
+            .relay_resumable(tenant, call, admission, Box::new(frames));
+        let begun = begun.await.map_err(|failure| Failure::of_call(*failure))?;
+        let receipt = Receipt {
+            run: begun.run,
+            backend: Some(begun.backend.name),
+            attempts: Some(begun.attempts),
+            cost_usd: None,
         };
-        let call = RelayCall {
-            request: Arc::new(request),
-            verbatim: verbatim.map(Arc::new),
-            trace: self.trace,
-        };
-        let relayed = gateway.engine.relay(&caller.tenant, call, admission).await;
-        relayed.map_err(|failure| {
-            let receipt = Receipt {
-                run: failure.run,
-                backend: None,
-                attempts: Some(failure.attempts),
-                cost_usd: None,
-            };
-            Failure::from(failure.error.clone()).with_receipt(receipt)
-        })
+        let response = resumable::response(gateway, begun.frames, self.dialect, seat, &receipt);
+        Ok(trace::tell_run(response, self.trace, begun.run))
     }
 
     /// The answer that fits, or why there is none. Nothing is shown before it is known to fit.

@@ -2,6 +2,7 @@
 //! gathered and written anew. Nothing is sent before it is whole, so that a failure still has its status.
 
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
@@ -13,35 +14,36 @@ use super::receipt::Receipt;
 use super::voice::Manner;
 
 pub(super) async fn response(mut relayed: Relayed, mut manner: Manner) -> Result<Response, Failure> {
-    let mut bytes = Vec::new();
+    let mut pieces: Vec<Bytes> = Vec::new();
     let mut fold = Fold::new();
-    let mut verbatim = true;
     while let Some(part) = relayed.next().await {
         match part {
-            Part::Verbatim(piece) => {
-                bytes.extend_from_slice(&piece.bytes);
-                piece.events.into_iter().for_each(|event| fold.push(event));
-            }
-            // What an answer was before it changed hands is in the fold already.
-            Part::SoFar(_) => verbatim = false,
-            Part::Event(event) => {
-                verbatim = false;
-                fold.push(event);
-            }
+            Part::Verbatim(piece) => pieces.push(piece.bytes),
+            Part::SoFar(_) => {}
+            Part::Event(event) => fold.push(event),
         }
     }
     let mut receipt = Receipt::of(&relayed);
-    let answer = whole(fold, &receipt)?;
-    receipt.cost_usd = answer.usage.as_ref().and_then(|usage| usage.cost_usd.clone());
-    let mut response = if verbatim {
-        ([(CONTENT_TYPE, "application/json")], bytes).into_response()
-    } else {
-        let mut answer = answer;
-        manner.complete(&mut answer);
-        write(manner.dialect, &answer)?
+    receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
+    if let Some(error) = relayed.failure() {
+        return Err(Failure::from(error.clone()).with_receipt(receipt));
+    }
+    let mut response = match pieces.len() {
+        0 => {
+            let mut answer = whole(fold, &receipt)?;
+            manner.complete(&mut answer);
+            write(manner.dialect, &answer)?
+        }
+        // One piece is passed on as it is.
+        1 => as_json(Body::from(pieces.swap_remove(0))),
+        _ => as_json(Body::from(pieces.concat())),
     };
     receipt.put(response.headers_mut());
     Ok(response)
+}
+
+fn as_json(body: Body) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// The answer as what it means, whatever bytes it came in.
