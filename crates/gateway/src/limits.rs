@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Largest form with files that is read.
 pub const FORM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most forms with files that lie here at a time; more wait to be read.
+pub const FORMS_MAX: usize = 128;
 /// Most fields of a form.
 pub const FORM_FIELDS_MAX: usize = 64;
 /// Longest field of a form that is no file.

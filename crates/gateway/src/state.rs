@@ -6,11 +6,13 @@ use engine::Engine;
 use engine::port::Archive;
 use module::Code;
 use module::envelope::ErrorBody;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Auth, Tickets};
 use crate::limit::{Capacity, Limiter};
+use crate::limits;
 use crate::metrics::Metrics;
 use crate::reply::Refusal;
 use crate::route::Description;
@@ -33,6 +35,8 @@ pub struct Gateway {
     pub(crate) stopping: CancellationToken,
     /// WebSockets outlive the requests that opened them.
     pub(crate) sockets: TaskTracker,
+    /// Forms with files that lie here at a time.
+    pub(crate) forms: Arc<Semaphore>,
     /// Whole answers that are kept for callers who will ask again.
     pub(crate) kept: TaskTracker,
 }
@@ -52,6 +56,7 @@ impl Gateway {
             settings: Arc::new(RwLock::new(Arc::new(settings))),
             stopping: CancellationToken::new(),
             sockets: TaskTracker::new(),
+            forms: Arc::new(Semaphore::new(limits::FORMS_MAX)),
             kept: TaskTracker::new(),
         }
     }

@@ -8,6 +8,8 @@ use testkit::http::{Answer, HttpUpstream};
 use crate::edge_whole::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
 use crate::stage::{Server, Stage};
 
+const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
+
 fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
     let config = back_end(
         "vendor",
@@ -89,7 +91,8 @@ async fn every_operation_goes_in_and_out_in_one_form() {
 #[tokio::test]
 async fn the_documents_examples_are_read_as_they_stand() {
     let (stage, upstream) = (Stage::new(), vendor());
-    let server = serve(&stage, &upstream, "");
+    let more = "features = [\"supports_image_input\", \"supports_timestamps\", \"supports_language\"]";
+    let server = serve(&stage, &upstream, more);
     let transcription = json!({
         "version": 1,
         "request_id": "req-123",
@@ -119,6 +122,42 @@ async fn the_documents_examples_are_read_as_they_stand() {
     let call = upstream.asked().pop().unwrap().text();
     assert!(call.contains("name=\"model\"\r\n\r\nwhisper-1\r\n"), "{call}");
     assert!(call.contains("name=\"language\"\r\n\r\nzh\r\n"), "{call}");
+
+    let mut seen = json!({
+        "operation": "chat_completions",
+        "payload": {
+            "model": "gpt-4o",
+            "messages": [{
+                "role": "user",
+                "content_parts": [
+                    {"type": "text", "text": "描述这张图片"},
+                    {
+                        "type": "image",
+                        "image": {"kind": "sms_file", "uri": "sms+file://01J...", "mime": "image/jpeg"}
+                    }
+                ]
+            }]
+        }
+    });
+    let (status, answer) = ask(&server, &seen).await;
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(answer["result"]["error"]["code"], "InvalidRequest");
+    let data = Base64::from_bytes(PICTURE);
+    let picture = json!({"kind": "inline_base64", "mime": "image/png", "data": data.as_str()});
+    seen["payload"]["messages"][0]["content_parts"][1]["image"] = picture;
+    let (status, answer) = ask(&server, &seen).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(
+        answer["result"]["payload"]["content_parts"][0]["text"],
+        "A sunset."
+    );
+    assert_eq!(answer["result"]["payload"]["usage"]["input_tokens"], 7);
+    let call = upstream.asked().pop().unwrap().json();
+    assert_eq!(call["messages"][0]["content"][0]["text"], "描述这张图片");
+    let url = call["messages"][0]["content"][1]["image_url"]["url"]
+        .as_str()
+        .unwrap();
+    assert!(url.starts_with("data:image/png;base64,"), "{url}");
 }
 
 #[tokio::test]
@@ -218,7 +257,6 @@ async fn changes_are_announced_and_refused_where_none_is_allowed() {
 
 #[tokio::test]
 async fn a_mask_that_nobody_takes_leaves_a_picture_from_the_text() {
-    const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
     let (stage, upstream) = (Stage::new(), vendor());
     let server = serve(&stage, &upstream, "features = []");
     let data = Base64::from_bytes(PICTURE);

@@ -57,6 +57,11 @@ pub(crate) fn vendor() -> HttpUpstream {
         ),
         "/v1/audio/transcriptions" => json_answer(&transcript()),
         "/v1/audio/speech" => Answer::good("audio/wav", wav(1)),
+        "/v1/chat/completions" => json_answer(&json!({
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "A sunset."}}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+        })),
         _ => Answer::response("404 Not Found", &[], "{}"),
     })
 }
@@ -216,6 +221,38 @@ async fn pictures_are_drawn_and_edited() {
 async fn transcribe(server: &Server, sound: &[u8], fields: &[(&str, &str)]) -> reqwest::Response {
     let request = server.post("/v1/audio/transcriptions");
     form(request, &[("file", sound)], fields).send().await.unwrap()
+}
+
+/// Who asks for bytes gets bytes or is told why not: an address of this machine is never fetched.
+#[tokio::test]
+async fn pictures_come_in_the_form_that_was_asked_for() {
+    let stage = Stage::new();
+    let upstream = HttpUpstream::playing(json_answer(
+        &json!({"created": 1, "data": [{"url": "http://127.0.0.1:9/a.png"}]}),
+    ));
+    let server = serve(&stage, &upstream, "");
+    let mut body = json!({"model": "m", "prompt": "a fox", "response_format": "url"});
+    let (status, answer) = post(&server, "/v1/images/generations", &body).await;
+    assert_eq!(
+        (status, &answer["data"][0]["url"]),
+        (200, &json!("http://127.0.0.1:9/a.png"))
+    );
+    body["response_format"] = json!("b64_json");
+    let (status, answer) = post(&server, "/v1/images/generations", &body).await;
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (502, &json!("E1012")),
+        "{answer}"
+    );
+    drop(server);
+    let drawn = vendor();
+    let server = serve(&stage, &drawn, "");
+    body["response_format"] = json!("url");
+    let (_, answer) = post(&server, "/v1/images/generations", &body).await;
+    assert_eq!(
+        answer["data"][0]["url"], "data:image/png;base64,iVBORw0KGgo=",
+        "{answer}"
+    );
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::io;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use ir::media::Base64;
 use ir::{Map, Media, MediaKind, MediaSource};
 use module::Code;
@@ -13,10 +13,13 @@ use module::envelope::ErrorBody;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::Value;
 use tempfile::TempDir;
+use tenancy::Scope;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
 use crate::reply::Refusal;
+use crate::seats::Client;
 use crate::state::Gateway;
 
 #[derive(Debug, Default)]
@@ -28,16 +31,20 @@ pub(super) struct Form {
     folder: Option<TempDir>,
     /// Bytes of a file that are held in memory.
     threshold: u64,
+    /// One of the forms that may lie here at a time.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Form {
-    /// `files` are the fields that are files; any other is text.
+    /// `files` are the fields that are files; any other is text. Nothing is read of a caller who may not ask, nor
+    /// while too many forms lie here already.
     pub(super) async fn read(
-        headers: &HeaderMap,
+        (headers, extensions): (&HeaderMap, &Extensions),
         body: Body,
         gateway: &Gateway,
         files: &[&str],
     ) -> Result<Self, Refusal> {
+        Client::of(extensions)?.caller.require(Scope::Execute)?;
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = multer::parse_boundary(kind.unwrap_or_default()).map_err(|_| {
             let message = "the body is not a form: send multipart/form-data";
@@ -47,13 +54,18 @@ impl Form {
         let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);
         let constraints = Constraints::new().size_limit(limit);
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
-        let reading = Self::take(parts, files, gateway.engine.media().store_threshold());
-        tokio::time::timeout(gateway.settings().body_read, reading)
-            .await
-            .map_err(|_| {
-                let body = ErrorBody::new(Code::E1001, "the body did not arrive in time");
-                Refusal::with_status(body, StatusCode::REQUEST_TIMEOUT)
-            })?
+        let reading = async {
+            let place = gateway.forms.clone().acquire_owned().await.ok();
+            let mut form = Self::take(parts, files, gateway.engine.media().store_threshold()).await?;
+            form._place = place;
+            Ok(form)
+        };
+        let patience = gateway.settings().body_read;
+        let read = tokio::time::timeout(patience, reading).await;
+        read.unwrap_or_else(|_| {
+            let body = ErrorBody::new(Code::E1001, "the body did not arrive in time");
+            Err(Refusal::with_status(body, StatusCode::REQUEST_TIMEOUT))
+        })
     }
 
     async fn take(mut parts: Multipart<'_>, files: &[&str], threshold: u64) -> Result<Self, Refusal> {

@@ -12,6 +12,7 @@ mod letter;
 mod models;
 mod module_model;
 mod openai;
+mod picture;
 mod question;
 mod receipt;
 mod resumable;

@@ -6,7 +6,7 @@ mod tests;
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::media::{Bounds, Format};
@@ -41,8 +41,8 @@ impl MediaDesk {
         let folder = tempfile::tempdir().map_err(|error| told(own(&error), ""))?;
         let mut ready = Request::clone(&request);
         for (place, media) in media_of(&mut ready.payload) {
-            let bounds = bounds(media.kind, &self.settings);
-            let brought = self.ready(media, bounds, &folder.path().join(place)).await;
+            let spill = Spill::new(folder.path().join(place), self.settings.store_threshold);
+            let brought = self.ready(media, spill).await;
             brought.map_err(|body| told(body, place))?;
         }
         Ok(Brought {
@@ -51,10 +51,24 @@ impl MediaDesk {
         })
     }
 
-    async fn ready(&self, media: &mut Media, bounds: Bounds, kept: &Path) -> Result<(), Refusal> {
+    /// A picture of an answer that stands elsewhere, brought here and looked at.
+    pub async fn take_in(&self, media: &mut Media) -> Result<(), Error> {
+        let folder = tempfile::tempdir().map_err(|error| told(own(&error), ""))?;
+        media.kind = MediaKind::Image;
+        // What a provider says about its type is not believed either.
+        media.mime = None;
+        let spill = Spill::new(folder.path().join("picture"), u64::MAX);
+        let brought = self.ready(media, spill).await;
+        brought.map_err(|body| {
+            let message = format!("the picture of the answer cannot be had: {}", body.message);
+            Error::invalid_response(Phase::MidStream, message).with_provider_code(Some(body.code))
+        })
+    }
+
+    async fn ready(&self, media: &mut Media, spill: Spill) -> Result<(), Refusal> {
         let mut item = Item::of(media)?;
+        let bounds = bounds(media.kind, &self.settings);
         let fetched = self.bring(&mut item, &bounds).await?;
-        let spill = Spill::new(kept.to_path_buf(), self.settings.store_threshold);
         let (prepared, spill) = self.look_into(fetched, item.declared(), bounds, spill).await?;
         media.source = spill.into_source().map_err(|error| own(&error))?;
         media.mime = Some(String::from(prepared.fit.format.mime()));

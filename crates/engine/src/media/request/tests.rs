@@ -128,3 +128,22 @@ async fn what_is_not_let_in_has_its_code() {
         assert!(error.message.starts_with("/payload/audio: "), "{error:?}");
     }
 }
+
+#[tokio::test]
+async fn a_picture_of_an_answer_is_brought_here_or_refused() {
+    let mut out = std::io::Cursor::new(Vec::new());
+    let picture = image::DynamicImage::new_rgb8(300, 300);
+    picture.write_to(&mut out, image::ImageFormat::Png).unwrap();
+    let there = MediaSource::Remote(String::from("https://example.org/a"));
+    let mut media = ir::Media::new(there.clone(), Some(String::from("image/webp")));
+    let desk = MediaDesk::new(MediaSettings::default(), Some(Arc::new(Web(out.into_inner()))));
+    desk.take_in(&mut media).await.unwrap();
+    assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
+    assert_eq!(media.mime.as_deref(), Some("image/png"));
+
+    let desk = MediaDesk::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
+    let mut media = ir::Media::new(there, None);
+    let error = desk.take_in(&mut media).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidResponse);
+    assert_eq!(error.provider_code.as_deref(), Some("E1010"));
+}

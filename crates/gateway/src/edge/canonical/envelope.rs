@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::reply::Refusal;
 
-/// What every answer to a request repeats, and the form in which vectors are wanted.
+/// What every answer to a request repeats, and the form in which vectors or pictures are wanted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Named {
     request_id: String,
@@ -25,6 +25,7 @@ impl Named {
     pub(super) fn of(request: &Request) -> Self {
         let form = match &request.payload {
             Payload::Embeddings(asked) => asked.encoding_format.clone(),
+            Payload::Image(asked) => asked.response_format.clone(),
             _ => None,
         };
         Self {

@@ -20,6 +20,7 @@ use wire::vectors;
 use self::envelope::{Failure, Named, read, told};
 use self::stream::Framing;
 use super::admit::admit;
+use super::picture::in_form;
 use crate::operation::Operation;
 use crate::request::read_json;
 use crate::seats::Client;
@@ -101,12 +102,8 @@ async fn answer(
             let asked = gateway.engine.ask(tenant, call, admission).await;
             let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
             let form = named.form.clone();
-            if let ResponsePayload::Embeddings(response) = &mut asked.answer.payload {
-                for one in &mut response.embeddings {
-                    let vector = vectors::in_form(&one.vector, form.as_deref());
-                    one.vector = vector.map_err(|error| Failure::of(named.clone(), error))?;
-                }
-            }
+            let shaped = shape(gateway, &mut asked.answer.payload, form.as_deref()).await;
+            shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
             let backend = BackendInfo {
                 name: Some(asked.backend.name.clone()),
                 instance: Some(asked.instance()),
@@ -126,6 +123,20 @@ async fn answer(
                 raw,
             ))
         }
+    }
+}
+
+/// The answer in the form that was asked for, whichever the back-end gave it in.
+async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<(), Error> {
+    match payload {
+        ResponsePayload::Embeddings(response) => {
+            for one in &mut response.embeddings {
+                one.vector = vectors::in_form(&one.vector, form)?;
+            }
+            Ok(())
+        }
+        ResponsePayload::Image(response) => in_form(gateway, response, form).await,
+        _ => Ok(()),
     }
 }
 

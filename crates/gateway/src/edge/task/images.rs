@@ -13,6 +13,7 @@ use wire::openai_images;
 use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
 use crate::edge::form::Form;
+use crate::edge::picture::in_form;
 use crate::edge::vendor::Vendor;
 use crate::operation::{Operation, any_of_type, object};
 use crate::request::read_json;
@@ -86,7 +87,7 @@ async fn edit(
     extensions: Extensions,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut form = Form::read(&headers, body, &gateway, FILES).await?;
+    let mut form = Form::read((&headers, &extensions), body, &gateway, FILES).await?;
     for key in ["n", "output_compression", "partial_images"] {
         form.make_number(key)?;
     }
@@ -124,7 +125,7 @@ async fn draw(asking: &Asking<'_>, payload: ImageRequest) -> Result<Response, Fa
     if response.created.is_none() {
         response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
     }
-    openai_images::in_form(response, form.as_deref());
+    in_form(asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Party::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
     Ok(dressed(Json(body).into_response(), &asked))

@@ -90,7 +90,7 @@ async fn transcribe(
     extensions: Extensions,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut form = Form::read(&headers, body, &gateway, FILE).await?;
+    let mut form = Form::read((&headers, &extensions), body, &gateway, FILE).await?;
     form.make_number("temperature")?;
     let wanted = Wanted::of(&form)?;
     let mut files = form.files(FILE);

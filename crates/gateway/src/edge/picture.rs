@@ -1,0 +1,25 @@
+//! Pictures in the form that was asked for: bytes in base64, or an address.
+
+use ir::envelope::ImageResponse;
+use ir::{Error, MediaSource};
+use wire::openai_images;
+
+use crate::state::Gateway;
+
+/// Who asks for bytes gets bytes: a picture that stands elsewhere is fetched, as far as this server may. Who asks
+/// for an address gets one.
+pub(super) async fn in_form(
+    gateway: &Gateway,
+    response: &mut ImageResponse,
+    form: Option<&str>,
+) -> Result<(), Error> {
+    if form == Some("b64_json") {
+        for media in &mut response.images {
+            if matches!(media.source, MediaSource::Remote(_)) {
+                gateway.engine.media().take_in(media).await?;
+            }
+        }
+    }
+    openai_images::in_form(response, form);
+    Ok(())
+}
