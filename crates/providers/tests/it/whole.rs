@@ -33,7 +33,7 @@ async fn ask(open: Open, answer: Answer, request: Request) -> (Result<Answered, 
     (answered, server.asked())
 }
 
-fn payload(answered: Answered) -> Value {
+fn payload(answered: &Answered) -> Value {
     answered.payload.to_json().unwrap()
 }
 
@@ -73,7 +73,7 @@ fn texts_become_vectors_at_every_vendor() {
             assert_eq!(calls[0].path(), path);
             let usage = answered.usage.as_ref().and_then(|usage| usage.input_tokens);
             assert_eq!(usage, tokens, "{path}");
-            let vectors = payload(answered);
+            let vectors = payload(&answered);
             assert_eq!(vectors["embeddings"][0]["vector"], json!([0.5, -1.0]), "{path}");
             assert_eq!(vectors["embeddings"][1]["vector"], json!([0.25, 2.0]), "{path}");
         }
@@ -137,7 +137,7 @@ fn a_picture_is_drawn_from_a_text() {
             answered.usage.as_ref().and_then(|usage| usage.output_tokens),
             Some(272)
         );
-        let drawn = payload(answered);
+        let drawn = payload(&answered);
         assert_eq!(drawn["images"][0]["data"], "iVBORw0KGgo=");
         assert_eq!(drawn["images"][0]["mime"], "image/png");
     });
@@ -188,7 +188,7 @@ fn sound_becomes_text_from_memory_and_from_a_file() {
         }
         for (asked, bytes) in [(here, WAV.to_vec()), (there, long)] {
             let (answered, calls) = ask(providers::openai, good(&body), asked).await;
-            let heard = payload(answered.unwrap());
+            let heard = payload(&answered.unwrap());
             assert_eq!(heard["text"], "Hello.");
             assert_eq!(heard["segments"][0]["end"], 1.5);
             let call = &calls[0];

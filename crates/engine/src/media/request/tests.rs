@@ -1,6 +1,6 @@
 //! Media of canonical requests: small in the request, large in a file, and refused before anyone is asked.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -77,7 +77,7 @@ async fn what_is_small_stays_and_what_is_large_lies_in_a_file() {
     let path = PathBuf::from(path);
     assert_eq!(std::fs::read(&path).unwrap(), large);
     drop(brought);
-    assert!(!Path::new(&path).exists(), "nobody needs it any more");
+    assert!(!path.try_exists().unwrap(), "nobody needs it any more");
 }
 
 #[tokio::test]
