@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Test(Box<command::test::Test>),
     /// Serve the modules over HTTP.
     Serve(command::serve::Serve),
+    /// Offer the modules as tools to the MCP host that starts this command.
+    Mcp(command::mcp::Mcp),
     /// Make, list and revoke the keys that open a server.
     Keys(command::keys::Keys),
     /// Say what the runs of a server have used.

@@ -9,6 +9,7 @@ use futures::FutureExt;
 use ir::RunId;
 use module::Module;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,7 +43,7 @@ pub struct Ports {
 pub struct Engine {
     ports: Ports,
     settings: RwLock<Settings>,
-    modules: RwLock<Arc<Modules>>,
+    modules: watch::Sender<Arc<Modules>>,
     /// Takes the place of the one in `ports` as soon as the configuration changes.
     fleet: RwLock<Arc<Fleet>>,
     live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
@@ -64,7 +65,7 @@ impl Engine {
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings: RwLock::new(settings),
-            modules: RwLock::new(Arc::new(modules)),
+            modules: watch::Sender::new(Arc::new(modules)),
             live: Arc::default(),
             traces: Arc::default(),
             epoch: Instant::now(),
@@ -116,15 +117,17 @@ impl Engine {
     }
 
     pub fn modules(&self) -> Arc<Modules> {
-        self.modules
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.modules.borrow().clone()
+    }
+
+    /// Tells whenever the modules have been replaced.
+    pub fn watch_modules(&self) -> watch::Receiver<Arc<Modules>> {
+        self.modules.subscribe()
     }
 
     /// Runs that are in progress keep the modules they began with.
     pub fn replace_modules(&self, modules: Modules) {
-        *self.modules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(modules);
+        self.modules.send_replace(Arc::new(modules));
     }
 
     /// The back-ends of this moment.

@@ -107,6 +107,7 @@ impl Launcher {
         let options = LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
+            backend: launch.options.backend.clone(),
         };
         // Only steps need the input as it came, with the media that may stand in it.
         let composed = !links(&module).is_empty();

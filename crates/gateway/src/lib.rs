@@ -1,4 +1,4 @@
-//! The HTTP edge: modules as resources, runs as streams. It parses and negotiates, makes one call into
+//! The edge: modules as resources, as tools of MCP hosts, and runs as streams. It parses and negotiates, makes one call into
 //! the engine, and frames what comes back; it renders no chunk and decides nothing about a run. This
 //! crate must not know back-ends or storage.
 
@@ -9,6 +9,7 @@ mod extract;
 mod framing;
 mod limit;
 pub mod limits;
+mod mcp;
 mod metrics;
 mod negotiate;
 mod once;
@@ -27,6 +28,7 @@ mod ws;
 
 pub use auth::{Algorithm, Auth, Tokens};
 pub use limit::Capacity;
+pub use mcp::speak as speak_mcp;
 pub use route::{openapi_document, router};
 pub use server::{Tls, serve};
 pub use settings::{Alias, Settings};

@@ -86,3 +86,22 @@ pub const WARNINGS_MAX: usize = 16;
 pub const MISFITS_MAX: usize = 10;
 /// How often an answer that does not fit its schema is mended or asked for again.
 pub const REPAIRS_MAX: usize = 2;
+/// Sessions that older MCP clients have open, together and each; those used longest ago go first.
+pub const MCP_SESSIONS_MAX: usize = 10_000;
+pub const MCP_SESSIONS_PER_CLIENT_MAX: usize = 256;
+/// How long such a session lasts without being used: a host may sit idle for most of a working day.
+pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(8 * 3_600);
+/// Tools, resources or prompts on one page of a list.
+pub const MCP_PAGE_MAX: usize = 1_000;
+/// Longest name of a tool that every host takes.
+pub const MCP_NAME_CHARS_MAX: usize = 64;
+/// Between two notes about how far a call is.
+pub const MCP_PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+/// Silence of a run before a note that it goes on.
+pub const MCP_PROGRESS_SILENCE: Duration = Duration::from_secs(5);
+/// How long a person may take to confirm a call.
+pub const MCP_CONFIRM: Duration = Duration::from_secs(600);
+/// How much of an input is shown to whoever confirms it.
+pub const MCP_SHOWN_CHARS_MAX: usize = 2_000;
+/// Most arguments of a prompt; a module with more of them is none.
+pub const MCP_ARGUMENTS_MAX: usize = 32;

@@ -11,18 +11,23 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::mcp;
 use crate::once::REPLAYED_HEADER;
 use crate::reply::{Refusal, SESSION_HEADER};
 use crate::settings::Settings;
 use crate::state::Gateway;
 
 /// Headers that pages may send beyond the usual ones.
-const REQUEST_HEADERS: [&str; 27] = [
+const REQUEST_HEADERS: [&str; 31] = [
     "anthropic-beta",
     "anthropic-dangerous-direct-browser-access",
     "anthropic-version",
     "idempotency-key",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    mcp::SESSION,
     "openai-beta",
     "openai-organization",
     "openai-project",
@@ -66,6 +71,7 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
             HeaderName::from_static(SESSION_HEADER),
             HeaderName::from_static("x-cognitive-warning"),
             HeaderName::from_static(REPLAYED_HEADER),
+            HeaderName::from_static(mcp::SESSION),
             HeaderName::from_static("x-cogn-run"),
             HeaderName::from_static("x-cogn-backend"),
             HeaderName::from_static("x-cogn-attempts"),

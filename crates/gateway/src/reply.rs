@@ -117,6 +117,11 @@ fn whole(status: StatusCode, envelope: Value) -> Response {
 
 /// A resource of the server itself, told with certainty.
 pub(crate) fn resource(explain: &str, data: Value) -> Response {
+    Json(record(explain, data)).into_response()
+}
+
+/// The envelope of such a resource.
+pub(crate) fn record(explain: &str, data: Value) -> Value {
     let mut map = match data {
         Value::Object(map) => map,
         other => Map::from_iter([(String::from("value"), other)]),
@@ -128,7 +133,7 @@ pub(crate) fn resource(explain: &str, data: Value) -> Response {
         body: Body::Success { data: map },
         annotations: Map::new(),
     };
-    Json(envelope.into_value()).into_response()
+    envelope.into_value()
 }
 
 fn status_of(code: &str) -> StatusCode {

@@ -33,6 +33,20 @@ impl Client {
         };
         Ok(Self { caller, name })
     }
+
+    /// The one who started this process and talks to it through a pipe.
+    pub(crate) fn piped() -> Self {
+        let caller = Caller::local();
+        Self {
+            name: Arc::from(caller.client.as_str()),
+            caller: Arc::new(caller),
+        }
+    }
+
+    /// What belongs to this client and to nobody else is kept under this.
+    pub(crate) fn owner(&self) -> String {
+        format!("{}/{}", self.caller.tenant, self.name)
+    }
 }
 
 #[derive(Debug, Default)]

@@ -29,6 +29,8 @@ pub struct Settings {
     pub raw_answers: bool,
     /// Names that vendors' clients may ask for in place of a model's own.
     pub aliases: BTreeMap<String, Alias>,
+    /// Whether a person is asked before an MCP host runs a module that may act on the world.
+    pub mcp_confirm: bool,
 }
 
 /// What a name stands for.
@@ -53,6 +55,7 @@ impl Default for Settings {
             drain: limits::DRAIN,
             raw_answers: false,
             aliases: BTreeMap::new(),
+            mcp_confirm: true,
         }
     }
 }

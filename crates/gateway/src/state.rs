@@ -33,7 +33,9 @@ pub struct Gateway {
     settings: Arc<RwLock<Arc<Settings>>>,
     /// The server was told to stop.
     pub(crate) stopping: CancellationToken,
-    /// WebSockets outlive the requests that opened them.
+    /// Runs are done or left to the next server; nothing more will be said to anyone.
+    pub(crate) ended: CancellationToken,
+    /// WebSockets, and what watches for sessions of MCP, outlive the requests that opened them.
     pub(crate) sockets: TaskTracker,
     /// Forms with files that lie here at a time.
     pub(crate) forms: Arc<Semaphore>,
@@ -55,6 +57,7 @@ impl Gateway {
             description: Arc::default(),
             settings: Arc::new(RwLock::new(Arc::new(settings))),
             stopping: CancellationToken::new(),
+            ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             forms: Arc::new(Semaphore::new(limits::FORMS_MAX)),
             kept: TaskTracker::new(),

@@ -15,6 +15,7 @@ pub(crate) mod internal_docs;
 pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod models;
 pub(crate) mod new;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli, output: &Output) -> Result<Exit> {
         Command::Compose(compose) => compose.run(&search, output),
         Command::Test(test) => test.run(&search, output),
         Command::Serve(serve) => serve.run(&search, output),
+        Command::Mcp(mcp) => mcp.run(&search, output),
         Command::Keys(keys) => keys.run(output),
         Command::Usage(usage) => usage.run(output),
         Command::Conformance(conformance) => conformance.run(output),

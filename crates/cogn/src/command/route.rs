@@ -116,6 +116,7 @@ impl Route {
         let options = LowerOptions {
             request_id: String::from("route"),
             model: self.asked.model.clone(),
+            ..LowerOptions::default()
         };
         let empty = Map::new();
         Ok(lower(&module, input.as_object().unwrap_or(&empty), &options))

@@ -49,11 +49,17 @@ mod golden;
 #[cfg(test)]
 mod info;
 #[cfg(test)]
+mod installed;
+#[cfg(test)]
 mod kept_runs;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod list;
+#[cfg(test)]
+mod mcp;
+#[cfg(test)]
+mod mcp_clients;
 #[cfg(test)]
 mod media;
 #[cfg(test)]

@@ -46,6 +46,9 @@ pub struct Options {
     pub chunk_type: Option<ChunkType>,
     /// The model to ask for. A back-end that is bound to one keeps its own.
     pub model: Option<String>,
+    /// The only back-end that may answer; what the host does not allow stays out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
     /// The run ends this long after its start, if the module's own limit does not end it before.
     pub timeout_ms: Option<u64>,
     /// The caller's place in a trace.
@@ -60,6 +63,7 @@ impl Default for Options {
             progress: true,
             chunk_type: None,
             model: None,
+            backend: None,
             timeout_ms: None,
             trace: None,
         }

@@ -42,6 +42,9 @@ pub(crate) struct RequestOptions {
     /// Comes in a header, never in the body.
     #[serde(skip)]
     pub(crate) trace: Option<TraceContext>,
+    /// The only back-end that may answer; over HTTP, routing is the server's.
+    #[serde(skip)]
+    pub(crate) backend: Option<String>,
 }
 
 impl RequestOptions {
@@ -52,6 +55,7 @@ impl RequestOptions {
             chunk_type: self.chunk_type,
             model: self.model.clone(),
             trace: self.trace,
+            backend: self.backend.clone(),
             ..Options::default()
         }
     }

@@ -13,20 +13,24 @@ mod usage;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::any;
 use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::operation::{Operation, routes};
 use crate::reply::Refusal;
 use crate::state::Gateway;
-use crate::{auth, edge, metrics, origin, ws};
+use crate::{auth, edge, mcp, metrics, origin, ws};
 
 pub(crate) use description::Description;
 pub use description::openapi_document;
-pub(crate) use modules::find;
+pub(crate) use modules::{describe, find, summary};
 
 pub fn router(gateway: Gateway) -> Router {
+    let mcp = mcp::Mount::new(&gateway);
     routes(operations())
+        // Its contract is MCP's own, which no list of operations can say.
+        .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(gateway.clone(), auth::identify))

@@ -66,14 +66,20 @@ async fn show(
     caller.require(Scope::Read)?;
     let module = find(&gateway, &name)?;
     caller.require_module(&name)?;
-    let mut data = summary(&name, &module);
+    let data = describe(&name, &module);
+    Ok(reply::resource(&module.manifest.responsibility, data))
+}
+
+/// All that a module says about itself.
+pub(crate) fn describe(name: &str, module: &Module) -> Value {
+    let mut data = summary(name, module);
     data["manifest"] = serde_json::to_value(&module.manifest).unwrap_or_default();
     for section in [Section::Input, Section::Data, Section::Error] {
         if let Some(schema) = module.contract.schema(section) {
             data["schema"][section.as_str()] = schema.clone();
         }
     }
-    Ok(reply::resource(&module.manifest.responsibility, data))
+    data
 }
 
 /// The module of this name, or the refusal that says there is none.
@@ -82,7 +88,7 @@ pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, Refusal
     found.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
 }
 
-fn summary(name: &str, module: &Module) -> Value {
+pub(crate) fn summary(name: &str, module: &Module) -> Value {
     json!({
         "name": name,
         "version": module.manifest.version,

@@ -59,6 +59,7 @@ pub async fn serve(
         warn!("stopping with runs unfinished; the next server will take them up");
     }
     gateway.engine.stop().await;
+    gateway.ended.cancel();
     server.connections.close();
     gateway.sockets.close();
     let closed = async {

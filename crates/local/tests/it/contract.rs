@@ -112,7 +112,7 @@ fn every_example_module_gets_an_answer_that_keeps_its_contract() {
             &input,
             &LowerOptions {
                 request_id: String::from("r"),
-                model: None,
+                ..LowerOptions::default()
             },
         );
         let Some(mut chat) = request.as_chat().cloned() else {

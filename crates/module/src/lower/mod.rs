@@ -4,6 +4,7 @@
 
 mod input;
 mod output;
+mod shown;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub use input::admit_input;
 pub use output::output_schema;
+pub use shown::{envelope_schema, input_schema};
 
 use crate::compose::Results;
 use crate::module::Module;
@@ -27,6 +29,8 @@ pub struct LowerOptions {
     pub request_id: String,
     /// The model that is asked for; a back-end that is bound to one answers with its own.
     pub model: Option<String>,
+    /// The only back-end that may answer.
+    pub backend: Option<String>,
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
@@ -72,6 +76,7 @@ pub fn lower_with_media(
     };
     let mut request = Request::chat(options.request_id.clone(), chat);
     request.requirements.preferred_features = preferred(module);
+    request.routing.backend.clone_from(&options.backend);
     request
 }
 

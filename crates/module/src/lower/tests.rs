@@ -1,7 +1,9 @@
 use ir::{Part, Role};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{LowerOptions, admit_input, lower, lower_with_media, output_schema};
+use super::{
+    LowerOptions, admit_input, envelope_schema, input_schema, lower, lower_with_media, output_schema,
+};
 use crate::compose::Results;
 use crate::files::FileMap;
 use crate::module::Module;
@@ -22,7 +24,7 @@ fn module(manifest: &str, prompt: &str, schema: &Value) -> Module {
 fn texts(module: &Module, input: &Value) -> Vec<(Role, String)> {
     let options = LowerOptions {
         request_id: String::from("r"),
-        model: None,
+        ..LowerOptions::default()
     };
     let request = lower(module, input.as_object().unwrap(), &options);
     let messages = request.as_chat().unwrap().messages.iter().map(|message| {
@@ -116,8 +118,9 @@ fn a_model_is_asked_for_only_where_one_was_named() {
         let options = LowerOptions {
             request_id: String::from("r"),
             model: model.clone(),
+            ..LowerOptions::default()
         };
-        let request = lower(&module, &serde_json::Map::new(), &options);
+        let request = lower(&module, &Map::new(), &options);
         assert_eq!(request.model(), model.as_deref());
     }
 }
@@ -138,16 +141,10 @@ fn media_stand_at_their_mark_or_behind_the_prompt() {
         let module = module("", prompt, &json!({}));
         let options = LowerOptions {
             request_id: String::from("r"),
-            model: None,
+            ..LowerOptions::default()
         };
         let media = vec![picture(1), picture(2)];
-        let request = lower_with_media(
-            &module,
-            &serde_json::Map::new(),
-            &Results::default(),
-            media.clone(),
-            &options,
-        );
+        let request = lower_with_media(&module, &Map::new(), &Results::default(), media.clone(), &options);
         let parts = &request.as_chat().unwrap().messages[1].parts;
         let found = parts
             .iter()
@@ -172,7 +169,7 @@ fn what_a_module_would_rather_have_is_a_wish_and_no_demand() {
         "p",
         &json!({}),
     );
-    let request = lower(&module, &serde_json::Map::new(), &LowerOptions::default());
+    let request = lower(&module, &Map::new(), &LowerOptions::default());
     let needs = request.needs();
     let words: Vec<&str> = needs.preferred_features.iter().map(|one| one.as_str()).collect();
     assert_eq!(
@@ -185,4 +182,65 @@ fn what_a_module_would_rather_have_is_a_wish_and_no_demand() {
         ]
     );
     assert!(needs.required_features.is_disjoint(&needs.preferred_features));
+}
+
+#[test]
+fn shown_schemas_stand_alone_and_let_through_what_answers_may_be() {
+    let accepts = |schema: &Map<String, Value>, value: &Value| {
+        let schema = Value::Object(schema.clone());
+        jsonschema::validator_for(&schema).unwrap().is_valid(value)
+    };
+    let data = json!({
+        "type": "object",
+        "required": ["rationale", "x"],
+        "properties": {
+            "rationale": {"$ref": "#/$defs/word"},
+            "x": {"type": "integer", "x-cognitive-optional": true},
+            "again": {"$ref": "#/data/properties/rationale"}
+        }
+    });
+    let schema = json!({
+        "$defs": {"word": {"type": "string"}},
+        "input": {"properties": {"a": {"$ref": "#/$defs/word"}, "b": {"$ref": "#/input/properties/a"}}},
+        "data": data
+    });
+    let module = module("strictness: low\n", "", &schema);
+    let input = input_schema(&module);
+    assert_eq!(input["type"], "object");
+    assert!(accepts(&input, &json!({"a": "x", "b": "y"})));
+    assert!(!accepts(&input, &json!({"b": 1})));
+    let envelope = envelope_schema(&module);
+    let meta = json!({"confidence": 0.9, "risk": "low", "explain": "e"});
+    let good = |data: Value| json!({"ok": true, "meta": meta, "data": data, "_usage": {}});
+    assert!(
+        accepts(&envelope, &good(json!({"rationale": "r", "again": "s"}))),
+        "x is optional"
+    );
+    assert!(!accepts(&envelope, &good(json!({"rationale": "r", "again": 1}))));
+    let bad =
+        json!({"ok": false, "meta": meta, "error": {"code": "E1001", "message": "m"}, "partial_data": {}});
+    assert!(accepts(&envelope, &bad));
+    assert!(!accepts(&envelope, &json!({"ok": false, "meta": meta})));
+    // Readers of such a schema often take no bare `false`.
+    assert_eq!(
+        envelope["then"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["required"]
+    );
+}
+
+#[test]
+fn a_section_that_leans_on_another_is_shown_as_a_plain_object() {
+    let schema = json!({
+        "input": {"type": "object", "properties": {"a": {"$ref": "#/data/properties/rationale"}}},
+        "data": {
+            "type": "object",
+            "required": ["rationale"],
+            "properties": {"rationale": {"type": "string"}, "b": {"$ref": "#/input"}}
+        }
+    });
+    let module = module("", "", &schema);
+    let text = Value::Object(input_schema(&module)).to_string();
+    assert!(!text.contains("$ref"), "{text}");
+    let envelope = envelope_schema(&module);
+    assert_eq!(envelope["properties"]["data"], json!({"type": "object"}));
 }

@@ -5,10 +5,12 @@
 mod contract;
 mod reference;
 mod shape;
+mod standalone;
 mod variant;
 mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
 pub(crate) use shape::Shape;
+pub(crate) use standalone::{cut_out, stands_alone};
 pub use walk::{Flow, walk};

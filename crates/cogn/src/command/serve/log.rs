@@ -3,15 +3,16 @@
 
 use std::io::{self, Write};
 
-use tracing::Level;
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::{LogFormat, redact};
 
-pub(super) fn start(format: LogFormat, quiet: bool) {
-    let level = if quiet { Level::WARN } else { Level::INFO };
+pub(crate) fn start(format: LogFormat, quiet: bool) {
+    let level = if quiet { "warn" } else { "info" };
+    // The MCP library tells of every message and every host that leaves, at levels that people read.
     let log = tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_env_filter(EnvFilter::new(format!("{level},rmcp=off")))
         .with_writer(Redacting);
     match format {
         LogFormat::Text => log.init(),

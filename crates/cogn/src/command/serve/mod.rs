@@ -1,7 +1,7 @@
 //! `cogn serve`: the modules over HTTP.
 
-mod log;
-mod reload;
+pub(crate) mod log;
+pub(crate) mod reload;
 mod traces;
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::reload::Reload;
+use self::reload::{Doors, Reload};
 use crate::access;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
@@ -80,7 +80,7 @@ impl Serve {
                 .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot pick up unfinished runs")?;
             announce(output, listener.local_addr()?, tls.is_some())?;
-            let gateway = Gateway::new(engine.clone(), server.gateway(listen, &settings.aliases));
+            let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
             let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;
@@ -98,9 +98,11 @@ impl Serve {
                 engine,
                 gateway: gateway.clone(),
                 tls: tls.clone(),
-                journal: journal.clone(),
-                clock: clock.clone(),
-                require_auth: self.require_auth,
+                doors: Some(Doors {
+                    journal: journal.clone(),
+                    clock: clock.clone(),
+                    require_auth: self.require_auth,
+                }),
                 begun_with: Arc::new(settings.clone()),
             };
             let serve = async {
@@ -119,7 +121,7 @@ impl Serve {
     }
 }
 
-fn engine_settings(settings: &Settings) -> engine::Settings {
+pub(crate) fn engine_settings(settings: &Settings) -> engine::Settings {
     engine::Settings {
         gates: gates::rules(&settings.gate),
         ..engine::Settings::default()
@@ -139,7 +141,7 @@ fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
 }
 
 /// Completes when the process is asked to end. A second request is the operating system's to grant.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {

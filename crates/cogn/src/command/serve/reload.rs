@@ -13,7 +13,7 @@ use std::{fs, io};
 use anyhow::Result;
 use engine::Engine;
 use engine::port::Clock;
-use gateway::{Gateway, Tls};
+use gateway::{Auth, Gateway, Tls};
 use store::sqlite::SqliteJournal;
 use tracing::{info, warn};
 
@@ -31,19 +31,34 @@ const DEPTH_MAX: usize = 8;
 
 /// What can change, and who is told.
 #[derive(Clone)]
-pub(super) struct Reload {
-    pub(super) search: Search,
-    pub(super) config: Option<PathBuf>,
-    pub(super) backends: Vec<BackendName>,
-    pub(super) listen: SocketAddr,
-    pub(super) engine: Arc<Engine>,
-    pub(super) gateway: Gateway,
-    pub(super) tls: Option<Tls>,
-    pub(super) journal: Arc<SqliteJournal>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) require_auth: bool,
+pub(crate) struct Reload {
+    pub(crate) search: Search,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) backends: Vec<BackendName>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) gateway: Gateway,
+    pub(crate) tls: Option<Tls>,
+    /// None where a pipe is the only way in.
+    pub(crate) doors: Option<Doors>,
     /// What cannot change is compared with this.
-    pub(super) begun_with: Arc<Settings>,
+    pub(crate) begun_with: Arc<Settings>,
+}
+
+/// Who may call.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    pub(crate) journal: Arc<SqliteJournal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) require_auth: bool,
+}
+
+impl Doors {
+    fn auth(&self, listen: SocketAddr, settings: &Settings) -> Result<Auth> {
+        let required = self.require_auth || settings.auth.required;
+        access::refuse_open_door(listen, required)?;
+        access::auth(&self.journal, &self.clock, settings, required)
+    }
 }
 
 /// How the files look from outside: names, sizes, times.
@@ -56,7 +71,7 @@ struct Looks {
 
 impl Reload {
     /// Watches until it is dropped.
-    pub(super) async fn watch(self, every: Duration) {
+    pub(crate) async fn watch(self, every: Duration) {
         let mut hangups = Hangups::new();
         let mut seen = self.look();
         loop {
@@ -112,17 +127,19 @@ impl Reload {
     fn take_config(&self) -> Result<()> {
         let merged = Sources::from_environment(self.config.as_deref())?.merge()?;
         let settings = Settings::of(&merged)?;
-        let required = self.require_auth || settings.auth.required;
-        access::refuse_open_door(self.listen, required)?;
+        let doors = self.doors.as_ref();
+        let auth = doors
+            .map(|doors| doors.auth(self.listen, &settings))
+            .transpose()?;
         let fleet = backends::fleet(&self.backends, self.config.as_deref())?;
-        let auth = access::auth(&self.journal, &self.clock, &settings, required)?;
         // Everything is good: from here on nothing fails.
         for name in self.begun_with.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
         }
-        self.gateway
-            .replace_settings(settings.server.gateway(self.listen, &settings.aliases));
-        self.gateway.replace_auth(auth);
+        self.gateway.replace_settings(settings.gateway(self.listen));
+        if let Some(auth) = auth {
+            self.gateway.replace_auth(auth);
+        }
         self.gateway.replace_capacity(settings.limits.capacity());
         self.engine.replace_fleet(fleet);
         self.engine.replace_settings(super::engine_settings(&settings));

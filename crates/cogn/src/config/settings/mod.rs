@@ -5,6 +5,7 @@ mod access;
 mod alias;
 mod backend;
 pub(crate) mod gate;
+mod mcp;
 mod media;
 mod network;
 mod program;
@@ -13,6 +14,7 @@ mod server;
 mod traces;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -28,6 +30,7 @@ pub(crate) use access::{Auth, Journal, Jwt, Limits};
 pub(crate) use alias::Alias;
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::{Gate, GateAction, GateRule};
+pub(crate) use mcp::Mcp;
 pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
 pub(crate) use network::Network;
 pub(crate) use program::Program;
@@ -57,6 +60,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) journal: Journal,
     pub(crate) server: Server,
+    pub(crate) mcp: Mcp,
     pub(crate) traces: Traces,
 }
 
@@ -174,6 +178,14 @@ impl Settings {
         ];
         let differing = differs.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(name, _)| name).collect()
+    }
+
+    /// The settings of a server that listens here.
+    pub(crate) fn gateway(&self, listen: SocketAddr) -> gateway::Settings {
+        gateway::Settings {
+            mcp_confirm: self.mcp.confirm,
+            ..self.server.gateway(listen, &self.aliases)
+        }
     }
 
     pub(crate) fn credential(&self, name: &str) -> Option<&Credential> {

@@ -68,6 +68,7 @@ impl Server {
                 .iter()
                 .map(|(name, alias)| (name.clone(), alias.gateway()))
                 .collect(),
+            ..gateway::Settings::default()
         }
     }
 }

@@ -1,0 +1,123 @@
+//! `cogn mcp`: the modules as tools of the MCP host that started this process. Standard output carries the
+//! protocol and nothing else; what there is to say to people goes to standard error.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use engine::port::Clock;
+use engine::retention::{Janitor, Keep};
+use engine::{Engine, MediaDesk, Modules, Ports};
+use gateway::Gateway;
+use store::memory::MemoryJournal;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::reload::Reload;
+use super::serve::{engine_settings, log, stop_signal};
+use crate::backends::{self, BackendName};
+use crate::config::{Settings, Sources};
+use crate::exit::Exit;
+use crate::media;
+use crate::modules::Search;
+use crate::output::Output;
+use crate::wiring::{self, SystemClock};
+
+/// How long a run is remembered once it has ended: nobody comes back for it.
+const KEEP_MS: u64 = 60_000;
+/// How much is remembered of all of them.
+const KEEP_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
+    /// one takes over when one fails.
+    #[arg(long, value_name = "BACKEND")]
+    backend: Vec<BackendName>,
+    /// Use this file in place of the project's cogn.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Mcp {
+    pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
+        let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
+        log::start(settings.server.log, output.quiet);
+        let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
+        let desk = media::desk_of_server(&settings);
+        let modules = wiring::load_all(search, output)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let journal = Arc::new(MemoryJournal::default());
+        let keep = Keep {
+            runs_ms: KEEP_MS,
+            bytes_max: KEEP_BYTES_MAX,
+            usage_ms: KEEP_MS,
+        };
+        let janitor = Janitor::new(journal.clone(), clock.clone(), keep);
+        let ports = Ports {
+            fleet,
+            journal,
+            clock,
+        };
+        let runtime = wiring::server_runtime()?;
+        let spoken = runtime.block_on(self.speak(search, settings, (ports, modules, desk), janitor));
+        // Reading standard input cannot be interrupted, and nobody waits for what it would still give.
+        runtime.shutdown_background();
+        spoken.context("the host cannot be spoken with")?;
+        Ok(Exit::Good)
+    }
+
+    async fn speak(
+        self,
+        search: &Search,
+        settings: Settings,
+        (ports, modules, desk): (Ports, Modules, MediaDesk),
+        janitor: Janitor,
+    ) -> io::Result<()> {
+        let engine = Engine::new(ports, engine_settings(&settings), modules).with_media(desk);
+        let engine = Arc::new(engine);
+        // Nobody listens there; what is said about addresses has nothing to hold on to.
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let gateway = Gateway::new(engine.clone(), settings.gateway(nowhere));
+        let gateway = gateway.with_capacity(settings.limits.capacity());
+        let reload = Reload {
+            search: search.clone(),
+            config: self.config,
+            backends: self.backend,
+            listen: nowhere,
+            engine,
+            gateway: gateway.clone(),
+            tls: None,
+            doors: None,
+            begun_with: Arc::new(settings.clone()),
+        };
+        let stop = CancellationToken::new();
+        let talk = gateway::speak_mcp(gateway, pipe(&io::stdin())?, pipe(&io::stdout())?, stop.clone());
+        let mut talk = std::pin::pin!(talk);
+        tokio::select! {
+            spoken = &mut talk => return spoken,
+            () = reload.watch(Duration::from_millis(settings.server.reload_ms)) => {}
+            () = janitor.work(stop.clone()) => {}
+            () = stop_signal() => {}
+        }
+        stop.cancel();
+        talk.await
+    }
+}
+
+/// A standard stream, to be read or written without waiting. Handed over whole, so that no buffer of the
+/// library stands between the host and the protocol.
+#[cfg(unix)]
+fn pipe(stream: &impl std::os::fd::AsFd) -> io::Result<tokio::fs::File> {
+    let own = stream.as_fd().try_clone_to_owned()?;
+    Ok(tokio::fs::File::from_std(own.into()))
+}
+
+#[cfg(windows)]
+fn pipe(stream: &impl std::os::windows::io::AsHandle) -> io::Result<tokio::fs::File> {
+    let own = stream.as_handle().try_clone_to_owned()?;
+    Ok(tokio::fs::File::from_std(own.into()))
+}

@@ -1,0 +1,155 @@
+//! Modules as prompts that a person picks from a menu: their arguments are the module's input, and what
+//! comes out asks the host's model to call the tool with it. The module's own prompt is not told, since an
+//! answer without the contract would be no answer of the module.
+
+use std::sync::Arc;
+
+use module::Module;
+use module::input::assign;
+use module::lower::{admit_input, input_schema};
+use module::schema::resolve;
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::{Map, Value, json};
+
+use super::builtin;
+use super::result::fault;
+use super::view::View;
+use crate::limits;
+use crate::reply::Refusal;
+
+/// Prompts that hosts know from other runtimes, with the modules that they stand for.
+const KNOWN: [(&str, &str, &[&str]); 2] = [
+    ("code_review", "code", &["code-reviewer", "code-review"]),
+    (
+        "task_prioritize",
+        "tasks",
+        &["task-prioritizer", "task-prioritize"],
+    ),
+];
+
+pub(super) fn list(view: &View) -> Vec<Prompt> {
+    let own = view.iter().filter_map(|(tool, _, module)| {
+        let arguments = arguments(module)?;
+        let about = module.manifest.responsibility.clone();
+        Some(Prompt::new(tool, Some(about), Some(arguments)))
+    });
+    let known = KNOWN.iter().filter_map(|(name, argument, modules)| {
+        let (_, module) = known(view, name, modules)?;
+        let argument = PromptArgument::new(*argument).with_required(true);
+        let about = module.manifest.responsibility.clone();
+        Some(Prompt::new(*name, Some(about), Some(vec![argument])))
+    });
+    own.chain(known).collect()
+}
+
+pub(super) fn get(view: &View, name: &str, given: JsonObject) -> Result<GetPromptResult, ErrorData> {
+    let found = view.behind(name).filter(|module| arguments(module).is_some());
+    let (module, text) = match found {
+        Some(module) => (module, asking(name, &input(module, given)?)),
+        None => {
+            let known = KNOWN.iter().find_map(|(prompt, argument, modules)| {
+                let (tool, module) = (*prompt == name).then(|| known(view, name, modules))??;
+                Some((tool, module, *argument))
+            });
+            let unknown = || ErrorData::invalid_params(format!("unknown prompt: {name}"), None);
+            let (tool, module, argument) = known.ok_or_else(unknown)?;
+            (module, asking_known(tool, module, argument, &given)?)
+        }
+    };
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(module.manifest.responsibility.clone()))
+}
+
+/// The module that a well-known prompt stands for; a module of the prompt's own name goes before it.
+fn known<'v>(view: &'v View, prompt: &str, modules: &[&str]) -> Option<(&'v str, &'v Arc<Module>)> {
+    if view.behind(prompt).is_some() {
+        return None;
+    }
+    modules.iter().find_map(|name| {
+        let module = view.find(name).ok()?;
+        Some((view.names.tool(name)?, module))
+    })
+}
+
+/// The input's fields as arguments. `None` where a person could not write them: when too many are there, or
+/// when one that is needed has parts of its own.
+fn arguments(module: &Module) -> Option<Vec<PromptArgument>> {
+    let schema = Value::Object(input_schema(module));
+    let root = resolve(&schema, &schema);
+    let required = root.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|one| one == name));
+    let properties = root.get("properties").and_then(Value::as_object)?;
+    let mut arguments = Vec::new();
+    for (name, property) in properties {
+        let property = resolve(&schema, property);
+        if !is_plain(&schema, property) {
+            if is_required(name) {
+                return None;
+            }
+            continue;
+        }
+        let mut argument = PromptArgument::new(name).with_required(is_required(name));
+        if let Some(about) = property.get("description").and_then(Value::as_str) {
+            argument = argument.with_description(about);
+        }
+        arguments.push(argument);
+    }
+    (!arguments.is_empty() && arguments.len() <= limits::MCP_ARGUMENTS_MAX).then_some(arguments)
+}
+
+/// Whether a value can be written in a line: a word, a number, or a list of those.
+fn is_plain(document: &Value, schema: &Value) -> bool {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string" | "number" | "integer" | "boolean") => true,
+        Some("array") => {
+            let items = schema.get("items").map(|items| resolve(document, items));
+            items.is_some_and(|items| is_plain(document, items) && items.get("items").is_none())
+        }
+        _ => schema.get("enum").is_some(),
+    }
+}
+
+/// The arguments as the input schema means them.
+fn input(module: &Module, given: JsonObject) -> Result<Value, ErrorData> {
+    let mut input = Map::new();
+    for (name, value) in given {
+        let Value::String(text) = value else {
+            return Err(ErrorData::invalid_params(format!("`{name}` is not a text"), None));
+        };
+        // The one place in the input that this name means, whatever is in it.
+        let key = name.replace('.', "\\.");
+        let wrong = |error: module::input::AssignError| ErrorData::invalid_params(error.message, None);
+        assign(module, &mut input, &format!("{key}={text}")).map_err(wrong)?;
+    }
+    let input = Value::Object(input);
+    admit_input(module, &input).map_err(|body| fault(Refusal::from(body)))?;
+    Ok(input)
+}
+
+fn asking(tool: &str, input: &Value) -> String {
+    let shown = serde_json::to_string_pretty(input).unwrap_or_default();
+    format!(
+        "Call the tool `{tool}` with this input and tell me what its answer says:\n\n```json\n{shown}\n```\n"
+    )
+}
+
+fn asking_known(
+    tool: &str,
+    module: &Module,
+    argument: &str,
+    given: &JsonObject,
+) -> Result<String, ErrorData> {
+    let text = given.get(argument).and_then(Value::as_str);
+    let text = text.ok_or_else(|| ErrorData::invalid_params(format!("`{argument}` is missing"), None))?;
+    let schema = input_schema(module);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let takes_it = properties.is_some_and(|properties| properties.contains_key(argument));
+    if takes_it && let Ok(input) = input(module, given.clone()) {
+        return Ok(asking(tool, &input));
+    }
+    Ok(asking(
+        builtin::RUN,
+        &json!({"module": module.name(), "args": text}),
+    ))
+}

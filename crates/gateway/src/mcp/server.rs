@@ -1,0 +1,196 @@
+//! What is said to a host, whichever way it is connected: the protocol's requests, each handed to the file
+//! that knows the answer.
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer};
+use tenancy::Scope;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::changes;
+use super::door::Door;
+use super::result::fault;
+use super::view::{View, page};
+use super::{builtin, call, completion, prompt, resource, tool};
+use crate::state::Gateway;
+
+const INSTRUCTIONS: &str = "Every tool but those that begin with `cognitive_` is a module: it does one thing and \
+    answers with an envelope. `ok` says whether the answer holds; `meta.confidence` and `meta.risk` say how far to \
+    trust it; `error.suggestion` says what to change before trying again.";
+
+/// Methods with parameters.
+const METHODS: [&str; 9] = [
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// One conversation with a host; over HTTP with newer clients, one request of it.
+#[derive(Debug)]
+pub(super) struct Mcp {
+    gateway: Gateway,
+    door: Door,
+    /// Ends with the conversation, and ends what was begun for it.
+    over: CancellationToken,
+    _over: DropGuard,
+}
+
+impl Mcp {
+    pub(super) fn new(gateway: Gateway, door: Door) -> Self {
+        let over = CancellationToken::new();
+        Self {
+            gateway,
+            door,
+            _over: over.clone().drop_guard(),
+            over,
+        }
+    }
+
+    /// What whoever asks may see.
+    fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
+        let client = self.door.client(&context.extensions)?;
+        Ok(View::new(&self.gateway, client))
+    }
+
+    /// The same, for those who want to read.
+    fn readable(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
+        let view = self.view(context)?;
+        let allowed = view.client.caller.require(Scope::Read);
+        allowed.map_err(|denial| fault(denial.into()))?;
+        Ok(view)
+    }
+}
+
+impl ServerHandler for Mcp {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("cogn", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        changes::tell(&self.gateway, context.peer, self.over.clone());
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(changes::heard(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        changes::listen(&self.gateway, context).await
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let view = self.readable(&context)?;
+        let modules = view.iter();
+        let modules = modules.map(|(name, _, module)| tool::tool(name, module, &view.modules));
+        let tools = builtin::tools().into_iter().chain(modules).collect();
+        let (tools, next) = page(tools, request)?;
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let view = self.view(&context)?;
+        call::call(&self.gateway, &view, request, &context).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (resources, next) = page(resource::list(&self.readable(&context)?), request)?;
+        let mut result = ListResourcesResult::with_all_items(resources);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resource::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resource::read(&self.readable(&context)?, &request.uri).map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let (prompts, next) = page(prompt::list(&self.readable(&context)?), request)?;
+        let mut result = ListPromptsResult::with_all_items(prompts);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let view = self.readable(&context)?;
+        prompt::get(&view, &request.name, request.arguments.unwrap_or_default()).map(Into::into)
+    }
+
+    /// What the library could not read. A method that there is was asked for in a wrong way.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            let message = format!("the parameters of {method} cannot be read");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(completion::complete(&self.readable(&context)?, &request))
+    }
+}

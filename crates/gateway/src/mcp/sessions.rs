@@ -1,0 +1,78 @@
+//! Whose the sessions of older clients are. The SDK keeps them by an id alone; here each belongs to whoever
+//! opened it, and for everybody else it does not exist. Who opens too many loses those used longest ago.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::limits;
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<Register>);
+
+#[derive(Debug, Default)]
+struct Register {
+    sessions: HashMap<Arc<str>, Session>,
+    /// Counts uses, so that the oldest can be told.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    owner: Arc<str>,
+    used: u64,
+}
+
+impl Sessions {
+    /// Whether the session is this owner's; asking is using.
+    pub(super) fn is_of(&self, id: &str, owner: &str) -> bool {
+        let mut register = self.lock();
+        register.uses += 1;
+        let used = register.uses;
+        let session = register.sessions.get_mut(id);
+        session
+            .filter(|session| *session.owner == *owner)
+            .map(|session| session.used = used)
+            .is_some()
+    }
+
+    /// Notes a new session; those that have to go for it are returned.
+    pub(super) fn add(&self, id: &str, owner: &str) -> Vec<Arc<str>> {
+        let mut register = self.lock();
+        register.uses += 1;
+        let session = Session {
+            owner: Arc::from(owner),
+            used: register.uses,
+        };
+        register.sessions.insert(Arc::from(id), session);
+        let mut gone = Vec::new();
+        let of_owner = register.sessions.values();
+        let of_owner = of_owner.filter(|session| *session.owner == *owner).count();
+        if of_owner > limits::MCP_SESSIONS_PER_CLIENT_MAX {
+            gone.extend(register.drop_oldest(Some(owner)));
+        }
+        if register.sessions.len() > limits::MCP_SESSIONS_MAX {
+            gone.extend(register.drop_oldest(None));
+        }
+        gone
+    }
+
+    pub(super) fn forget(&self, id: &str) {
+        self.lock().sessions.remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Register> {
+        // No code panics while it holds the lock, so a poisoned register is still whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Register {
+    fn drop_oldest(&mut self, owner: Option<&str>) -> Option<Arc<str>> {
+        let sessions = self.sessions.iter();
+        let theirs = sessions.filter(|(_, session)| owner.is_none_or(|owner| *session.owner == *owner));
+        let oldest = theirs.min_by_key(|(_, session)| session.used);
+        let oldest = oldest.map(|(id, _)| id.clone())?;
+        self.sessions.remove(&oldest);
+        Some(oldest)
+    }
+}

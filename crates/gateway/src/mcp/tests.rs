@@ -1,0 +1,86 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+use proptest::prop_oneof;
+
+use super::names::Names;
+use super::sessions::Sessions;
+use super::view::page;
+use crate::limits;
+use rmcp::model::PaginatedRequestParams;
+
+proptest! {
+    /// Whatever modules are called, each is one tool that every host takes, and the other way round.
+    #[test]
+    fn every_module_is_one_tool(names in proptest::collection::btree_set(
+        prop_oneof![any::<String>(), "[a-z][a-z-]{0,80}", "cognitive_[a-z]{1,4}", "[a-c]_[0-9a-f]{8}"],
+        0..30,
+    )) {
+        let tools = Names::of(names.iter().map(String::as_str));
+        let mut seen = BTreeSet::new();
+        for (tool, module) in tools.iter() {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+            prop_assert!((1..=limits::MCP_NAME_CHARS_MAX).contains(&tool.len()) && tool.chars().all(plain), "{tool}");
+            prop_assert!(!tool.starts_with("cognitive_") || tool.len() > "cognitive_".len() + 8, "{tool}");
+            prop_assert_eq!(tools.module(tool), Some(module));
+            prop_assert_eq!(tools.tool(module), Some(tool));
+            seen.insert(String::from(module));
+        }
+        prop_assert_eq!(seen, names);
+    }
+}
+
+#[test]
+fn names_that_fit_stay_and_others_are_always_the_same() {
+    let tools = Names::of(["text-classifier", "größe", "größe ", "cognitive_run"]);
+    let natural: Vec<_> = tools.iter().filter(|(tool, module)| tool == module).collect();
+    assert_eq!(natural, [("text-classifier", "text-classifier")]);
+    assert_eq!(tools.iter().count(), 4);
+    // Hosts have these in their settings: the same name, whoever else is there.
+    assert_eq!(Names::of(["größe"]).tool("größe"), tools.tool("größe"));
+}
+
+#[test]
+fn a_session_is_its_owners_alone() {
+    let sessions = Sessions::default();
+    assert!(sessions.add("s", "a").is_empty());
+    assert!(sessions.is_of("s", "a"));
+    assert!(!sessions.is_of("s", "b"));
+    assert!(!sessions.is_of("t", "a"));
+    sessions.forget("s");
+    assert!(!sessions.is_of("s", "a"));
+}
+
+#[test]
+fn who_opens_too_many_sessions_loses_those_used_longest_ago() {
+    let sessions = Sessions::default();
+    let max = limits::MCP_SESSIONS_PER_CLIENT_MAX;
+    assert!(sessions.add("other", "b").is_empty());
+    for number in 0..max {
+        assert!(sessions.add(&number.to_string(), "a").is_empty());
+    }
+    assert!(sessions.is_of("0", "a"), "the first is used once more");
+    let gone = sessions.add("one more", "a");
+    assert_eq!(gone.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["1"]);
+    assert!(sessions.is_of("0", "a") && sessions.is_of("other", "b"));
+}
+
+#[test]
+fn long_lists_come_in_pages() {
+    let all: Vec<usize> = (0..2 * limits::MCP_PAGE_MAX + 5).collect();
+    let mut got = Vec::new();
+    let mut cursor = None;
+    loop {
+        let request = PaginatedRequestParams::default().with_cursor(cursor.clone());
+        let (items, next) = page(all.clone(), Some(request)).unwrap();
+        assert!(items.len() <= limits::MCP_PAGE_MAX);
+        got.extend(items);
+        match next {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(got, all);
+    let wrong = PaginatedRequestParams::default().with_cursor(Some(String::from("x")));
+    assert!(page(all, Some(wrong)).is_err());
+}

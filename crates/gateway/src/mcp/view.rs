@@ -1,0 +1,98 @@
+//! What one caller sees: the modules that its credentials allow and that may be called from outside, under
+//! the names of their tools. A module that is not in here does not exist for this caller.
+
+use std::sync::Arc;
+
+use engine::Modules;
+use module::Code;
+use module::Module;
+use module::envelope::ErrorBody;
+use rmcp::ErrorData;
+use rmcp::model::PaginatedRequestParams;
+use serde_json::{Value, json};
+
+use super::names::Names;
+use crate::limits;
+use crate::reply::Refusal;
+use crate::route::{describe, summary};
+use crate::seats::Client;
+use crate::state::Gateway;
+
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) client: Client,
+    /// All that are there: a module may call others that its caller cannot.
+    pub(super) modules: Arc<Modules>,
+    pub(super) names: Names,
+}
+
+impl View {
+    pub(super) fn new(gateway: &Gateway, client: Client) -> Self {
+        let modules = gateway.engine.modules();
+        let allowed = &client.caller.modules;
+        let seen = modules.iter().filter(|(name, module)| {
+            let invocation = &module.manifest.invocation;
+            // Whoever calls over MCP is an agent, and starts a run like any user.
+            invocation.user_invocable && invocation.agent_invocable && allowed.allows(name)
+        });
+        let names = Names::of(seen.map(|(name, _)| name));
+        Self {
+            client,
+            modules,
+            names,
+        }
+    }
+
+    /// The module behind a tool's name.
+    pub(super) fn behind(&self, tool: &str) -> Option<&Arc<Module>> {
+        self.modules.get(self.names.module(tool)?)
+    }
+
+    /// A module by its own name.
+    pub(super) fn find(&self, name: &str) -> Result<&Arc<Module>, Refusal> {
+        let seen = self.names.tool(name).and_then(|_| self.modules.get(name));
+        seen.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
+    }
+
+    /// Tools with their modules, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Arc<Module>)> {
+        let found = |(tool, name)| Some((tool, name, self.modules.get(name)?));
+        self.names.iter().filter_map(found)
+    }
+
+    /// The list as a document, for hosts that read rather than list.
+    pub(super) fn listing(&self) -> Value {
+        let modules = self.iter().map(|(tool, name, module)| {
+            let mut one = summary(name, module);
+            one["tool"] = Value::from(tool);
+            one
+        });
+        json!({"modules": modules.collect::<Vec<_>>()})
+    }
+
+    /// One module as a document.
+    pub(super) fn description(&self, name: &str) -> Result<Value, Refusal> {
+        let module = self.find(name)?;
+        let mut whole = describe(name, module);
+        whole["tool"] = json!(self.names.tool(name));
+        Ok(whole)
+    }
+}
+
+/// One page of a list, and the place where the next one begins. A cursor is a count of what came before;
+/// lists that changed meanwhile are announced anyway.
+pub(super) fn page<T>(
+    items: Vec<T>,
+    request: Option<PaginatedRequestParams>,
+) -> Result<(Vec<T>, Option<String>), ErrorData> {
+    let start = match request.and_then(|request| request.cursor) {
+        None => 0,
+        Some(cursor) => cursor
+            .parse::<usize>()
+            .map_err(|_| ErrorData::invalid_params("the cursor is not one that was given out", None))?,
+    };
+    let end = start.saturating_add(limits::MCP_PAGE_MAX);
+    let next = (items.len() > end).then(|| end.to_string());
+    let page = items.into_iter().skip(start).take(limits::MCP_PAGE_MAX);
+    Ok((page.collect(), next))
+}

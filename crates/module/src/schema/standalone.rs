@@ -1,0 +1,73 @@
+//! Sections cut out of their document, for readers who have nothing else of it: definitions come along, and
+//! references follow the section to its new place.
+
+use serde_json::{Map, Value};
+
+use super::contract::{Contract, Section};
+
+/// Definitions that any section may refer to.
+const SHARED: [&str; 2] = ["$defs", "definitions"];
+
+/// Completes a schema that holds `section` at the place `to`.
+pub(crate) fn cut_out(schema: &mut Value, contract: &Contract, section: Section, to: &str) {
+    if let (Value::Object(schema), Value::Object(document)) = (&mut *schema, contract.document()) {
+        for key in SHARED {
+            if let Some(definitions) = document.get(key).filter(|_| !schema.contains_key(key)) {
+                schema.insert(String::from(key), definitions.clone());
+            }
+        }
+    }
+    let usual = format!("/{}", section.as_str());
+    let from = contract.pointer(section).unwrap_or(&usual);
+    move_references(schema, &format!("#{from}"), to);
+}
+
+/// Whether every reference leads to something inside the schema.
+pub(crate) fn stands_alone(schema: &Value) -> bool {
+    leads_inside(schema, schema)
+}
+
+fn leads_inside(root: &Value, schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            let reference = map.get("$ref").and_then(Value::as_str);
+            let found = reference.is_none_or(|reference| {
+                let pointer = reference.strip_prefix('#');
+                pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
+            });
+            found && map.values().all(|value| leads_inside(root, value))
+        }
+        Value::Array(items) => items.iter().all(|item| leads_inside(root, item)),
+        _ => true,
+    }
+}
+
+/// References into the place `from` follow it to the place `to`.
+fn move_references(schema: &mut Value, from: &str, to: &str) {
+    match schema {
+        Value::Object(map) => {
+            move_reference(map, from, to);
+            for value in map.values_mut() {
+                move_references(value, from, to);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                move_references(item, from, to);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn move_reference(map: &mut Map<String, Value>, from: &str, to: &str) {
+    let Some(Value::String(reference)) = map.get_mut("$ref") else {
+        return;
+    };
+    let Some(rest) = reference.strip_prefix(from) else {
+        return;
+    };
+    if rest.is_empty() || rest.starts_with('/') {
+        *reference = format!("{to}{rest}");
+    }
+}
