@@ -185,11 +185,16 @@ impl Shelf {
         candidate.region.clone_from(&backend.region);
         candidate.price_usd = backend.price_usd();
         candidate.inflight_max = backend.limits.inflight;
+        let instances = self.instances(backend);
+        // Weights in a file answer under their own name, and not under a path of this machine.
+        if let (BackendKind::Local, Ok([Instance::Other(upstream)])) = (backend.kind, instances.as_deref()) {
+            candidate.model.clone_from(&upstream.backend().model);
+        }
         Listed {
             candidate,
             base_url: backend.base_url.clone(),
             per_minute: backend.limits.requests_per_minute,
-            instances: self.instances(backend),
+            instances,
         }
     }
 

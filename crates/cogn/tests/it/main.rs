@@ -73,6 +73,8 @@ mod new;
 #[cfg(test)]
 mod programs;
 #[cfg(test)]
+mod real_clients;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 mod reference;

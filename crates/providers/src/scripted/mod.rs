@@ -14,7 +14,7 @@ use engine::port::{Backend, Events, Upstream};
 use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
-use ir::{Error, ErrorKind, Event, Part, Request, Usage};
+use ir::{Error, ErrorKind, Event, Part, PartBody, Request, Usage};
 
 pub use script::{Exchange, Recorded, RecordedBackend, Script, ScriptError};
 
@@ -168,9 +168,15 @@ fn pieces(mut text: &str, bytes: Option<usize>) -> impl Iterator<Item = &str> {
 
 fn text_of(request: &Request) -> String {
     let mut text = String::new();
-    for message in request.as_chat().into_iter().flat_map(|chat| &chat.messages) {
-        for part in message.parts.iter().filter_map(Part::as_text) {
-            text.push_str(part);
+    let messages = request.as_chat().into_iter().flat_map(|chat| &chat.messages);
+    for part in messages.flat_map(|message| &message.parts) {
+        // What a tool said is a part of the question, too.
+        let within = match &part.body {
+            PartBody::ToolResult(result) => result.content.as_slice(),
+            _ => std::slice::from_ref(part),
+        };
+        for words in within.iter().filter_map(Part::as_text) {
+            text.push_str(words);
             text.push('\n');
         }
     }

@@ -1,0 +1,181 @@
+//! What clients find: a server without keys in front of a real model server, the embedded model and two
+//! scripts, and a server with keys in front of the embedded model alone.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use ir::Dialect;
+use serde_json::{Value, json};
+use testkit::http::{HttpUpstream, scripted};
+use testkit::llama::Llama;
+
+use crate::examples::root;
+use crate::keys::key;
+use crate::stage::{REPLY, Server, Stage};
+
+pub(super) struct Scene {
+    stage: Stage,
+    open: Server,
+    closed: Server,
+    key: String,
+    slow_key: String,
+    /// They answer as long as they are held.
+    _scripts: [HttpUpstream; 2],
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let stage = Stage::new();
+        copy_module(&stage, "text-classifier");
+        let scripts = [
+            scripted(Dialect::OpenaiChat, &script()),
+            scripted(Dialect::Anthropic, &script()),
+        ];
+        let (key, slow_key) = (key(&stage, &[]), key(&stage, &["--rate", "1/h"]));
+        let embedded = embedded(&stage);
+        let closed = stage.config(&embedded);
+        let closed = stage.serve_with(&["--require-auth", "--config", &closed], &[]);
+        let open = stage.path("open.toml");
+        fs::write(&open, format!("{}{embedded}", fleet(&scripts))).unwrap();
+        let open_journal = stage.path("open.db");
+        let open = Server::spawn(serve(&stage, &open, &open_journal));
+        Self {
+            stage,
+            open,
+            closed,
+            key,
+            slow_key,
+            _scripts: scripts,
+        }
+    }
+
+    /// A folder of its own for a test.
+    pub(super) fn folder(&self) -> std::path::PathBuf {
+        self.stage.path("")
+    }
+
+    /// Where the server without keys listens.
+    pub(super) fn url(&self) -> &str {
+        &self.open.url
+    }
+
+    /// Tells a command all of it, and nothing that would lead a client elsewhere.
+    pub(super) fn describe<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        for vendor in ["OPENAI", "ANTHROPIC"] {
+            for word in ["API_KEY", "BASE_URL", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID"] {
+                command.env_remove(format!("{vendor}_{word}"));
+            }
+        }
+        command
+            .env("OPEN_URL", &self.open.url)
+            .env("CLOSED_URL", &self.closed.url)
+            .env("CLOSED_KEY", &self.key)
+            .env("SLOW_KEY", &self.slow_key)
+            .env("LLAMA_URL", Llama::shared().url(""))
+            .env("NO_PROXY", "127.0.0.1")
+            .env("LANGSMITH_TRACING", "false")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+    }
+}
+
+fn serve(stage: &Stage, config: &Path, journal: &Path) -> Command {
+    let mut command = stage.cogn();
+    command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--journal"]);
+    command.arg(journal).arg("--config").arg(config);
+    command
+}
+
+/// Weights in a file answer under the file's name.
+fn embedded(stage: &Stage) -> String {
+    let weights = stage.path("embedded.gguf");
+    symlink(testkit::weights::small_model(), &weights).unwrap();
+    let weights = weights.display();
+    format!("[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{weights}\"\n")
+}
+
+fn fleet(scripts: &[HttpUpstream; 2]) -> String {
+    let llama = Llama::shared();
+    let [openai, anthropic] = scripts;
+    let able = r#"features = ["supports_stream", "supports_tools", "supports_json_schema"]"#;
+    // Failures here are meant to happen; nobody is left out for them. Modules go to the first script.
+    format!(
+        r#"[routing]
+retry = {{ same_max = 0 }}
+breaker = {{ failures = 1000, failure_share = 1.0 }}
+
+[[backends]]
+name = "llama"
+kind = "openai"
+base_url = "{}"
+model = "smollm2"
+
+[[backends]]
+name = "llama-messages"
+kind = "anthropic"
+base_url = "{}"
+model = "llama-messages"
+
+[[backends]]
+name = "scripted-openai"
+kind = "openai"
+base_url = "{}"
+model = "scripted-openai"
+priority = 10
+{able}
+
+[[backends]]
+name = "scripted-anthropic"
+kind = "anthropic"
+base_url = "{}"
+model = "scripted-anthropic"
+{able}
+
+[aliases]
+llama = {{ model = "smollm2", backend = "llama" }}
+
+"#,
+        llama.url("/v1"),
+        llama.url(""),
+        openai.url("/v1"),
+        anthropic.url(""),
+    )
+}
+
+/// The answers of a model that does as it is told.
+fn script() -> String {
+    let call = json!([
+        {"type": "started", "id": "x", "model": "m"},
+        {"type": "block_start", "index": 0, "block": {"kind": "tool_call", "id": "call_1", "name": "weather"}},
+        {"type": "block_delta", "index": 0, "delta": {"kind": "tool_arguments", "json": "{\"city\":"}},
+        {"type": "block_delta", "index": 0, "delta": {"kind": "tool_arguments", "json": "\"Bern\"}"}},
+        {"type": "block_end", "index": 0},
+        {"type": "usage", "usage": {"input_tokens": 11, "output_tokens": 7}},
+        {"type": "finish", "reason": "tool_calls"}
+    ]);
+    let counted: Value = serde_json::from_str(REPLY).unwrap();
+    let exchanges = json!([
+        {"match": "22 degrees", "reply": "It is 22 degrees in Bern.", "chunk_bytes": 4},
+        {"match": "weather in Bern", "events": call},
+        {"match": "die in the middle", "reply": "It was a dark night", "chunk_bytes": 4, "cut_after_bytes": 12},
+        {"match": "one too many", "status": 429, "headers": {"retry-after": "7"}},
+        {"match": "Count the words of: badly", "reply": {"ok": true, "meta": counted["meta"], "data": {"n": "x"}}},
+        {"match": "Count the words", "reply": counted},
+        {"reply": "Hello, Größe", "chunk_bytes": 3}
+    ]);
+    exchanges.to_string()
+}
+
+fn copy_module(stage: &Stage, name: &str) {
+    let (from, to) = (
+        root().join("examples/modules").join(name),
+        stage.path("modules").join(name),
+    );
+    fs::create_dir_all(&to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if file.file_type().unwrap().is_file() {
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    }
+}
