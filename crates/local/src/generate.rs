@@ -80,7 +80,7 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
     let mut ledger = Ledger::new(Party::Adapter);
     admit(chat, &mut ledger)?;
     let held = hold(model, chat, &mut ledger);
-    let prompt = prompt::render(model, chat)?;
+    let prompt = prompt::render(&model.tokenizer, chat)?;
     if let Some(notice) = prompt.notice {
         ledger.note("/payload/messages", ir::Action::Replaced, notice);
     }

@@ -21,31 +21,18 @@ use crate::{Options, limits};
 pub(crate) struct Model {
     pub(crate) name: String,
     pub(crate) llama: Arc<LlamaModel>,
-    /// From the file, or one that most models understand.
-    pub(crate) template: LlamaChatTemplate,
-    /// Whether the file has no template of its own.
-    pub(crate) template_is_ours: bool,
+    pub(crate) tokenizer: Tokenizer,
     pub(crate) grammars: Grammars,
 }
 
 impl Model {
     pub(crate) fn load(options: &Options) -> Result<Self, Error> {
         let llama = Arc::new(open(&options.path, false)?);
-        let own = llama
-            .chat_template(None)
-            .ok()
-            .filter(|template| template.as_c_str().to_bytes().len() <= limits::TEMPLATE_BYTES_MAX);
-        let template_is_ours = own.is_none();
-        let template = match own {
-            Some(template) => template,
-            None => plain_template()?,
-        };
         Ok(Self {
             name: options.model.clone(),
             grammars: Grammars::new(&llama),
+            tokenizer: Tokenizer::of(llama.clone())?,
             llama,
-            template,
-            template_is_ours,
         })
     }
 
@@ -70,28 +57,52 @@ impl Model {
             .map_err(|error| trouble(format!("no memory for a context of {tokens} tokens: {error}")))
     }
 
+    pub(crate) fn bytes(&self, token: LlamaToken) -> Vec<u8> {
+        self.llama.vocab().token_to_piece(token, false, None)
+    }
+}
+
+/// Vocabulary and chat template of a file: all that it takes to turn messages into tokens.
+#[derive(Debug)]
+pub(crate) struct Tokenizer {
+    pub(crate) llama: Arc<LlamaModel>,
+    /// From the file, or one that most models understand.
+    pub(crate) template: LlamaChatTemplate,
+    /// Whether the file has no template of its own.
+    pub(crate) template_is_ours: bool,
+}
+
+impl Tokenizer {
+    /// Without the weights, for counting.
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+        Self::of(Arc::new(open(path, true)?))
+    }
+
+    fn of(llama: Arc<LlamaModel>) -> Result<Self, Error> {
+        let own = llama
+            .chat_template(None)
+            .ok()
+            .filter(|template| template.as_c_str().to_bytes().len() <= limits::TEMPLATE_BYTES_MAX);
+        let template_is_ours = own.is_none();
+        let template = match own {
+            Some(template) => template,
+            None => plain_template()?,
+        };
+        Ok(Self {
+            llama,
+            template,
+            template_is_ours,
+        })
+    }
+
     pub(crate) fn tokenize(&self, text: &str, is_start: bool, is_template: bool) -> Vec<LlamaToken> {
         self.llama
             .vocab()
             .tokenize(text.as_bytes(), is_start, is_template)
     }
 
-    pub(crate) fn bytes(&self, token: LlamaToken) -> Vec<u8> {
-        self.llama.vocab().token_to_piece(token, false, None)
-    }
-}
-
-/// The vocabulary alone, for counting.
-#[derive(Debug)]
-pub(crate) struct Tokenizer(LlamaModel);
-
-impl Tokenizer {
-    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
-        open(path, true).map(Self)
-    }
-
     pub(crate) fn count(&self, text: &str) -> usize {
-        self.0.vocab().tokenize(text.as_bytes(), false, false).len()
+        self.tokenize(text, false, false).len()
     }
 }
 

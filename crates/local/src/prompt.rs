@@ -7,7 +7,7 @@ use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate};
 use llama_cpp_2::token::LlamaToken;
 
 use crate::limits;
-use crate::model::{Model, plain_template};
+use crate::model::{Tokenizer, plain_template};
 
 #[derive(Debug)]
 pub(crate) struct Prompt {
@@ -16,15 +16,15 @@ pub(crate) struct Prompt {
     pub(crate) notice: Option<&'static str>,
 }
 
-pub(crate) fn render(model: &Model, chat: &ChatRequest) -> Result<Prompt, Error> {
+pub(crate) fn render(tokenizer: &Tokenizer, chat: &ChatRequest) -> Result<Prompt, Error> {
     let texts = texts(chat)?;
-    let (frame, notice) = match frame(model, &model.template, &texts) {
-        Some(frame) if model.template_is_ours => {
+    let (frame, notice) = match frame(tokenizer, &tokenizer.template, &texts) {
+        Some(frame) if tokenizer.template_is_ours => {
             (frame, Some("the file has no chat template; ChatML is used"))
         }
         Some(frame) => (frame, None),
         None => {
-            let frame = frame(model, &plain_template()?, &texts)
+            let frame = frame(tokenizer, &plain_template()?, &texts)
                 .ok_or_else(|| Error::invalid_request("the messages do not fit the model's chat template"))?;
             (
                 frame,
@@ -33,7 +33,7 @@ pub(crate) fn render(model: &Model, chat: &ChatRequest) -> Result<Prompt, Error>
         }
     };
     Ok(Prompt {
-        tokens: tokens(model, &frame, &texts),
+        tokens: tokens(tokenizer, &frame, &texts),
         notice,
     })
 }
@@ -80,29 +80,36 @@ fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
 }
 
 /// The template around places where the texts belong.
-fn frame(model: &Model, template: &LlamaChatTemplate, texts: &[(&'static str, String)]) -> Option<String> {
+fn frame(
+    tokenizer: &Tokenizer,
+    template: &LlamaChatTemplate,
+    texts: &[(&'static str, String)],
+) -> Option<String> {
     let messages = texts
         .iter()
         .enumerate()
         .map(|(index, (role, _))| LlamaChatMessage::new(String::from(*role), place(index)).ok());
     let messages: Vec<_> = messages.collect::<Option<_>>()?;
-    let frame = model.llama.apply_chat_template(template, &messages, true).ok()?;
+    let frame = tokenizer
+        .llama
+        .apply_chat_template(template, &messages, true)
+        .ok()?;
     // A template that drops or doubles a message is not the one for these messages.
     let whole = (0..texts.len()).all(|index| frame.matches(&place(index)).count() == 1);
     whole.then_some(frame)
 }
 
-fn tokens(model: &Model, frame: &str, texts: &[(&'static str, String)]) -> Vec<LlamaToken> {
+fn tokens(tokenizer: &Tokenizer, frame: &str, texts: &[(&'static str, String)]) -> Vec<LlamaToken> {
     let mut tokens = Vec::new();
     let mut rest = frame;
     for (index, (_, text)) in texts.iter().enumerate() {
         if let Some((before, after)) = rest.split_once(&place(index)) {
-            tokens.extend(model.tokenize(before, tokens.is_empty(), true));
-            tokens.extend(model.tokenize(text, false, false));
+            tokens.extend(tokenizer.tokenize(before, tokens.is_empty(), true));
+            tokens.extend(tokenizer.tokenize(text, false, false));
             rest = after;
         }
     }
-    tokens.extend(model.tokenize(rest, tokens.is_empty(), true));
+    tokens.extend(tokenizer.tokenize(rest, tokens.is_empty(), true));
     tokens
 }
 

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 
 use engine::port::{Backend, Events, Upstream};
+#[cfg(feature = "llama")]
+use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Feature, Phase, Request};
 
@@ -86,6 +88,17 @@ impl Upstream for Local {
             }
             _ => self.start(request).unwrap_or_else(failed),
         }
+    }
+
+    #[cfg(feature = "llama")]
+    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        let worker = self.worker.clone();
+        let counting = async move {
+            // The first time, the vocabulary is read from the file.
+            let counted = tokio::task::spawn_blocking(move || worker.count_prompt(request.as_chat()?));
+            u64::try_from(counted.await.ok()??).ok()
+        };
+        Box::pin(counting)
     }
 
     #[cfg(feature = "llama")]

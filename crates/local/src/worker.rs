@@ -9,12 +9,12 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 
-use ir::{Error, ErrorKind, Event, Phase, Request};
+use ir::{ChatRequest, Error, ErrorKind, Event, Phase, Request};
 use llama_cpp_2::context::LlamaContext;
 use tokio::sync::mpsc;
 
 use crate::model::{Model, Tokenizer};
-use crate::{Options, generate, limits};
+use crate::{Options, generate, limits, prompt};
 
 /// What identifies a loaded model: the file, its context and its threads.
 type Identity = (PathBuf, u32, usize, usize);
@@ -82,11 +82,18 @@ impl Worker {
 
     /// Tokens of a text as the model itself counts them. Loads no weights for it, only the vocabulary.
     pub(crate) fn count_tokens(&self, text: &str) -> Option<usize> {
+        self.tokenizer().map(|tokenizer| tokenizer.count(text))
+    }
+
+    /// Tokens of a whole request, what the template adds included.
+    pub(crate) fn count_prompt(&self, chat: &ChatRequest) -> Option<usize> {
+        let prompt = prompt::render(self.tokenizer()?, chat).ok()?;
+        Some(prompt.tokens.len())
+    }
+
+    fn tokenizer(&self) -> Option<&Tokenizer> {
         let load = || Tokenizer::load(&self.options.path).ok();
-        self.tokenizer
-            .get_or_init(load)
-            .as_ref()
-            .map(|tokenizer| tokenizer.count(text))
+        self.tokenizer.get_or_init(load).as_ref()
     }
 
     fn start(&self) -> Result<Thread, Error> {

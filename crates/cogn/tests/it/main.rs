@@ -72,6 +72,7 @@ mod models;
 mod new;
 #[cfg(test)]
 mod programs;
+#[cfg(feature = "local")]
 #[cfg(test)]
 mod real_clients;
 #[cfg(test)]

@@ -92,3 +92,19 @@ fn tokens_are_counted_by_the_models_own_vocabulary() {
     let text = "The quick brown fox.\n".repeat(10);
     assert!((9 * once..=11 * (once + 1)).contains(&count(&text)));
 }
+
+#[tokio::test]
+async fn a_request_is_counted_as_long_as_it_then_is() {
+    use engine::port::Upstream;
+    let request = chat("Name a colour.");
+    let counted = small()
+        .count(ir::Request::chat("x", request.clone()).into())
+        .await;
+    let used = tokio::task::spawn_blocking(|| ask(&small(), request)).await;
+    let used = used
+        .expect("an answer")
+        .usage
+        .and_then(|usage| usage.input_tokens);
+    assert!(counted.is_some_and(|tokens| tokens > 10), "{counted:?}");
+    assert_eq!(counted, used);
+}

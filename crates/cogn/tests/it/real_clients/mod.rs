@@ -3,7 +3,9 @@
 //! for what a small model cannot be trusted to do. What is expected stands in `tests/clients`, in the
 //! language of each client.
 
+mod guide;
 mod node;
+mod operations;
 mod packages;
 mod python;
 mod scene;

@@ -50,7 +50,7 @@ fn installed(name: &str, files: &[&str], install: impl FnOnce(&Path)) -> PathBuf
     let cache = cache_folder().unwrap();
     let lock = File::create(cache.join(format!("clients-{name}.lock"))).unwrap();
     lock.lock().unwrap();
-    let folder = cache.join(format!("clients-{name}-{}", &digest[..12]));
+    let folder = cache.join(format!("clients-{name}-{}", digest.get(..12).unwrap()));
     let ready = folder.join("ready");
     if !ready.is_file() {
         fs::remove_dir_all(&folder).ok();

@@ -56,11 +56,6 @@ impl Scene {
         self.stage.path("")
     }
 
-    /// Where the server without keys listens.
-    pub(super) fn url(&self) -> &str {
-        &self.open.url
-    }
-
     /// Tells a command all of it, and nothing that would lead a client elsewhere.
     pub(super) fn describe<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for vendor in ["OPENAI", "ANTHROPIC"] {
@@ -102,6 +97,7 @@ fn fleet(scripts: &[HttpUpstream; 2]) -> String {
     // Failures here are meant to happen; nobody is left out for them. Modules go to the first script.
     format!(
         r#"[routing]
+policy = "priority"
 retry = {{ same_max = 0 }}
 breaker = {{ failures = 1000, failure_share = 1.0 }}
 

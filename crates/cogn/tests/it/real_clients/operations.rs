@@ -1,0 +1,57 @@
+//! What OpenAI's clients ask for besides chat, by programs and the embedded encoder.
+
+use std::process::Command;
+
+use super::node;
+use super::packages::{folder, python, succeed};
+use crate::stage::{Server, Stage};
+
+const CONFIG: &str = r#"
+[[backends]]
+name = "voice"
+kind = "command"
+recipe = "espeak-ng"
+
+[[backends]]
+name = "ear"
+kind = "command"
+recipe = "pocketsphinx"
+
+[[backends]]
+name = "vectors"
+kind = "local"
+operations = ["embeddings"]
+"#;
+
+fn server(stage: &Stage) -> Server {
+    testkit::speech::need_voice();
+    let shelf = stage.path("shelf");
+    let mut pull = stage.cogn();
+    pull.args(["models", "pull", "--name", "all-minilm-l6-v2"])
+        .arg(testkit::encoder::small_encoder())
+        .env("COGN_MODELS_DIR", &shelf);
+    succeed(&mut pull);
+    let config = stage.config(CONFIG);
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
+        .env("COGN_MODELS_DIR", &shelf)
+        .env("PYTHONPATH", testkit::speech::ear());
+    Server::spawn(command)
+}
+
+#[test]
+fn openais_clients_embed_speak_and_hear() {
+    let stage = Stage::new();
+    let server = server(&stage);
+    let mut command = Command::new(python());
+    command.arg(folder().join("openai_operations.py"));
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("NO_PROXY", "127.0.0.1");
+    let said = succeed(command.env("OPEN_URL", &server.url));
+    assert!(!said.contains("Ran 0") && !said.contains("skipped"), "{said}");
+
+    let mut command = node::program(&stage.path(""), "openai_operations.mjs");
+    node::passes(command.env("OPEN_URL", &server.url));
+}
