@@ -76,6 +76,15 @@ async fn capabilities_name_transports_that_answer() {
         let text = request.send().await.unwrap().text().await.unwrap();
         assert_eq!(assemble(&text).envelope["data"], data(), "{accept}");
     }
+    for dialect in said["capabilities"]["vendor_dialects"].as_array().unwrap() {
+        let dialect: ir::Dialect = dialect.as_str().unwrap().parse().unwrap();
+        let body = crate::vendor::question(dialect, "m", "hi");
+        let answer = crate::vendor::ask(&server, dialect, &body).await;
+        assert!(
+            !crate::vendor::read(dialect, answer).await.text().is_empty(),
+            "{dialect}"
+        );
+    }
     assert_eq!(said["conformance"]["vectors_level"], 4, "{said}");
 }
 

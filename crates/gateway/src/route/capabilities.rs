@@ -67,6 +67,7 @@ async fn capabilities_of(State(gateway): State<Gateway>) -> Response {
             "max_media_size_mb": sizes.values().copied().fold(0.0, f64::max),
             "media_size_mb": sizes,
             "supported_transports": ["sse", "websocket", "ndjson"],
+            "vendor_dialects": ["openai-chat", "openai-responses", "anthropic"],
             "recovery": {"headers": true, "body": true, "last_event_id": true},
             "progress": true,
             "max_body_bytes": limits::BODY_BYTES_MAX,
