@@ -20,7 +20,6 @@ const FILES: [(&str, &str); 2] = [
 pub(crate) struct Recipe {
     #[serde(skip)]
     pub(crate) name: &'static str,
-    pub(crate) title: String,
     pub(crate) operation: Operation,
     pub(crate) features: Vec<Feature>,
     /// What to do when the program, or something it needs, is missing.
@@ -66,7 +65,7 @@ mod tests {
         assert_eq!(Recipe::all().len(), FILES.len());
         for (name, text) in FILES {
             let recipe = Recipe::read(name, text).expect("it is a recipe");
-            assert!(!recipe.title.is_empty() && !recipe.install.is_empty());
+            assert!(!recipe.install.is_empty());
             let program = Program::over(Some(&recipe.command), None).expect("its command is good");
             let options = program
                 .options(name, recipe.operation)

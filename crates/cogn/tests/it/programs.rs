@@ -231,3 +231,20 @@ fn an_encoder_is_pulled_listed_used_for_nothing_else_and_removed() {
         .collect();
     assert_eq!(left, ["all-minilm-l6-v2.lock"]);
 }
+
+/// What the page of the guide shows can be used as it stands, apart from where programs are.
+#[test]
+fn the_guide_shows_good_configurations() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/programs.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let blocks: Vec<_> = page
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let ran = place(block).run(&["config", "check"]);
+        assert_eq!(ran.code(), 0, "{block}\n{}{}", ran.stdout(), ran.stderr());
+    }
+}
