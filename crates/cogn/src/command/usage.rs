@@ -77,7 +77,7 @@ fn value(line: &UsageLine) -> Value {
     json!({
         "day": line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         "key": line.client,
-        "module": line.module,
+        "module": line.module.as_deref().filter(|module| !module.is_empty()),
         "model": line.model,
         "runs": line.runs,
         "attempts": line.attempts,
@@ -92,7 +92,8 @@ fn row(line: &UsageLine) -> String {
     let groups = [
         line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         line.client.clone(),
-        line.module.clone(),
+        // A request of a vendor's client has none.
+        line.module.clone().filter(|module| !module.is_empty()),
         line.model.clone(),
     ];
     let groups: Vec<String> = groups.into_iter().flatten().collect();

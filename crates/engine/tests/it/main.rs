@@ -11,6 +11,8 @@ mod kills;
 #[cfg(test)]
 mod relays;
 #[cfg(test)]
+mod relays_over_http;
+#[cfg(test)]
 mod remarks;
 #[cfg(test)]
 mod routing;

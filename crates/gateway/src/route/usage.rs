@@ -95,7 +95,8 @@ async fn usage(
 fn value(line: &UsageLine) -> Value {
     json!({
         "key": line.client,
-        "module": line.module,
+        // A request of a vendor's client has none.
+        "module": line.module.as_deref().filter(|module| !module.is_empty()),
         "model": line.model,
         "day_ms": line.day.map(|day| day.saturating_mul(DAY_MS)),
         "runs": line.runs,

@@ -3,7 +3,7 @@
 
 use ir::adaptation::{Ledger, Party};
 use ir::event::{ADAPTED, Warning};
-use ir::{ChatRequest, Dialect, Error, ErrorKind, Phase, Request};
+use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
@@ -47,6 +47,9 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
+        if options.features.contains(&Feature::Prefill) {
+            wire::openai_chat::continue_last_message(&mut body);
+        }
     }
     let warnings = ledger
         .losses()

@@ -18,7 +18,7 @@ pub(crate) use content::{cache_control, cache_hint, decode_part};
 pub use error::encode as encode_error;
 pub use request_in::decode as decode_request;
 pub(crate) use request_in::schema_format;
-pub use request_out::{ask_for_usage, encode as encode_request};
+pub use request_out::{ask_for_usage, continue_last_message, encode as encode_request};
 pub(crate) use response::book_warnings;
 pub use response::{decode as decode_response, encode as encode_response};
 pub(crate) use stream_in::Reader;

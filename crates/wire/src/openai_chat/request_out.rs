@@ -64,6 +64,20 @@ pub fn ask_for_usage(body: &mut Value) {
     }
 }
 
+/// Says that the last message is to be gone on with. Servers such as llama.cpp do so anyway; others, such as vLLM,
+/// have to be told.
+/// <https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html>
+pub fn continue_last_message(body: &mut Value) {
+    let goes_on = body["messages"]
+        .as_array()
+        .and_then(|messages| messages.last())
+        .is_some_and(|last| last["role"] == "assistant" && last["content"].is_string());
+    if let (true, Some(map)) = (goes_on, body.as_object_mut()) {
+        map.insert(String::from("continue_final_message"), Value::Bool(true));
+        map.insert(String::from("add_generation_prompt"), Value::Bool(false));
+    }
+}
+
 fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         map.insert(String::from(key), value.into());

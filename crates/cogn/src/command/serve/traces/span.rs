@@ -22,14 +22,14 @@ pub(super) fn spans(trace: &Trace) -> Vec<Value> {
     let mut run = json!({
         "traceId": context.trace_id(),
         "spanId": context.span_id(),
-        "name": format!("run {}", trace.module),
+        "name": name(&trace.module),
         "kind": INTERNAL,
         "startTimeUnixNano": nanos(began_ms),
         "endTimeUnixNano": nanos(began_ms + took_ms.unwrap_or_default()),
         "attributes": attributes(&[
             ("gen_ai.operation.name", Value::from("chat")),
             ("gen_ai.conversation.id", Value::from(trace.run.to_string())),
-            ("cogn.module", Value::from(trace.module.clone())),
+            ("cogn.module", Value::from(Some(trace.module.as_str()).filter(|module| !module.is_empty()))),
             ("cogn.policy", Value::from(trace.policy)),
             ("cogn.attempts", Value::from(trace.attempts.len())),
             ("error.type", Value::from(trace.code.clone())),
@@ -46,6 +46,14 @@ pub(super) fn spans(trace: &Trace) -> Vec<Value> {
         .iter()
         .map(|attempt| span_of(attempt, trace, context));
     std::iter::once(run).chain(attempts).collect()
+}
+
+/// A request of a vendor's client has no module.
+fn name(module: &str) -> String {
+    match module {
+        "" => String::from("relay"),
+        module => format!("run {module}"),
+    }
 }
 
 fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {

@@ -1,0 +1,271 @@
+//! Relayed calls over real connections: a caller of one dialect, servers that die in the middle, and what
+//! the caller gets of it, byte for byte. What stands between is written as an edge would write it.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use bytes::Bytes;
+use engine::fleet::{Member, Settings as FleetSettings};
+use engine::port::{Archive, Upstream, UsageFilter, Verbatim};
+use engine::route::{Candidate, Host, Policy};
+use engine::{Admission, Engine, Fleet, Modules, Part, Ports, RelayCall, Relayed, Settings, Tenant};
+use ir::adaptation::Party;
+use ir::fold::Fold;
+use ir::operation::{Feature, Operation};
+use ir::{Dialect, Event, Ledger, Request};
+use providers::{Client, ClientOptions, HttpOptions, openai};
+use serde_json::{Value, json};
+use store::memory::MemoryJournal;
+use testkit::clock::ManualClock;
+use testkit::http::{Answer, Asked, HttpUpstream};
+use tokio::time::timeout;
+use wire::{Decoder, Encoder};
+
+use crate::runs::SOON;
+
+const WORDS: [&str; 7] = ["Grüße", ",", " 世界", "  and", "\n\n", "so on", ". "];
+const BODY: &str =
+    "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}";
+
+/// The end of the frame that says why the answer ends.
+const STOP: &str = "\"finish_reason\":\"stop\"}]}";
+
+/// A stream of these words as OpenAI's servers write it.
+fn stream(id: &str, words: &[&str]) -> String {
+    let chunk = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": id, "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let mut text = chunk(json!({"role": "assistant", "content": ""}), Value::Null);
+    for word in words {
+        text.push_str(&chunk(json!({"content": word}), Value::Null));
+    }
+    text.push_str(&chunk(json!({}), json!("stop")));
+    let usage =
+        json!({"prompt_tokens": 5, "completion_tokens": words.len(), "total_tokens": 5 + words.len()});
+    let last =
+        json!({"id": id, "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": usage});
+    text.push_str(&format!("data: {last}\n\ndata: [DONE]\n\n"));
+    text
+}
+
+/// Goes on behind what the caller says it has.
+fn continuing(asked: &Asked) -> Answer {
+    let body = asked.json();
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    let prefix = match last["role"] == "assistant" {
+        true => {
+            assert_eq!(body["continue_final_message"], true);
+            last["content"].as_str().unwrap()
+        }
+        false => "",
+    };
+    let whole = WORDS.concat();
+    let rest = whole.strip_prefix(prefix).unwrap();
+    Answer::good("text/event-stream", stream("second", &[rest]))
+}
+
+struct World {
+    engine: Engine,
+    journal: Arc<MemoryJournal>,
+}
+
+impl World {
+    /// In this order, nobody twice; those behind the first continue a prefix.
+    fn new(urls: &[String]) -> Self {
+        let members = (0..).zip(urls).map(|(place, url)| {
+            let mut features = BTreeSet::from([Feature::Stream, Feature::SystemRole]);
+            if place > 0 {
+                features.insert(Feature::Prefill);
+            }
+            let mut candidate = Candidate::new(format!("b{place}"), "openai", Operation::ChatCompletions);
+            candidate.features.clone_from(&features);
+            candidate.priority = -place;
+            let options = HttpOptions {
+                name: candidate.name.clone(),
+                base_url: url.clone(),
+                features,
+                ..HttpOptions::default()
+            };
+            let client = Client::new(&ClientOptions::default()).unwrap();
+            let upstream: Arc<dyn Upstream> = Arc::new(openai(client, options));
+            Member::new(candidate, upstream)
+        });
+        let host = Host {
+            policy: Some(Policy::Priority),
+            ..Host::default()
+        };
+        let mut settings = FleetSettings::default();
+        settings.retry.same_max = 0;
+        let journal = Arc::new(MemoryJournal::default());
+        let ports = Ports {
+            fleet: Arc::new(Fleet::new(members.collect(), host, settings)),
+            journal: journal.clone(),
+            clock: Arc::new(ManualClock::default()),
+        };
+        Self {
+            engine: Engine::new(ports, Settings::default(), Modules::default()),
+            journal,
+        }
+    }
+
+    async fn relay(&self) -> Result<Relayed, Box<engine::RelayFailure>> {
+        let dialect = Dialect::OpenaiChat;
+        let chat = wire::chat::decode_request(dialect, serde_json::from_str(BODY).unwrap()).unwrap();
+        let verbatim = Verbatim {
+            dialect,
+            body: Bytes::from_static(BODY.as_bytes()),
+            headers: Vec::new(),
+        };
+        let call = RelayCall {
+            verbatim: Some(Arc::new(verbatim)),
+            ..RelayCall::new(Request::chat("req", chat))
+        };
+        let tenant = Tenant::local();
+        let relayed = self.engine.relay(&tenant, call, Admission::default());
+        timeout(SOON, relayed).await.unwrap()
+    }
+}
+
+/// What goes out to a caller of OpenAI's dialect.
+async fn written(mut relayed: Relayed) -> String {
+    let mut ledger = Ledger::new(Party::Adapter);
+    let (mut out, mut parts) = (Vec::new(), Vec::new());
+    let mut encoder: Option<Encoder> = None;
+    while timeout(SOON, relayed.next_parts(&mut parts)).await.unwrap() {
+        for part in parts.drain(..) {
+            match part {
+                Part::Verbatim(piece) => out.extend_from_slice(&piece.bytes),
+                Part::Event(event) => encoder
+                    .get_or_insert_with(|| Encoder::new(Dialect::OpenaiChat).unwrap())
+                    .push(&event, &mut out, &mut ledger),
+                Part::SoFar(events) => {
+                    let mut fresh = Encoder::new(Dialect::OpenaiChat).unwrap();
+                    let mut thrown_away = Vec::new();
+                    for event in &events {
+                        fresh.push(event, &mut thrown_away, &mut ledger);
+                    }
+                    encoder = Some(fresh);
+                }
+            }
+        }
+    }
+    if let Some(mut encoder) = encoder {
+        encoder.finish(&mut out);
+    }
+    String::from_utf8(out).unwrap()
+}
+
+/// What a client makes of it: the text, and how it ended.
+fn read(written: &str) -> (String, Vec<Event>) {
+    let mut decoder = Decoder::new(Dialect::OpenaiChat).unwrap();
+    let mut events = Vec::new();
+    decoder.push(written.as_bytes(), &mut events);
+    decoder.finish(&mut events);
+    let mut fold = Fold::new();
+    for event in &events {
+        if !matches!(event, Event::Error { .. }) {
+            fold.push(event.clone());
+        }
+    }
+    (fold.finish().unwrap().text(), events)
+}
+
+fn ids(written: &str) -> BTreeSet<String> {
+    let data = written.lines().filter_map(|line| line.strip_prefix("data: "));
+    let chunks = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+    chunks
+        .filter_map(|chunk| chunk["id"].as_str().map(String::from))
+        .collect()
+}
+
+/// Places in a stream: every border of frames, and some inside.
+fn places(stream: &str) -> Vec<usize> {
+    let borders = stream.match_indices("\n\n").map(|(at, mark)| at + mark.len());
+    let places = borders.flat_map(|at| [at - 1, at, at + 40]);
+    places.filter(|at| stream.is_char_boundary(*at)).collect()
+}
+
+#[tokio::test]
+async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
+    let whole = stream("first", &WORDS);
+    let second = HttpUpstream::answering(|_, asked| continuing(asked));
+    for place in places(&whole) {
+        let cut = whole.get(..place).unwrap().as_bytes().to_vec();
+        let first = HttpUpstream::playing(Answer::good("text/event-stream", cut));
+        let world = World::new(&[first.url(""), second.url("")]);
+        let written = written(world.relay().await.unwrap()).await;
+        let (text, events) = read(&written);
+        assert_eq!(text, WORDS.concat(), "{place}");
+        assert_eq!(written.matches("[DONE]").count(), 1, "{place}: {written}");
+        assert!(written.ends_with("data: [DONE]\n\n"), "{place}");
+        assert!(matches!(events.last(), Some(Event::Finish { .. })), "{place}");
+        assert_eq!(ids(&written).len(), 1, "{place}: {written}");
+        let usage = world.journal.usage(None, &UsageFilter::default()).await.unwrap();
+        assert_eq!(usage[0].runs, 1);
+        // One that was done and died before it said what it used is unknown; any other answer is known.
+        let seen = whole.get(..place).unwrap();
+        let unknown = seen.contains(STOP) && !seen.contains("\"usage\"");
+        assert_eq!(usage[0].output_tokens.is_none(), unknown, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_lone_server_dies_the_caller_reads_one_error_and_no_good_end() {
+    let whole = stream("first", &WORDS);
+    for place in places(&whole) {
+        let cut = whole.get(..place).unwrap().as_bytes().to_vec();
+        let first = HttpUpstream::playing(Answer::good("text/event-stream", cut));
+        let world = World::new(&[first.url("")]);
+        let Ok(relayed) = world.relay().await else {
+            assert!(!whole.get(..place).unwrap().contains("Grüße"), "{place}");
+            continue;
+        };
+        let written = written(relayed).await;
+        let (text, events) = read(&written);
+        assert!(WORDS.concat().starts_with(&text));
+        if whole.get(..place).unwrap().contains(STOP) {
+            assert!(matches!(events.last(), Some(Event::Finish { .. })), "{place}");
+        } else {
+            assert!(!written.contains("[DONE]"), "{place}: {written}");
+            let errors = events.iter().filter(|event| matches!(event, Event::Error { .. }));
+            assert_eq!(errors.count(), 1, "{place}: {written}");
+            assert_eq!(written.matches("\"error\"").count(), 1, "{place}: {written}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_listens_to_is_hung_up_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut caller, _) = listener.accept().unwrap();
+        let mut buffer = [0u8; 4096];
+        while !String::from_utf8_lossy(&buffer).contains("hello") {
+            assert!(caller.read(&mut buffer).unwrap() > 0);
+        }
+        let whole = stream("first", &WORDS);
+        let start = whole.get(..whole.find("世界").unwrap()).unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        caller.write_all(format!("{head}{start}").as_bytes()).unwrap();
+        // Nothing more comes from a caller who still listens.
+        let end = caller.read(&mut buffer);
+        tell.send(end.unwrap_or(0)).unwrap();
+    });
+    let world = World::new(&[format!("http://{address}")]);
+    let mut relayed = world.relay().await.unwrap();
+    assert!(matches!(
+        timeout(SOON, relayed.next()).await.unwrap(),
+        Some(Part::Verbatim(_))
+    ));
+    assert!(told.try_recv().is_err(), "it is still listened to");
+    drop(relayed);
+    let ended = tokio::task::spawn_blocking(move || told.recv_timeout(SOON));
+    assert_eq!(ended.await.unwrap(), Ok(0));
+}
