@@ -108,7 +108,8 @@ impl Engine {
 
     /// The last event of a run that has ended.
     pub async fn last(&self, tenant: &Tenant, row: &RunRow) -> Result<Option<Rendered>, Error> {
-        if row.state == State::Running {
+        // What a dialect's frames say is no event of a run.
+        if row.state == State::Running || row.module.is_empty() {
             return Ok(None);
         }
         let before = row.last_offset.saturating_sub(1);

@@ -206,14 +206,10 @@ async fn work(shared: Weak<Shared>, wake: Arc<Notify>) {
             (desk.fault, desk.hurries)
         };
         drop(strong);
-        let pause = match fault {
-            Some(_) => limits::CALLS_RETRY,
-            None => limits::CALLS_PACE,
-        };
-        if carried && !hurries {
-            tokio::time::sleep(pause).await;
-        } else {
-            wake.notified().await;
+        match (fault, carried && !hurries) {
+            (Some(_), _) => tokio::time::sleep(limits::CALLS_RETRY).await,
+            (None, true) => tokio::time::sleep(limits::CALLS_PACE).await,
+            (None, false) => wake.notified().await,
         }
     }
 }
