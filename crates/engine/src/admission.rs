@@ -4,6 +4,10 @@
 use std::any::Any;
 use std::fmt;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use module::envelope::ErrorBody;
+
 /// How a run was let in.
 #[derive(Debug, Default)]
 pub struct Admission {
@@ -16,6 +20,8 @@ pub struct Admission {
     /// The only models that may answer.
     pub models: Option<Vec<String>>,
     pub permit: Option<Permit>,
+    /// In place of a permit: the wait for one, which readers of a stream are told of.
+    pub queue: Option<Queue>,
 }
 
 /// A request that may come again and must not be done again.
@@ -32,6 +38,21 @@ pub struct Permit(#[expect(dead_code, reason = "only its end matters")] Box<dyn 
 impl Permit {
     pub fn new(held: impl Any + Send + Sync) -> Self {
         Self(Box::new(held))
+    }
+}
+
+/// A permit that is still to come, or the reason why none will.
+pub struct Queue(pub(crate) BoxFuture<'static, Result<Permit, Box<ErrorBody>>>);
+
+impl Queue {
+    pub fn new(wait: impl Future<Output = Result<Permit, Box<ErrorBody>>> + Send + 'static) -> Self {
+        Self(wait.boxed())
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Queue")
     }
 }
 

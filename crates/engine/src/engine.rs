@@ -9,16 +9,16 @@ use futures::FutureExt;
 use ir::RunId;
 use module::Module;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::admission::{Admission, Permit};
+use crate::admission::{Admission, Permit, Queue};
 use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::launch::{Launch, Launcher};
+use crate::launch::{Launch, Launcher, Seated};
 use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
@@ -29,6 +29,7 @@ use crate::run::{
     Witness, inherit, interruption, render,
 };
 use crate::settings::Settings;
+use crate::unfinished::Unfinished;
 use tenancy::Tenant;
 
 /// What an engine stands on.
@@ -253,14 +254,20 @@ impl Engine {
             client: admission.client,
             once,
         };
-        self.ports.journal.create(tenant, &new).await?;
         let beginning = Beginning {
             warnings: execute.warnings,
             inherited: None,
-            permit: admission.permit,
+            queue: admission.queue,
         };
-        self.spawn(tenant, run, execute.module, &command, beginning);
-        Ok(run)
+        // Before it is in the journal: whoever finds it there can listen to it.
+        let seated = self.set_up(tenant, run, execute.module, &command, beginning);
+        let (tell, told) = oneshot::channel();
+        let first = First { new, tell };
+        self.spawn(seated, admission.permit, Some(first));
+        match told.await {
+            Ok(created) => created.map(|()| run).map_err(Error::from),
+            Err(_) => Err(Error::Lost(run)),
+        }
     }
 
     /// Reads a run, from its start or from where a client was.
@@ -328,7 +335,8 @@ impl Engine {
                         inherited: Some(inherited),
                         ..Beginning::default()
                     };
-                    self.spawn(&tenant, row.id, module.clone(), &command, beginning);
+                    let seated = self.set_up(&tenant, row.id, module.clone(), &command, beginning);
+                    self.spawn(seated, None, None);
                 }
                 _ => {
                     warn!(run = %row.id, module = %row.module, "ends an unfinished run");
@@ -351,33 +359,13 @@ impl Engine {
                         last,
                         end,
                     };
-                    self.finish(unfinished).await?;
+                    unfinished
+                        .finish(&self.ports.journal, &self.tasks, &self.stop)
+                        .await?;
                 }
             }
         }
         Ok(())
-    }
-
-    /// Ends a run in the journal. A journal that is full keeps nobody from starting: it is tried again until there
-    /// is room, and what this server does not bring about is left to the next.
-    async fn finish(&self, unfinished: Unfinished) -> Result<(), Error> {
-        match unfinished.write(&self.ports.journal).await {
-            Err(JournalError::Full | JournalError::Storage(_)) => {
-                warn!(run = %unfinished.run, "the journal has no room for the end of a run; it is tried again");
-                let (journal, stop) = (self.ports.journal.clone(), self.stop.clone());
-                self.tasks.spawn(async move {
-                    let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
-                    while stop.run_until_cancelled(pause()).await.is_some() {
-                        match unfinished.write(&journal).await {
-                            Err(JournalError::Full | JournalError::Storage(_)) => {}
-                            Ok(()) | Err(_) => return,
-                        }
-                    }
-                });
-                Ok(())
-            }
-            written => Ok(written?),
-        }
     }
 
     /// Starts nothing more and returns when no run is left.
@@ -394,19 +382,19 @@ impl Engine {
         self.drain().await;
     }
 
-    fn spawn(
+    /// A run that can be listened to, and does nothing yet.
+    fn set_up(
         &self,
         tenant: &Tenant,
         run: RunId,
         module: Arc<Module>,
         command: &Command,
         beginning: Beginning,
-    ) {
+    ) -> (Launch, Seated) {
         let input = match &command.input {
             Value::Object(input) => input.clone(),
             _ => serde_json::Map::new(),
         };
-        let launcher = self.launcher();
         let launch = Launch {
             tenant: tenant.clone(),
             run,
@@ -417,17 +405,34 @@ impl Engine {
             models: command.models.clone(),
             warnings: beginning.warnings,
             inherited: beginning.inherited,
+            queue: beginning.queue,
             journal: self.ports.journal.clone(),
             traces: self.traces.clone(),
         };
         let seated = launch.seat();
         self.live().insert(run, seated.live.clone());
-        let permit = beginning.permit;
+        (launch, seated)
+    }
+
+    /// Runs it, once it is in the journal. Both are one task: a caller who leaves in between leaves no run behind
+    /// that nobody drives.
+    fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<First>) {
+        let (run, launcher) = (launch.run, self.launcher());
+        let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let running = self.live.clone();
         // In boxes of their own: a run that waits holds only what it still needs.
         let begun = async move { launcher.begin(launch, seated).await }.boxed();
         self.tasks.spawn(async move {
-            if let Some(task) = begun.await {
+            let created = match first {
+                None => true,
+                Some(First { new, tell }) => {
+                    let created = journal.create(&tenant, &new).await;
+                    let is_good = created.is_ok();
+                    tell.send(created).ok();
+                    is_good
+                }
+            };
+            if created && let Some(task) = begun.await {
                 task.drive().boxed().await;
             }
             lock(&running).remove(&run);
@@ -453,22 +458,10 @@ impl Engine {
     }
 }
 
-/// A run that another server left, and its end.
-struct Unfinished {
-    tenant: Tenant,
-    run: RunId,
-    offset: u64,
-    last: Option<Rendered>,
-    end: End,
-}
-
-impl Unfinished {
-    async fn write(&self, journal: &Arc<dyn Journal>) -> Result<(), JournalError> {
-        let last = self.last.as_slice();
-        journal
-            .finish(&self.tenant, self.run, self.offset, last, &self.end)
-            .await
-    }
+/// A run that has to be put into the journal, and who waits for that.
+struct First {
+    new: NewRun,
+    tell: oneshot::Sender<Result<(), JournalError>>,
 }
 
 /// What a run begins with: nothing, or what another server left of it.
@@ -476,7 +469,7 @@ impl Unfinished {
 struct Beginning {
     warnings: Vec<Warning>,
     inherited: Option<Inherited>,
-    permit: Option<Permit>,
+    queue: Option<Queue>,
 }
 
 /// No code panics while it holds the lock, so a poisoned map is still whole.

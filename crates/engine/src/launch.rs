@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::{Permit, Queue};
 use crate::compose::{Job, Preparation};
 use crate::fleet::{Dispatch, Fleet};
 use crate::gate::Keeper;
@@ -52,6 +53,8 @@ pub(crate) struct Launch {
     pub(crate) models: Option<Vec<String>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) inherited: Option<Inherited>,
+    /// What it has to wait for first.
+    pub(crate) queue: Option<Queue>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) traces: Arc<Traces>,
 }
@@ -77,11 +80,13 @@ impl Launch {
 }
 
 impl Launcher {
-    /// Makes the media of a run ready, if it has any, and then its task; `None` when the server stops
-    /// meanwhile.
-    pub(crate) async fn begin(&self, launch: Launch, mut seated: Seated) -> Option<Task> {
-        if media_places(&launch.module, &launch.input).is_empty() {
-            return Some(self.task(launch, seated, Preface::default(), Ready::default()));
+    /// Waits for the turn of a run, if it has to, makes its media ready, if it has any, and then its task;
+    /// `None` when the server stops meanwhile.
+    pub(crate) async fn begin(&self, mut launch: Launch, mut seated: Seated) -> Option<Task> {
+        let has_media = !media_places(&launch.module, &launch.input).is_empty();
+        let queue = launch.queue.take();
+        if !has_media && queue.is_none() {
+            return Some(self.task(launch, seated, Default::default(), None));
         }
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let mut opening = Opening {
@@ -93,16 +98,34 @@ impl Launcher {
             progress: launch.options.progress,
             annotations: annotate(&launch.warnings),
             inherited: launch.inherited.is_some(),
+            opened: false,
             deadline_ms: launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms),
             stop: self.stop.clone(),
         };
-        let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
-        let (preface, ready) = prepared.await?;
+        let turn = match queue {
+            None => Ok(None),
+            Some(queue) => opening.wait(queue).await?.map(Some),
+        };
+        let (preface, ready) = match &turn {
+            Err(body) => (opening.refused(body.clone()), Ready::default()),
+            Ok(_) if !has_media => (opening.preface(), Ready::default()),
+            Ok(_) => {
+                let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
+                prepared.await?
+            }
+        };
         seated.offset = opening.offset;
-        Some(self.task(launch, seated, preface, ready))
+        let permit = turn.ok().flatten();
+        Some(self.task(launch, seated, (preface, ready), permit))
     }
 
-    fn task(&self, launch: Launch, seated: Seated, preface: Preface, ready: Ready) -> Task {
+    fn task(
+        &self,
+        launch: Launch,
+        seated: Seated,
+        (preface, ready): (Preface, Ready),
+        permit: Option<Permit>,
+    ) -> Task {
         let module = launch.module;
         let options = LowerOptions {
             request_id: launch.run.to_string(),
@@ -170,6 +193,7 @@ impl Launcher {
             traces: launch.traces,
             shadows: self.shadows.clone(),
             preparation,
+            _permit: permit,
         }
     }
 }

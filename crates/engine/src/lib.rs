@@ -23,8 +23,9 @@ pub mod route;
 pub mod run;
 pub mod settings;
 mod tokens;
+mod unfinished;
 
-pub use crate::admission::{Admission, Permit, Repeatable};
+pub use crate::admission::{Admission, Permit, Queue, Repeatable};
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Admission, Execute, From, Mode, Permit, Subscription};
+use engine::{Admission, Execute, From, Mode, Permit, Queue, Subscription};
+use futures::FutureExt;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Scope;
 
+use crate::limit::Lined;
 use crate::negotiate::{Downgrade, Negotiated, Signals};
 use crate::once::Repeat;
 use crate::reply::Refusal;
@@ -76,13 +78,14 @@ impl Call {
             mode: negotiated.mode,
             warnings,
         };
-        let turn = gateway.limiter.enter(&caller).await?;
+        let (permit, queue) = self.turn(gateway, negotiated.mode).await?;
         let admission = Admission {
             client: caller.client.clone(),
             once: repeatable,
             resumable: self.repeat.keeps(),
             models: caller.models.names().map(<[String]>::to_vec),
-            permit: Some(Permit::new(turn)),
+            permit,
+            queue,
         };
         let tenant = &caller.tenant;
         let started = gateway.engine.admit(tenant, command, admission).await;
@@ -103,6 +106,22 @@ impl Call {
         let mut begun = self.begun(subscription, &negotiated, seat);
         begun.replayed = replayed;
         Ok(begun)
+    }
+
+    /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
+    /// wants a whole answer has nothing to be told before it.
+    async fn turn(&self, gateway: &Gateway, mode: Mode) -> Result<(Option<Permit>, Option<Queue>), Refusal> {
+        match gateway.limiter.line_up(&self.client.caller)? {
+            Lined::Go(turn) => Ok((Some(Permit::new(turn)), None)),
+            Lined::Wait(wait) if mode == Mode::Stream => {
+                let wait = wait.map(|turn| {
+                    let turn = turn.map(Permit::new);
+                    turn.map_err(|refusal| Box::new(refusal.into_body()))
+                });
+                Ok((None, Some(Queue::new(wait))))
+            }
+            Lined::Wait(wait) => Ok((Some(Permit::new(wait.await?)), None)),
+        }
     }
 
     fn sit(&self, gateway: &Gateway) -> Result<Seat, Refusal> {

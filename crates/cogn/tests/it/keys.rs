@@ -4,11 +4,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage, chunks, data, input};
+use crate::stage::{Server, Stage, assemble, chunks, data, input};
 
 /// A server that asks for credentials.
 pub(crate) fn closed(stage: &Stage, backends: &[&str]) -> Server {
@@ -225,31 +224,47 @@ async fn rates_and_places_of_a_key_are_its_own() {
     assert_eq!(run(&free).await.unwrap().status(), 200);
 }
 
+/// Reads a stream up to the first event of a kind.
+async fn until(response: reqwest::Response, kind: &str) -> String {
+    let mut pieces = response.bytes_stream();
+    let mut text = String::new();
+    while !text.contains(&format!("event: {kind}\n")) {
+        let piece = pieces.next().await.expect("the stream goes on").unwrap();
+        text.push_str(&String::from_utf8_lossy(&piece));
+    }
+    text
+}
+
 #[tokio::test]
 async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
     let stage = Stage::new();
     let (greedy, modest) = (key(&stage, &[]), key(&stage, &[]));
     let config = stage.config("[limits]\nruns_max = 1\nqueue_max = 2\nqueue_wait_ms = 600000\n");
-    let server = stage.serve_with(&["--require-auth", "--config", &config], &[&stage.talker(1_000)]);
-    let run = |key: &str| {
+    let server = stage.serve_with(&["--require-auth", "--config", &config], &[&stage.talker(300)]);
+    let run = async |key: &str, accept: &str| {
         let request = server.execute("counter", &input()).header("x-api-key", key);
-        request.header("accept", "text/event-stream").send()
+        request.header("accept", accept).send().await.unwrap()
     };
-    // One runs, two wait, and the rest are sent away.
-    let first = run(&greedy).await.unwrap();
-    let mut pile: FuturesUnordered<_> = (0..4).map(|_| run(&greedy)).collect();
-    for _ in 0..2 {
-        let refused = pile.next().await.unwrap().unwrap();
+    let stream = "text/event-stream";
+    // One runs, two wait and say so, and the rest are sent away.
+    let first = run(&greedy, stream).await;
+    let (second, third) = (run(&greedy, stream).await, run(&greedy, stream).await);
+    for accept in [stream, "application/json"] {
+        let refused = run(&greedy, accept).await;
         assert_eq!(refused.status(), 503);
         assert!(refused.headers().contains_key("retry-after"));
     }
     // The queue is full of the other's requests: the newest of them makes room, and the next place is not
     // for those before it either.
-    let mut asking = std::pin::pin!(run(&modest));
-    tokio::select! {
-        refused = pile.next() => assert_eq!(refused.unwrap().unwrap().status(), 503),
-        early = &mut asking => panic!("there was no place: {early:?}"),
-    }
+    let asking = run(&modest, stream).await;
+    let evicted = third.text().await.unwrap();
+    assert!(evicted.contains(r#""stage":"queue""#), "{evicted}");
+    let error = &assemble(&evicted).envelope["error"];
+    assert_eq!(
+        (&error["code"], &error["recoverable"]),
+        (&json!("E4002"), &json!(true))
+    );
+    assert!(error["details"]["retry_after_ms"].is_u64(), "{evicted}");
     let cancel = server.post(&format!("/v1/runs/{}/cancel", session(&first)));
     assert_eq!(
         cancel.header("x-api-key", &greedy).send().await.unwrap().status(),
@@ -257,8 +272,8 @@ async fn a_full_server_says_so_and_a_greedy_key_takes_only_its_own_turns() {
     );
     tokio::select! {
         biased;
-        served = &mut asking => assert_eq!(served.unwrap().status(), 200),
-        other = pile.next() => panic!("out of turn: {other:?}"),
+        served = until(asking, "chunk") => assert!(served.contains(r#""stage":"queue""#), "{served}"),
+        other = until(second, "chunk") => panic!("out of turn: {other}"),
     }
 }
 

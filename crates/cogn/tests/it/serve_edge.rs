@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
 
+use crate::keys::key;
 use crate::stage::{Stage, assemble, data, input};
 
 async fn body_of(response: reqwest::Response) -> Value {
@@ -241,4 +242,67 @@ async fn a_stream_that_takes_too_long_ends_with_its_code() {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok()?["progress"]["percent"].as_u64())
         .collect();
     assert!(percents.is_sorted(), "{percents:?}");
+}
+
+/// Two back-ends, each bound to a model; a request may choose, but only among what its key allows.
+#[tokio::test]
+async fn a_request_may_ask_for_a_model() {
+    let stage = Stage::new();
+    let mut config = String::from("[auth]\nrequired = true\n");
+    for model in ["small", "large"] {
+        let reply = crate::stage::REPLY.replace("two words", model);
+        let script = stage.script(model, &json!([{"reply": reply}]));
+        let script = script.strip_prefix("scripted:").unwrap();
+        config += &format!(
+            "[[backends]]\nname = \"{model}\"\nkind = \"scripted\"\nmodel = \"{model}\"\nscript = {script:?}\n"
+        );
+    }
+    let config = stage.config(&config);
+    let (free, bound) = (key(&stage, &[]), key(&stage, &["--model", "small"]));
+    let server = stage.serve_with(&["--config", &config], &[]);
+    let ask = async |key: &str, model: &str| {
+        let body = json!({"input": input(), "_options": {"model": model}});
+        let response = server
+            .execute("counter", &body)
+            .bearer_auth(key)
+            .send()
+            .await
+            .unwrap();
+        (response.status().as_u16(), body_of(response).await)
+    };
+    for model in ["small", "large"] {
+        let (status, envelope) = ask(&free, model).await;
+        assert_eq!(
+            (status, &envelope["meta"]["explain"]),
+            (200, &json!(model)),
+            "{envelope}"
+        );
+        assert_eq!(envelope["meta"]["model"], format!("scripted/{model}"));
+    }
+    assert_eq!(ask(&bound, "small").await.0, 200);
+    for (key, model) in [(&bound, "large"), (&free, "huge")] {
+        let (status, envelope) = ask(key, model).await;
+        assert!(status >= 500, "{envelope}");
+        assert_eq!(envelope["ok"], false, "{envelope}");
+    }
+}
+
+#[tokio::test]
+async fn capabilities_name_the_media_that_a_back_end_takes() {
+    let stage = Stage::new();
+    let declared = async |features: &str| {
+        let config = stage.config(&format!(
+            "[[backends]]\nname = \"b\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\nfeatures = [{features}]\n"
+        ));
+        let server = stage.serve_with(&["--config", &config], &[]);
+        let envelope = body_of(server.get("/v1/capabilities").send().await.unwrap()).await;
+        envelope["data"]["capabilities"].clone()
+    };
+    let said = declared("\"supports_stream\"").await;
+    assert_eq!(said["multimodal"], json!({"input": [], "output": []}));
+    assert_eq!(said["max_media_size_mb"], 0.0);
+    let said = declared("\"supports_stream\", \"supports_image_input\", \"supports_audio_input\"").await;
+    assert_eq!(said["multimodal"]["input"], json!(["audio", "image"]));
+    assert_eq!(said["media_size_mb"], json!({"image": 20.0, "audio": 25.0}));
+    assert_eq!(said["max_media_size_mb"], 25.0);
 }

@@ -104,6 +104,84 @@ async fn configuration_changes_under_a_running_server_if_it_is_good() {
     until(async || explain().await == "other words").await;
 }
 
+/// Who may call, how many at a time, what is sure enough and what is fetched: all of it from the next request on.
+#[tokio::test]
+async fn doors_limits_gates_and_media_change_under_a_running_server() {
+    let stage = Stage::new();
+    for file in module::conformance::server::kit() {
+        if let Some(path) = file.path.strip_prefix("modules/conformance-picture/") {
+            let folder = stage.path("modules/conformance-picture");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(path), file.text).unwrap();
+        }
+    }
+    let script = stage.talker(20);
+    let path = script.strip_prefix("scripted:").unwrap();
+    let config = |more: &str| {
+        let backend = format!("[[backends]]\nname = \"one\"\nkind = \"scripted\"\nscript = {path:?}\n");
+        stage.configure(&format!("{backend}[server]\nreload_ms = 20\n{more}"));
+    };
+    config("");
+    let server = stage.serve(&[]);
+    let run = async || server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(run().await.status(), 200);
+
+    config("[auth]\nrequired = true\n");
+    until(async || run().await.status() == 401).await;
+    config("[gate]\nmin_confidence = 0.99\n");
+    until(async || run().await.status() == 200).await;
+    until(async || {
+        let envelope: Value = serde_json::from_slice(&run().await.bytes().await.unwrap()).unwrap();
+        envelope.get("_review").is_some()
+    })
+    .await;
+
+    config("[limits]\nruns_max = 1\nqueue_max = 0\n");
+    until(async || {
+        let held = server
+            .execute("counter", &input())
+            .header("accept", "text/event-stream");
+        let held = held.send().await.unwrap();
+        let second = run().await;
+        drop(held.text().await);
+        second.status() == 503
+    })
+    .await;
+
+    let reason = async || {
+        let image = json!({"type": "url", "url": "http://127.0.0.1:9/a.png", "media_type": "image/png"});
+        let body = json!({"text": "two words", "images": [image]});
+        let response = server.execute("conformance-picture", &body).send().await.unwrap();
+        let envelope: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        envelope["error"]["details"]["reason"].clone()
+    };
+    assert_eq!(reason().await, "blocked_address");
+    config("[media]\nfetch = \"off\"\n");
+    until(async || reason().await == "fetch_disabled").await;
+}
+
+/// What only a new start can change is named in the log.
+#[tokio::test]
+async fn what_cannot_change_is_said_in_the_log() {
+    let stage = Stage::new();
+    stage.configure("[server]\nreload_ms = 20\n");
+    let mut command = stage.serving(&[], &[&stage.talker(0)]);
+    command.stderr(fs::File::create(stage.path("log")).unwrap());
+    let server = Server::spawn(command);
+    until(async || {
+        // Again and again, since nobody says when the server has looked for the first time.
+        stage.configure("[server]\nreload_ms = 20\nconnections_max = 7\n[journal]\nkeep_days = 3\n");
+        let log = fs::read_to_string(stage.path("log")).unwrap();
+        let told = |name: &str| {
+            log.lines()
+                .any(|line| line.contains("takes effect at the next start") && line.contains(name))
+        };
+        told("server.connections_max") && told("journal") && !told("server.listen")
+    })
+    .await;
+    drop(server);
+}
+
 fn certificate(stage: &Stage) -> reqwest::Certificate {
     let made = rcgen::generate_simple_self_signed([String::from("localhost")]).unwrap();
     fs::write(stage.path("key.pem"), made.signing_key.serialize_pem()).unwrap();

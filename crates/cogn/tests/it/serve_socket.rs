@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
+use crate::keys::{answer, closed, key};
 use crate::stage::{Server, Stage, assemble, data, input};
 
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -216,4 +217,73 @@ async fn a_stopping_server_ends_its_sockets_in_order() {
     }
     assert!(ended, "the run was not sent to its end");
     assert_eq!(stopping.await.unwrap(), Some(0));
+}
+
+#[tokio::test]
+async fn what_http_has_in_headers_stands_in_a_message() {
+    const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let mut client = Client::connect(&server).await;
+    let mut message = execute("a", "counter");
+    message["_idempotency_key"] = json!("order-1");
+    message["_traceparent"] = json!(format!("00-{TRACE_ID}-b7ad6b7169203331-01"));
+    client.say(&message).await;
+    let first = client.stream("a", &mut BTreeMap::new()).await;
+    assert_eq!(assemble(&first).envelope["meta"]["trace_id"], TRACE_ID, "{first}");
+    // The same request again is the same run, on any connection; another one under its name is refused.
+    message["id"] = json!("b");
+    let mut other = Client::connect(&server).await;
+    other.say(&message).await;
+    let again = other.stream("b", &mut BTreeMap::new()).await;
+    assert_eq!(again, first);
+    message["id"] = json!("c");
+    message["input"] = json!({"text": "something else"});
+    let refused = other.ask(&message).await;
+    assert_eq!((&refused["type"], &refused["id"]), (&json!("error"), &json!("c")));
+    assert_eq!(refused["event"]["error"]["code"], "E1001", "{refused}");
+    message["_idempotency_key"] = json!("");
+    assert_eq!(other.ask(&message).await["event"]["error"]["code"], "E1001");
+    // A connection that was opened in a trace passes it on to its runs.
+    let request = format!("ws://{}/v1/ws", server.address());
+    let mut request =
+        tokio_tungstenite::tungstenite::client::IntoClientRequest::into_client_request(request).unwrap();
+    let parent = "00-11111111111111111111111111111111-2222222222222222-01";
+    request
+        .headers_mut()
+        .insert("traceparent", parent.parse().unwrap());
+    let mut traced = Client(connect_async(request).await.unwrap().0);
+    traced.say(&execute("d", "counter")).await;
+    let text = traced.stream("d", &mut BTreeMap::new()).await;
+    assert_eq!(assemble(&text).envelope["meta"]["trace_id"], "1".repeat(32));
+}
+
+#[tokio::test]
+async fn a_ticket_opens_one_socket_with_the_rights_of_its_owner() {
+    let stage = Stage::new();
+    let (runner, reader) = (key(&stage, &[]), key(&stage, &["--scope", "read"]));
+    let server = closed(&stage, &[&stage.talker(0)]);
+    assert!(
+        connect_async(format!("ws://{}/v1/ws", server.address()))
+            .await
+            .is_err()
+    );
+    let ticket = async |key: &str| {
+        let (status, body) = answer(server.post("/v1/ws/token").bearer_auth(key)).await;
+        assert_eq!(status, 200, "{body}");
+        format!(
+            "ws://{}{}",
+            server.address(),
+            body["data"]["url"].as_str().unwrap()
+        )
+    };
+    let url = ticket(&runner).await;
+    let mut client = Client(connect_async(&url).await.unwrap().0);
+    client.say(&execute("a", "counter")).await;
+    let text = client.stream("a", &mut BTreeMap::new()).await;
+    assert_eq!(assemble(&text).envelope["data"], data());
+    assert!(connect_async(&url).await.is_err(), "it was used");
+    let mut poor = Client(connect_async(ticket(&reader).await).await.unwrap().0);
+    let refused = poor.ask(&execute("b", "counter")).await;
+    assert_eq!(refused["event"]["error"]["code"], "E4007", "{refused}");
 }

@@ -136,3 +136,17 @@ async fn a_key_set_is_fetched_once_and_not_for_every_stranger() {
     }
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn a_file_of_keys_is_seen_from_the_file_that_names_it() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("conf")).unwrap();
+    std::fs::write(stage.path("conf/jwks.json"), key_set("k1")).unwrap();
+    let config = stage.path("conf/server.toml");
+    let text = "[auth]\nrequired = true\n[auth.jwt]\njwks = \"jwks.json\"\nissuer = \"https://id.example\"\naudience = \"cogn\"\n\
+                algorithms = [\"ES256\"]\n";
+    std::fs::write(&config, text).unwrap();
+    let server = stage.serve_with(&["--config", config.to_str().unwrap()], &[&stage.talker(0)]);
+    let (status, body) = ask(&server, &sign("k1", &claims())).await;
+    assert_eq!((status, &body["data"]), (200, &data()), "{body}");
+}

@@ -53,6 +53,7 @@ pub(super) async fn run(
         models: job.models.clone(),
         warnings: Vec::new(),
         inherited: None,
+        queue: None,
         journal: Arc::new(Silent),
         traces: traces.clone(),
     };

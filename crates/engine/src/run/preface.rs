@@ -1,6 +1,6 @@
-//! What happens in a run before anyone is asked, when its input holds media: the stream opens, media is
-//! made ready while its progress is told, and the run goes on with a request that carries it, or ends
-//! there.
+//! What happens in a run before anyone is asked, when it has to wait for its turn or its input holds media: the
+//! stream opens, the wait and the looks at media are told, and the run goes on with a request that carries the
+//! media, or ends there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::command::{Mode, Warning};
 use super::live::Live;
 use super::render::render;
 use super::subscription::opening_meta;
+use crate::admission::{Permit, Queue};
 use crate::limits;
 use crate::media::{MediaDesk, Ready};
 use crate::port::{Entry, Journal};
@@ -50,6 +51,8 @@ pub(crate) struct Opening {
     pub(crate) annotations: Map<String, Value>,
     /// Another server has sent the first chunk already.
     pub(crate) inherited: bool,
+    /// This one has.
+    pub(crate) opened: bool,
     pub(crate) deadline_ms: u64,
     pub(crate) stop: CancellationToken,
 }
@@ -63,18 +66,8 @@ impl Opening {
         input: &Map<String, Value>,
     ) -> Option<(Preface, Ready)> {
         let began = Instant::now();
-        let mut preface = Preface::default();
-        if self.mode == Mode::Stream && !self.inherited {
-            let annotations = std::mem::take(&mut self.annotations);
-            self.emit(Chunk::Meta {
-                session_id: self.run.to_string(),
-                resume_from_seq: None,
-                meta: opening_meta("the media is being looked at"),
-                annotations,
-            })
-            .await;
-            preface.opened = true;
-        }
+        self.open("the media is being looked at").await;
+        let mut preface = self.preface();
         let watched = self.watch(desk, module, input).await?;
         preface.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match watched {
@@ -89,6 +82,53 @@ impl Opening {
                 Some((preface, Ready::default()))
             }
         }
+    }
+
+    /// Waits for the turn of a run; `None` when the server stops meanwhile.
+    pub(crate) async fn wait(&mut self, queue: Queue) -> Option<Result<Permit, Box<ErrorBody>>> {
+        self.open("the run waits for its turn").await;
+        self.tell("queue", String::from("others come first")).await;
+        let (stop, cancel) = (self.stop.clone(), self.live.cancel.clone());
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            () = cancel.cancelled() => {
+                Some(Err(Box::new(ErrorBody::new(Code::E2010, "the run was cancelled"))))
+            }
+            turn = queue.0 => Some(turn),
+        }
+    }
+
+    /// How the run begins behind what was said so far.
+    pub(crate) fn preface(&self) -> Preface {
+        Preface {
+            opened: self.opened,
+            ..Preface::default()
+        }
+    }
+
+    /// The same for one that goes no further.
+    pub(crate) fn refused(&self, body: Box<ErrorBody>) -> Preface {
+        Preface {
+            refused: Some(body),
+            ..self.preface()
+        }
+    }
+
+    /// The first chunk of a stream, unless it was sent before.
+    async fn open(&mut self, explain: &str) {
+        if self.mode == Mode::Sync || self.inherited || self.opened {
+            return;
+        }
+        let annotations = std::mem::take(&mut self.annotations);
+        self.emit(Chunk::Meta {
+            session_id: self.run.to_string(),
+            resume_from_seq: None,
+            meta: opening_meta(explain),
+            annotations,
+        })
+        .await;
+        self.opened = true;
     }
 
     /// Waits for the media, tells how far it is, and stops when nobody wants it any more.
@@ -114,10 +154,10 @@ impl Opening {
                 () = cancel.cancelled() => {
                     return Some(Err(Box::new(ErrorBody::new(Code::E2010, "the run was cancelled"))));
                 }
-                Some((done, total)) = told.recv() => self.tell(done, total).await,
+                Some((done, total)) = told.recv() => self.tell_media(done, total).await,
                 done = &mut work => {
                     while let Ok((done, total)) = told.try_recv() {
-                        self.tell(done, total).await;
+                        self.tell_media(done, total).await;
                     }
                     return Some(match done {
                         Ok(Ok(ready)) => Ok(ready.unwrap_or_default()),
@@ -139,12 +179,16 @@ impl Opening {
             .detail("allowed_ms", allowed)
     }
 
-    async fn tell(&mut self, done: usize, total: usize) {
+    async fn tell_media(&mut self, done: usize, total: usize) {
+        self.tell("media", format!("{done} of {total} looked at")).await;
+    }
+
+    async fn tell(&mut self, stage: &str, message: String) {
         if self.mode == Mode::Stream && self.progress {
             self.emit(Chunk::Progress(Progress {
                 percent: 0,
-                stage: Some(String::from("media")),
-                message: Some(format!("{done} of {total} looked at")),
+                stage: Some(String::from(stage)),
+                message: Some(message),
             }))
             .await;
         }

@@ -22,6 +22,7 @@ use super::record::{AttemptRecord, Trace};
 use super::render::render;
 use super::shadow::Shadows;
 use super::traces::Traces;
+use crate::admission::Permit;
 use crate::compose::{Preparation, Prepared};
 use crate::error::journal_full;
 use crate::fleet::Fleet;
@@ -48,6 +49,8 @@ pub(crate) struct Task {
     pub(crate) shadows: Shadows,
     /// The steps that come first, until they are begun.
     pub(crate) preparation: Option<Preparation>,
+    /// Held until the run has ended.
+    pub(crate) _permit: Option<Permit>,
 }
 
 /// What a machine's outputs amount to until they are flushed.

@@ -15,7 +15,7 @@ use self::turns::Turns;
 use crate::limits;
 use crate::reply::Refusal;
 
-pub(crate) use turns::Turn;
+pub(crate) use turns::{Lined, Turn};
 
 /// What there is to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,14 @@ impl Limiter {
 
     /// A place for a run; waits for one where there is none.
     pub(crate) async fn enter(&self, caller: &Caller) -> Result<Turn, Refusal> {
-        self.turns.enter(caller).await
+        match self.line_up(caller)? {
+            Lined::Go(turn) => Ok(turn),
+            Lined::Wait(wait) => wait.await,
+        }
+    }
+
+    /// A place for a run, or one in the queue for it.
+    pub(crate) fn line_up(&self, caller: &Caller) -> Result<Lined, Refusal> {
+        self.turns.line_up(caller)
     }
 }

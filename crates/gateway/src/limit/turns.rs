@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Caller;
@@ -27,6 +29,13 @@ struct State {
     fair: Fair<oneshot::Sender<Turn>>,
     /// How long a place is held, on the average of late.
     held: Duration,
+}
+
+/// What a request gets at once.
+pub(crate) enum Lined {
+    Go(Turn),
+    /// Its place in the queue, held for as long as this is.
+    Wait(BoxFuture<'static, Result<Turn, Refusal>>),
 }
 
 /// A place. Dropping it gives it to whoever is next.
@@ -60,7 +69,7 @@ impl Turns {
         }
     }
 
-    pub(super) async fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Turn, Refusal> {
+    pub(super) fn line_up(self: &Arc<Self>, caller: &Caller) -> Result<Lined, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let client = caller.client.as_str();
         let (ticket, patience) = {
@@ -73,22 +82,26 @@ impl Turns {
                 return Err(at_once(allowed, state.held));
             }
             match state.fair.enter(client, sender) {
-                Entered::Go(_) => return Ok(self.turn(client)),
+                Entered::Go(_) => return Ok(Lined::Go(self.turn(client))),
                 Entered::Full(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
                 Entered::Wait(ticket, _) => (ticket, patience),
             }
         };
         let waiting = Waiting {
-            turns: self,
-            client,
+            turns: self.clone(),
+            client: String::from(client),
             ticket,
         };
-        if let Ok(Ok(turn)) = tokio::time::timeout(patience, receiver).await {
-            return Ok(turn);
-        }
-        drop(waiting);
-        Err(self.lock().overloaded())
+        let wait = async move {
+            if let Ok(Ok(turn)) = tokio::time::timeout(patience, receiver).await {
+                return Ok(turn);
+            }
+            let turns = waiting.turns.clone();
+            drop(waiting);
+            Err(turns.lock().overloaded())
+        };
+        Ok(Lined::Wait(wait.boxed()))
     }
 
     fn turn(self: &Arc<Self>, client: &str) -> Turn {
@@ -143,15 +156,15 @@ impl Drop for Turn {
 
 /// Somebody who waits, and may stop waiting at any moment. One whose turn has come, or who had to make
 /// room, is not in the queue any more.
-struct Waiting<'a> {
-    turns: &'a Turns,
-    client: &'a str,
+struct Waiting {
+    turns: Arc<Turns>,
+    client: String,
     ticket: Ticket,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        let withdrawn = self.turns.lock().fair.withdraw(self.client, self.ticket);
+        let withdrawn = self.turns.lock().fair.withdraw(&self.client, self.ticket);
         drop(withdrawn);
     }
 }
