@@ -105,3 +105,5 @@ pub const MCP_CONFIRM: Duration = Duration::from_secs(600);
 pub const MCP_SHOWN_CHARS_MAX: usize = 2_000;
 /// Most arguments of a prompt; a module with more of them is none.
 pub const MCP_ARGUMENTS_MAX: usize = 32;
+/// Most parts of an answer that go out in one write.
+pub const PARTS_TOGETHER_MAX: usize = 64;

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
-use futures::stream;
+use futures::{FutureExt, stream};
 
 use super::receipt::Receipt;
 use super::voice::{Manner, Voice};
@@ -22,6 +22,8 @@ struct Reader {
     /// The back-end speaks for itself, its end included.
     verbatim: bool,
     parts: Vec<Part>,
+    /// The first words are out.
+    spoke: bool,
     open: OpenStream,
     ended: bool,
 }
@@ -33,6 +35,7 @@ pub(super) fn response(gateway: &Gateway, relayed: Relayed, manner: Manner, seat
         voice: Voice::new(manner),
         verbatim: false,
         parts: Vec::new(),
+        spoke: false,
         open: OpenStream::new(gateway, seat),
         ended: false,
     };
@@ -48,7 +51,10 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
         let more = tokio::time::timeout(limits::HEARTBEAT, relayed.next_parts(parts)).await;
         let bytes = match more {
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
-            Ok(true) => reader.say(),
+            Ok(true) => {
+                reader.gather().await;
+                reader.say()
+            }
             Ok(false) => reader.last(),
         };
         if !bytes.is_empty() {
@@ -60,6 +66,21 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 impl Reader {
+    /// Lets the back-end's connection bring what it has read already, so that it goes out in one write. Nobody
+    /// waits for the first words, and nobody waits for what is not there yet.
+    async fn gather(&mut self) {
+        if !std::mem::replace(&mut self.spoke, true) {
+            return;
+        }
+        while self.parts.len() < limits::PARTS_TOGETHER_MAX {
+            tokio::task::yield_now().await;
+            let more = self.relayed.next_parts(&mut self.parts).now_or_never();
+            if more != Some(true) {
+                return;
+            }
+        }
+    }
+
     /// Everything that is ready, in one piece.
     fn say(&mut self) -> Bytes {
         // A single piece of the back-end's own needs no copy.
