@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
 use futures::{FutureExt, stream};
+use tokio::time::Instant;
 
 use super::receipt::Receipt;
 use super::voice::{Manner, Voice};
@@ -22,8 +23,10 @@ struct Reader {
     /// The back-end speaks for itself, its end included.
     verbatim: bool,
     parts: Vec<Part>,
-    /// The first words are out.
-    spoke: bool,
+    /// When the reader was last written to.
+    written: Instant,
+    /// Writes that are still to go out at once.
+    first_writes: u32,
     open: OpenStream,
     ended: bool,
 }
@@ -35,7 +38,8 @@ pub(super) fn response(gateway: &Gateway, relayed: Relayed, manner: Manner, seat
         voice: Voice::new(manner),
         verbatim: false,
         parts: Vec::new(),
-        spoke: false,
+        written: Instant::now(),
+        first_writes: limits::FIRST_WRITES,
         open: OpenStream::new(gateway, seat),
         ended: false,
     };
@@ -66,13 +70,21 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 impl Reader {
-    /// Lets the back-end's connection bring what it has read already, so that it goes out in one write. Nobody
-    /// waits for the first words, and nobody waits for what is not there yet.
+    /// A reader that was written to a moment ago gets what comes in the next moment in one write. Nobody waits
+    /// for the first words, and at the pace of people nobody waits at all.
     async fn gather(&mut self) {
-        if !std::mem::replace(&mut self.spoke, true) {
+        let now = Instant::now();
+        let due = std::mem::replace(&mut self.written, now) + limits::WRITE_PAUSE;
+        if self.first_writes > 0 {
+            self.first_writes -= 1;
             return;
         }
+        if due > now {
+            tokio::time::sleep_until(due).await;
+            self.written = due;
+        }
         while self.parts.len() < limits::PARTS_TOGETHER_MAX {
+            // The back-end's connection hands over one piece at a time.
             tokio::task::yield_now().await;
             let more = self.relayed.next_parts(&mut self.parts).now_or_never();
             if more != Some(true) {
