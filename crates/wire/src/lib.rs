@@ -35,6 +35,7 @@ mod stream;
 pub mod subtitles;
 mod timestamp;
 mod turns;
+mod unsaid;
 pub mod vectors;
 
 pub use stream::{Decoder, Encoder};

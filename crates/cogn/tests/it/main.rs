@@ -80,6 +80,8 @@ mod recording;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod remarks;
+#[cfg(test)]
 mod route;
 #[cfg(test)]
 mod run;

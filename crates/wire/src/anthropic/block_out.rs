@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::anthropic::OWN;
 use crate::openai_chat::cache_control;
 use crate::particulars;
+use crate::unsaid::object_of_arguments;
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,21 +88,7 @@ fn encode_reasoning(
 
 /// Arguments must be an object here. Text that is none is wrapped, so that the model still sees it.
 fn encode_call(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Map {
-    let input = match &call.arguments {
-        Some(value) => value.clone(),
-        None => {
-            let wrapped = json!({"arguments_raw": call.arguments_raw});
-            let pointer = format!("{pointer}/arguments_raw");
-            ledger.changed(
-                pointer,
-                Action::Replaced,
-                json!(call.arguments_raw),
-                wrapped.clone(),
-                "not JSON",
-            );
-            wrapped
-        }
-    };
+    let input = object_of_arguments(call, pointer, ledger);
     object(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}))
 }
 

@@ -5,6 +5,7 @@ use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
+use crate::unsaid::book_counts;
 
 pub(super) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
@@ -53,19 +54,11 @@ pub(super) fn encode(usage: Option<&Usage>) -> Value {
 
 /// Books what an account in this dialect leaves out.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
-    if usage.raw_in(OWN).is_some() {
-        return;
-    }
-    let lost = [
+    let wordless = [
         ("reasoning_tokens", usage.reasoning_tokens.is_some()),
         ("input_audio_tokens", usage.input_audio_tokens.is_some()),
         ("output_audio_tokens", usage.output_audio_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/result/payload/usage/{key}"),
-            format!("{OWN} has no word for it"),
-        );
-    }
+    book_counts(OWN, usage, &wordless, ledger);
 }

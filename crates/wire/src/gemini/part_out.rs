@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gemini::OWN;
 use crate::gemini::part_in::outcome_of;
+use crate::unsaid::object_of_arguments;
 use crate::{call_id, particulars};
 
 /// Whether reasoning goes to the model again or is shown to a reader.
@@ -94,21 +95,7 @@ fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger)
     let mut inner = Map::new();
     call_id::put(&mut inner, "id", OWN, &call.id, &part.ext);
     inner.insert(String::from("name"), json!(call.name));
-    let arguments = match &call.arguments {
-        Some(value) => value.clone(),
-        None => {
-            let wrapped = json!({"arguments_raw": call.arguments_raw});
-            let pointer = format!("{pointer}/arguments_raw");
-            ledger.changed(
-                pointer,
-                Action::Replaced,
-                json!(call.arguments_raw),
-                wrapped.clone(),
-                "not JSON",
-            );
-            wrapped
-        }
-    };
+    let arguments = object_of_arguments(call, pointer, ledger);
     let absent = part.ext.note(OWN, "$args").is_some() && arguments == json!({});
     if !absent {
         inner.insert(String::from("args"), arguments);

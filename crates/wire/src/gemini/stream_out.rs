@@ -193,13 +193,8 @@ impl Writer {
 
     /// Writes the calls and media that were held.
     fn flush(&mut self, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        for (index, part) in self.held.drain(ledger) {
-            self.part(
-                &part,
-                &format!("/result/payload/content_parts/{index}"),
-                out,
-                ledger,
-            );
+        for (pointer, part) in self.held.drain(ledger) {
+            self.part(&part, &pointer, out, ledger);
         }
     }
 

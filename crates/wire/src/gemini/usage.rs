@@ -5,6 +5,7 @@ use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::OWN;
+use crate::unsaid::book_counts;
 
 pub(super) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
@@ -72,17 +73,9 @@ pub(super) fn encode(usage: &Usage) -> Value {
 
 /// Books what an account in this dialect leaves out.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
-    if usage.raw_in(OWN).is_some() {
-        return;
-    }
-    let lost = [
+    let wordless = [
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/result/payload/usage/{key}"),
-            format!("{OWN} has no word for it"),
-        );
-    }
+    book_counts(OWN, usage, &wordless, ledger);
 }

@@ -11,6 +11,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
+use crate::unsaid::object_of_arguments;
 use crate::{call_id, particulars};
 
 /// Names of the calls by their ids: a result says the name, and other dialects say only the id.
@@ -253,21 +254,7 @@ pub(super) fn encode_picture(
 pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     call_id::put(&mut map, "id", OWN, &call.id, &part.ext);
-    let arguments = match &call.arguments {
-        Some(value) => value.clone(),
-        None => {
-            let wrapped = json!({"arguments_raw": call.arguments_raw});
-            let pointer = format!("{pointer}/arguments_raw");
-            ledger.changed(
-                pointer,
-                Action::Replaced,
-                json!(call.arguments_raw),
-                wrapped.clone(),
-                "not JSON",
-            );
-            wrapped
-        }
-    };
+    let arguments = object_of_arguments(call, pointer, ledger);
     let mut inner = Map::from_iter([(String::from("name"), json!(call.name))]);
     let absent = part.ext.note(OWN, "$arguments").is_some() && arguments == json!({});
     if !absent {

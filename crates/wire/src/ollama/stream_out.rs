@@ -145,13 +145,8 @@ impl Writer {
 
     /// Writes the calls and pictures that were held.
     fn flush(&mut self, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        for (index, part) in self.held.drain(ledger) {
-            self.part(
-                &part,
-                &format!("/result/payload/content_parts/{index}"),
-                out,
-                ledger,
-            );
+        for (pointer, part) in self.held.drain(ledger) {
+            self.part(&part, &pointer, out, ledger);
         }
     }
 

@@ -5,6 +5,7 @@ use ir::{Fields, Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
+use crate::unsaid::book_counts;
 
 const KEYS: [&str; 6] = [
     "total_duration",
@@ -49,10 +50,7 @@ pub(super) fn put(usage: &Usage, map: &mut Map) {
 
 /// Books what an account in this dialect leaves out.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
-    if usage.raw_in(OWN).is_some() {
-        return;
-    }
-    let lost = [
+    let wordless = [
         ("cache_read_tokens", usage.cache_read_tokens.is_some()),
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),
         ("reasoning_tokens", usage.reasoning_tokens.is_some()),
@@ -60,10 +58,5 @@ pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
         ("output_audio_tokens", usage.output_audio_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(
-            format!("/result/payload/usage/{key}"),
-            format!("{OWN} has no word for it"),
-        );
-    }
+    book_counts(OWN, usage, &wordless, ledger);
 }
