@@ -23,7 +23,7 @@ pub(crate) fn fixture(path: &str) -> PathBuf {
 /// A Python environment with what a file of requirements names.
 pub(crate) fn python(name: &str, requirements: &str) -> PathBuf {
     let requirements = fixture(requirements);
-    once(name, &[requirements.clone()], |folder| {
+    once(name, std::slice::from_ref(&requirements), |folder| {
         succeed(Command::new("python3").args(["-m", "venv"]).arg(folder));
         let mut pip = Command::new(folder.join("bin/pip"));
         pip.args(["install", "--quiet", "--require-hashes", "--requirement"]);
@@ -59,7 +59,7 @@ fn once(name: &str, files: &[PathBuf], make: impl FnOnce(&Path)) -> PathBuf {
         digest.update(fs::read(file).unwrap());
     }
     let print = hex::encode(digest.finalize());
-    let folder = cache.join(format!("{name}-{}", &print[..12]));
+    let folder = cache.join(format!("{name}-{}", print.split_at(12).0));
     let ready = folder.join("ready");
     if !ready.is_file() {
         fs::remove_dir_all(&folder).ok();

@@ -226,7 +226,7 @@ fn modern(server: &Server, method: &str, params: &Value) -> RequestBuilder {
     message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] =
         json!({"name": "test", "version": "1"});
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    let name = params["name"].as_str().or(params["uri"].as_str());
+    let name = params["name"].as_str().or_else(|| params["uri"].as_str());
     let mut post = posted(server, &message)
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method);
