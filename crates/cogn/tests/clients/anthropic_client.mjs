@@ -58,7 +58,7 @@ for (const model of scene.SCRIPTED) {
   });
 
   test(`a refusal of ${model} has its class`, async () => {
-    const refused = client.messages.create({ model, max_tokens: 9, messages: ask(scene.BUSY) });
+    const refused = client.messages.create({ model: `${model}-busy`, max_tokens: 9, messages: ask(scene.BUSY) });
     await assert.rejects(refused, Anthropic.RateLimitError);
   });
 }

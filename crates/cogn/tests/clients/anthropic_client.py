@@ -130,7 +130,7 @@ class Errors(unittest.TestCase):
             client().messages.create(model="scripted-anthropic", max_tokens=9, messages="x")
         for model in scene.SCRIPTED:
             with self.assertRaises(anthropic.RateLimitError):
-                self.create(scene.BUSY, model=model)
+                self.create(scene.BUSY, model=f"{model}-busy")
 
     def test_a_key_of_this_server(self):
         answer = self.create("x", url=scene.CLOSED, key=scene.KEY, model="embedded", max_tokens=2)

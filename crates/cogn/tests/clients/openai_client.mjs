@@ -80,7 +80,7 @@ for (const model of scene.SCRIPTED) {
   });
 
   test(`a refusal of ${model} has its class`, async () => {
-    const refused = client.chat.completions.create({ model, messages: ask(scene.BUSY) });
+    const refused = client.chat.completions.create({ model: `${model}-busy`, messages: ask(scene.BUSY) });
     await assert.rejects(refused, OpenAI.RateLimitError);
   });
 }

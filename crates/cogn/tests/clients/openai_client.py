@@ -216,7 +216,7 @@ class Errors(unittest.TestCase):
     def test_limits(self):
         for model in scene.SCRIPTED:
             with self.assertRaises(openai.RateLimitError):
-                self.create(scene.BUSY, model=model)
+                self.create(scene.BUSY, model=f"{model}-busy")
         asked = {"url": scene.CLOSED, "key": scene.SLOW_KEY, "model": "embedded", "max_tokens": 2}
         self.create("x", **asked)
         with self.assertRaises(openai.RateLimitError) as caught:

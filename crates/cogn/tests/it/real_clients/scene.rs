@@ -94,7 +94,8 @@ fn fleet(scripts: &[HttpUpstream; 2]) -> String {
     let llama = Llama::shared();
     let [openai, anthropic] = scripts;
     let able = r#"features = ["supports_stream", "supports_tools", "supports_json_schema"]"#;
-    // Failures here are meant to happen; nobody is left out for them. Modules go to the first script.
+    // Failures here are meant to happen; nobody is left out for them. Modules go to the first script;
+    // who asks for a pause gets it, and so is nobody that others ask.
     format!(
         r#"[routing]
 policy = "priority"
@@ -104,19 +105,19 @@ breaker = {{ failures = 1000, failure_share = 1.0 }}
 [[backends]]
 name = "llama"
 kind = "openai"
-base_url = "{}"
+base_url = "{0}"
 model = "smollm2"
 
 [[backends]]
 name = "llama-messages"
 kind = "anthropic"
-base_url = "{}"
+base_url = "{1}"
 model = "llama-messages"
 
 [[backends]]
 name = "scripted-openai"
 kind = "openai"
-base_url = "{}"
+base_url = "{2}"
 model = "scripted-openai"
 priority = 10
 {able}
@@ -124,9 +125,21 @@ priority = 10
 [[backends]]
 name = "scripted-anthropic"
 kind = "anthropic"
-base_url = "{}"
+base_url = "{3}"
 model = "scripted-anthropic"
 {able}
+
+[[backends]]
+name = "scripted-openai-busy"
+kind = "openai"
+base_url = "{2}"
+model = "scripted-openai-busy"
+
+[[backends]]
+name = "scripted-anthropic-busy"
+kind = "anthropic"
+base_url = "{3}"
+model = "scripted-anthropic-busy"
 
 [aliases]
 llama = {{ model = "smollm2", backend = "llama" }}
