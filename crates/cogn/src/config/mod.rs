@@ -19,7 +19,7 @@ pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use recipe::Recipe;
 pub(crate) use schema::{Problem, SCHEMA, problems};
-pub(crate) use secret::{redact, resolve};
+pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{
     Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Media, MediaFetch, MediaOversize,
     Settings, Timeouts,

@@ -68,7 +68,7 @@ fn without(text: &[u8], secret: &[u8]) -> Vec<u8> {
     clean
 }
 
-fn from_environment(name: &str) -> Result<SecretString, String> {
+pub(crate) fn from_environment(name: &str) -> Result<SecretString, String> {
     match env::var_os(name).map(std::ffi::OsString::into_string) {
         Some(Ok(value)) if !value.trim().is_empty() => Ok(SecretString::from(value.trim())),
         Some(Ok(_)) => Err(format!("the environment variable {name} is empty")),

@@ -1,11 +1,6 @@
 //! Embeddings, pictures, transcripts and speech through `cogn serve`, as OpenAI's clients ask for them, in front
 //! of servers that answer as vendors do.
 
-use std::io::Read as _;
-use std::net::TcpListener;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use testkit::http::{Answer, Asked, HttpUpstream};
 
@@ -98,7 +93,7 @@ async fn post(server: &Server, path: &str, body: &Value) -> (u16, Value) {
 }
 
 /// A form, as a client writes it: files first, each with the name of its field.
-fn form(
+pub(crate) fn form(
     request: reqwest::RequestBuilder,
     files: &[(&str, &[u8])],
     fields: &[(&str, &str)],
@@ -435,76 +430,6 @@ async fn the_next_back_end_takes_over_and_both_are_booked() {
     .await;
     assert_eq!(status, 404, "{answer}");
     assert_eq!(answer["error"]["code"], "model_not_found");
-}
-
-/// A server that never answers: it tells when it was asked, and when it was hung up on.
-fn silent() -> (String, mpsc::Receiver<Instant>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        let (mut caller, _) = listener.accept().unwrap();
-        let mut buffer = [0; 64 * 1024];
-        let mut asked = false;
-        while let Ok(1..) = caller.read(&mut buffer) {
-            if !std::mem::replace(&mut asked, true) {
-                tell.send(Instant::now()).unwrap();
-            }
-        }
-        tell.send(Instant::now()).unwrap();
-    });
-    (url, told)
-}
-
-#[tokio::test]
-async fn a_caller_who_leaves_takes_the_call_along() {
-    let sound = wav(1);
-    for path in [
-        "/v1/embeddings",
-        "/v1/images/generations",
-        "/v1/audio/speech",
-        "/v1/audio/transcriptions",
-    ] {
-        let stage = Stage::new();
-        let (url, told) = silent();
-        let config = back_end("vendor", &url, &format!("operations = {ALL}"));
-        let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
-        let request = match path {
-            "/v1/audio/transcriptions" => form(server.post(path), &[("file", &sound)], &[("model", "m")]),
-            _ => server
-                .post(path)
-                .body(json!({"model": "m", "input": "a", "prompt": "a"}).to_string()),
-        };
-        let asking = tokio::spawn(request.send());
-        let (told, first) = tokio::task::spawn_blocking(move || {
-            let first = told.recv_timeout(Duration::from_secs(20));
-            (told, first)
-        })
-        .await
-        .unwrap();
-        first.expect("it was asked");
-        let left = Instant::now();
-        asking.abort();
-        let gone = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(20)));
-        let gone = gone.await.unwrap().expect("it was hung up on");
-        // Tenths of a millisecond on an idle machine; this one may be busy.
-        assert!(
-            gone.saturating_duration_since(left) < Duration::from_secs(2),
-            "{path}"
-        );
-        // What was used is booked, as a guess and marked so.
-        let usage = loop {
-            let usage = json_of(server.get("/v1/usage").send().await.unwrap()).await;
-            if usage["data"].to_string().contains("\"runs\":1") {
-                break usage;
-            }
-            tokio::task::yield_now().await;
-        };
-        assert!(
-            usage["data"].to_string().contains("\"input_tokens\":null"),
-            "{usage}"
-        );
-    }
 }
 
 /// The page of the guide shows what happens.

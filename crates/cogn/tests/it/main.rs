@@ -31,6 +31,8 @@ mod doctor;
 #[cfg(test)]
 mod edge_canonical;
 #[cfg(test)]
+mod edge_leaving;
+#[cfg(test)]
 mod edge_whole;
 #[cfg(test)]
 mod embedded;

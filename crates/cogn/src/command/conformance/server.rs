@@ -1,6 +1,5 @@
 //! `cogn conformance --url`: a running server, check by check.
 
-use std::env;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,6 +12,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::Conformance;
+use crate::config::secret_of_environment;
 use crate::conformance::{Client, Named, examine, limits};
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
@@ -36,13 +36,9 @@ impl Conformance {
         let Some(name) = &self.key_env else {
             return Ok(None);
         };
-        match env::var(name) {
-            Ok(key) if !key.trim().is_empty() => Ok(Some(SecretString::from(key.trim()))),
-            _ => Err(hinted(
-                format!("the variable {name} holds no key"),
-                format!("export {name}=cogn_..."),
-            )),
-        }
+        let key =
+            secret_of_environment(name).map_err(|why| hinted(why, format!("export {name}=cogn_...")))?;
+        Ok(Some(key))
     }
 
     fn named(&self) -> Result<Vec<Named>> {

@@ -219,7 +219,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                         .into_iter()
                         .filter(|e| !e.contains(r#""seq":2,"#))
                         .collect()
-                })
+                });
             }),
             &["chunks.seq", "chunks.fold"],
         ),
@@ -247,7 +247,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                         .into_iter()
                         .filter(|e| !e.contains(r#""final":true"#))
                         .collect()
-                })
+                });
             }),
             &["chunks.end", "recovery.end"],
         ),
@@ -273,7 +273,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                         }
                     };
                     events.into_iter().map(change).collect()
-                })
+                });
             }),
             &["chunks.fold", "chunks.same"],
         ),
@@ -317,7 +317,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
             "a stream that says something else",
             (leave, |r| {
                 if !r.streams() {
-                    r.replace(r#""count":2"#, r#""count":4"#)
+                    r.replace(r#""count":2"#, r#""count":4"#);
                 }
             }),
             &["chunks.same"],
@@ -340,7 +340,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                     r.head = r
                         .head
                         .replace("recovery-seq: 2", "recovery-seq: 1")
-                        .replace("event-id: 2", "event-id: 1")
+                        .replace("event-id: 2", "event-id: 1");
                 },
                 pass,
             ),
@@ -403,7 +403,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                 |r| {
                     r.head = r
                         .head
-                        .replace("conformance-picture/execute", "conformance-nothing/execute")
+                        .replace("conformance-picture/execute", "conformance-nothing/execute");
                 },
                 pass,
             ),

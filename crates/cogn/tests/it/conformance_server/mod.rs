@@ -128,7 +128,7 @@ fn what_cannot_be_checked_is_said() {
     assert!(stderr.contains("--key-env"), "{stderr}");
     let (code, _, stderr) = conformance(&["--url", &closed.url(""), "--key-env", "TEST_KEY"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("TEST_KEY holds no key"), "{stderr}");
+    assert!(stderr.contains("environment variable TEST_KEY is"), "{stderr}");
 }
 
 #[test]
