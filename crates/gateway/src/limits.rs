@@ -105,9 +105,3 @@ pub const MCP_CONFIRM: Duration = Duration::from_secs(600);
 pub const MCP_SHOWN_CHARS_MAX: usize = 2_000;
 /// Most arguments of a prompt; a module with more of them is none.
 pub const MCP_ARGUMENTS_MAX: usize = 32;
-/// Writes of a vendor's stream that nothing holds up: somebody waits for the first words.
-pub const FIRST_WRITES: u32 = 8;
-/// The least time between two writes of a vendor's stream, behind the first ones. A token takes a model longer.
-pub const WRITE_PAUSE: Duration = Duration::from_millis(1);
-/// Most parts of an answer that go out in one write.
-pub const PARTS_TOGETHER_MAX: usize = 64;

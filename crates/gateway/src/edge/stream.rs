@@ -6,8 +6,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
-use futures::{FutureExt, stream};
-use tokio::time::Instant;
+use futures::stream;
 
 use super::receipt::Receipt;
 use super::voice::{Manner, Voice};
@@ -23,10 +22,6 @@ struct Reader {
     /// The back-end speaks for itself, its end included.
     verbatim: bool,
     parts: Vec<Part>,
-    /// When the reader was last written to.
-    written: Instant,
-    /// Writes that are still to go out at once.
-    first_writes: u32,
     open: OpenStream,
     ended: bool,
 }
@@ -38,8 +33,6 @@ pub(super) fn response(gateway: &Gateway, relayed: Relayed, manner: Manner, seat
         voice: Voice::new(manner),
         verbatim: false,
         parts: Vec::new(),
-        written: Instant::now(),
-        first_writes: limits::FIRST_WRITES,
         open: OpenStream::new(gateway, seat),
         ended: false,
     };
@@ -55,10 +48,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
         let more = tokio::time::timeout(limits::HEARTBEAT, relayed.next_parts(parts)).await;
         let bytes = match more {
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
-            Ok(true) => {
-                reader.gather().await;
-                reader.say()
-            }
+            Ok(true) => reader.say(),
             Ok(false) => reader.last(),
         };
         if !bytes.is_empty() {
@@ -70,29 +60,6 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 impl Reader {
-    /// A reader that was written to a moment ago gets what comes in the next moment in one write. Nobody waits
-    /// for the first words, and at the pace of people nobody waits at all.
-    async fn gather(&mut self) {
-        let now = Instant::now();
-        let due = std::mem::replace(&mut self.written, now) + limits::WRITE_PAUSE;
-        if self.first_writes > 0 {
-            self.first_writes -= 1;
-            return;
-        }
-        if due > now {
-            tokio::time::sleep_until(due).await;
-            self.written = due;
-        }
-        while self.parts.len() < limits::PARTS_TOGETHER_MAX {
-            // The back-end's connection hands over one piece at a time.
-            tokio::task::yield_now().await;
-            let more = self.relayed.next_parts(&mut self.parts).now_or_never();
-            if more != Some(true) {
-                return;
-            }
-        }
-    }
-
     /// Everything that is ready, in one piece.
     fn say(&mut self) -> Bytes {
         // A single piece of the back-end's own needs no copy.
