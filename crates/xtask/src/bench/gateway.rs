@@ -19,6 +19,8 @@ const MODEL: &str = "mock-env-t64";
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
 /// What a vendor's client always brings, whoever it talks to.
 const KEY: &str = "sk-yardstick";
+/// Tokens without end, so often that an upstream notices at once that nobody reads them.
+const STEADY_MODEL: &str = "mock-t100000-i2000";
 const CHAT: &str = "/v1/chat/completions";
 const EXECUTE: &str = "/v1/modules/measured/execute";
 
@@ -157,10 +159,10 @@ impl Bench<'_> {
 
     /// How long the upstream is kept busy by nobody.
     fn left(&self) -> Result<f64> {
-        let folder = Folder::new(self.upstream.address(), SLOW_MODEL)?;
+        let folder = Folder::new(self.upstream.address(), STEADY_MODEL)?;
         let server = folder.serve(self.cogn)?;
         let upstream = self.upstream.address();
-        let leave = ["--mode", "leave", "--model", SLOW_MODEL, "--upstream", upstream];
+        let leave = ["--mode", "leave", "--model", STEADY_MODEL, "--upstream", upstream];
         number(&self.load(&server, CHAT, &leave)?, "/whole_us/max")
     }
 
