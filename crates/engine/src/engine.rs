@@ -23,7 +23,7 @@ use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, Spent, State};
+use crate::port::{Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -351,7 +351,7 @@ impl Engine {
                         false => Some(render(&interruption(row.id, inherited, &self.settings()))),
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
-                    let end = End::new(code, self.ports.clock.now_ms(), vec![Spent::unknown()]);
+                    let end = End::new(code, self.ports.clock.now_ms(), Vec::new());
                     let unfinished = Unfinished {
                         tenant,
                         run: row.id,

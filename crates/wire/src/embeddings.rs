@@ -1,11 +1,11 @@
 //! Embeddings in every dialect that has them: one set of functions over all of them, for whoever calls a
 //! back-end.
 
-use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
-use ir::{Dialect, Error, ErrorKind, Ledger, Phase};
+use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, ErrorKind, Ext, Fields, Ledger, Map, Phase};
 use serde_json::Value;
 
-use crate::{gemini_embeddings, ollama_embeddings, openai_embeddings};
+use crate::{error_body, gemini_embeddings, ollama_embeddings, openai_embeddings};
 
 /// Writes a request. Whatever the dialect cannot say is booked in the ledger.
 pub fn encode_request(
@@ -29,6 +29,33 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<EmbeddingsRespon
         Dialect::Ollama => ollama_embeddings::decode_response(body),
         other => Err(no_dialect(other)),
     }
+}
+
+/// The fields of an answer and the list of its vectors, for dialects that keep them under `embeddings`.
+pub(crate) fn listed(own: Dialect, body: Value) -> Result<(Fields, Vec<Value>), Error> {
+    if let Some(error) = error_body::from_value(own, body.clone(), Phase::BeforeFirstByte, None) {
+        return Err(error);
+    }
+    let mut fields = Fields::of(body).ok_or_else(|| misshapen("is not an object"))?;
+    let list = fields
+        .array("embeddings")
+        .ok_or_else(|| misshapen("has no embeddings"))?;
+    Ok((fields, list))
+}
+
+/// One vector of such an answer, and what its dialect says beside it.
+pub(crate) fn vector(index: u64, values: Value, ext: Ext) -> Result<Embedding, Error> {
+    let numbers = serde_json::from_value(values).map_err(|_| misshapen("has a vector that is none"))?;
+    Ok(Embedding {
+        index,
+        vector: EmbeddingVector::Numbers(numbers),
+        ext,
+        rest: Map::new(),
+    })
+}
+
+pub(crate) fn misshapen(what: &str) -> Error {
+    Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"))
 }
 
 /// Lists of tokens are one model's own numbers: only the vendor whose client made them can read them.

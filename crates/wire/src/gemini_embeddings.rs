@@ -1,12 +1,11 @@
 //! Gemini's embeddings, always as a batch: one text is a batch of one.
 //! <https://ai.google.dev/api/embeddings>
 
-use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
-use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Phase};
+use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, Ext, Fields, Ledger, Map};
 use serde_json::{Value, json};
 
-use crate::embeddings::texts_only;
-use crate::error_body;
+use crate::embeddings::{listed, misshapen, texts_only, vector};
 
 const OWN: Dialect = Dialect::Gemini;
 
@@ -32,27 +31,15 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
 }
 
 pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
-        return Err(error);
-    }
-    let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
-    let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
-    let list = fields
-        .array("embeddings")
-        .ok_or_else(|| bad("has no embeddings"))?;
+    let (fields, list) = listed(OWN, body)?;
     let mut embeddings = Vec::with_capacity(list.len());
     for (index, item) in (0..).zip(list) {
-        let mut item = Fields::of(item).ok_or_else(|| bad("has an embedding that is not an object"))?;
+        let item = Fields::of(item).ok_or_else(|| misshapen("has an embedding that is not an object"));
+        let mut item = item?;
         let values = item
             .take("values")
-            .ok_or_else(|| bad("has an embedding without values"))?;
-        let numbers = serde_json::from_value(values).map_err(|_| bad("has a vector that is none"))?;
-        embeddings.push(Embedding {
-            index,
-            vector: EmbeddingVector::Numbers(numbers),
-            ext: Ext::of(OWN, item.rest()),
-            rest: Map::new(),
-        });
+            .ok_or_else(|| misshapen("has an embedding without values"))?;
+        embeddings.push(vector(index, values, Ext::of(OWN, item.rest()))?);
     }
     Ok(EmbeddingsResponse {
         model: None,

@@ -1,12 +1,11 @@
 //! Ollama's embeddings.
 //! <https://github.com/ollama/ollama/blob/main/docs/api.md#generate-embeddings>
 
-use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
-use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Phase};
+use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
+use ir::{Dialect, Error, Ext, Ledger, Map};
 use serde_json::{Value, json};
 
-use crate::embeddings::texts_only;
-use crate::error_body;
+use crate::embeddings::{listed, texts_only, vector};
 use crate::ollama::usage;
 
 const OWN: Dialect = Dialect::Ollama;
@@ -30,24 +29,11 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
 }
 
 pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
-        return Err(error);
-    }
-    let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
-    let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
-    let list = fields
-        .array("embeddings")
-        .ok_or_else(|| bad("has no embeddings"))?;
-    let mut embeddings = Vec::with_capacity(list.len());
-    for (index, values) in (0..).zip(list) {
-        let numbers = serde_json::from_value(values).map_err(|_| bad("has a vector that is none"))?;
-        embeddings.push(Embedding {
-            index,
-            vector: EmbeddingVector::Numbers(numbers),
-            ext: Ext::default(),
-            rest: Map::new(),
-        });
-    }
+    let (mut fields, list) = listed(OWN, body)?;
+    let vectors = (0..).zip(list);
+    let embeddings = vectors
+        .map(|(index, values)| vector(index, values, Ext::default()))
+        .collect::<Result<_, _>>()?;
     let usage = usage::take(&mut fields);
     Ok(EmbeddingsResponse {
         model: fields.string("model"),

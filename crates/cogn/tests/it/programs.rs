@@ -6,19 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::speech::RECIPES;
 use crate::stage::{REPLY, Stage, data, input};
 use crate::workspace::Workspace;
-
-const RECIPES: &str = r#"
-[[backends]]
-name = "voice"
-kind = "command"
-recipe = "espeak-ng"
-[[backends]]
-name = "ear"
-kind = "command"
-recipe = "pocketsphinx"
-"#;
 
 fn place(config: &str) -> Workspace {
     let workspace = Workspace::new();

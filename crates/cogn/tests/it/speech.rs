@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::stage::{Server, Stage};
 
-const RECIPES: &str = r#"
+/// Programs that speak and hear.
+pub(crate) const RECIPES: &str = r#"
 [[backends]]
 name = "voice"
 kind = "command"

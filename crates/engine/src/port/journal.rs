@@ -179,12 +179,16 @@ pub struct End {
     pub finish: Finish,
     /// Why a person has to look at it, if one has to.
     pub review: Option<String>,
-    /// What each attempt used. A run without any gets one record that says so: none goes unaccounted.
+    /// What each attempt used; never empty.
     pub spent: Vec<Spent>,
 }
 
 impl End {
-    pub fn new(code: Option<String>, at_ms: u64, spent: Vec<Spent>) -> Self {
+    /// A run without any attempt gets one record that says so: none goes unaccounted.
+    pub fn new(code: Option<String>, at_ms: u64, mut spent: Vec<Spent>) -> Self {
+        if spent.is_empty() {
+            spent.push(Spent::unknown());
+        }
         Self {
             finish: Finish { code, at_ms },
             review: None,

@@ -103,11 +103,7 @@ impl MemoryJournal {
             reason,
             verdict: None,
         });
-        let mut spent = end.spent.clone();
-        if spent.is_empty() {
-            spent.push(Spent::unknown());
-        }
-        shelf.spent.extend(spent.into_iter().map(|spent| Account {
+        shelf.spent.extend(end.spent.iter().cloned().map(|spent| Account {
             tenant: tenant.clone(),
             run: id,
             client: run.new.client.clone(),

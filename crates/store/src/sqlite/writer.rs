@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 
 use engine::Tenant;
-use engine::port::{End, JournalError, NewRun, Once, Rendered, Spent, State};
+use engine::port::{End, JournalError, NewRun, Once, Rendered, State};
 use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
@@ -300,13 +300,7 @@ fn close(connection: &Connection, tenant: &str, id: &str, end: &End) -> Result<(
         .prepare_cached(include_str!("query/finish_run.sql"))
         .and_then(|mut statement| statement.execute(params![tenant, id, state, code, at_ms, end.review]))
         .map_err(failed)?;
-    let nothing_known = [Spent::unknown()];
-    let spent = if end.spent.is_empty() {
-        &nothing_known[..]
-    } else {
-        &end.spent
-    };
-    for spent in spent {
+    for spent in &end.spent {
         let tokens = |count: Option<u64>| count.map(integer).transpose();
         let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
         let estimated = tokens(spent.estimated_tokens)?;

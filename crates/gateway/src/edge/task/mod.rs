@@ -9,7 +9,7 @@ mod transcriptions;
 
 use axum::http::{Extensions, HeaderMap, HeaderValue};
 use axum::response::Response;
-use engine::{Asked, RelayCall, RelayFailure};
+use engine::{Asked, RelayCall};
 use ir::{Payload, Phase, Request};
 
 use super::admit::admit;
@@ -68,18 +68,8 @@ impl Asking<'_> {
         call.trace = trace::of(self.headers);
         let engine = &self.gateway.engine;
         let asked = engine.ask(&client.caller.tenant, call, admission).await;
-        asked.map_err(|failed| told(*failed))
+        asked.map_err(|failed| Failure::of_call(*failed))
     }
-}
-
-fn told(failed: RelayFailure) -> Failure {
-    let receipt = Receipt {
-        run: failed.run,
-        backend: None,
-        attempts: Some(failed.attempts),
-        cost_usd: None,
-    };
-    Failure::from(failed.error).with_receipt(receipt)
 }
 
 /// A back-end gave what belongs to another operation.

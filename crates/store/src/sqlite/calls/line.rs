@@ -1,7 +1,7 @@
 //! One entry in the accounts of calls, as the JSON that the statements read and the log keeps.
 
 use engine::Tenant;
-use engine::port::{Booking, End, NewRun, Spent};
+use engine::port::{Booking, End, NewRun};
 use ir::RunId;
 use serde_json::{Value, json};
 
@@ -49,17 +49,12 @@ fn enter(tenant: &Tenant, new: &NewRun) -> Value {
 }
 
 fn close(tenant: &Tenant, run: RunId, end: &End) -> Value {
-    let unknown = [Spent::unknown()];
-    let spent = match end.spent.is_empty() {
-        true => &unknown[..],
-        false => &end.spent,
-    };
     json!({
         "tenant": tenant.as_str(),
         "id": run.to_string(),
         "state": end.finish.state().as_str(),
         "code": end.finish.code,
         "at_ms": end.finish.at_ms,
-        "spent": spent,
+        "spent": end.spent,
     })
 }

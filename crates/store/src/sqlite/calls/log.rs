@@ -23,7 +23,7 @@ pub(super) struct Log {
 struct Page {
     path: PathBuf,
     file: File,
-    empty: bool,
+    bytes: u64,
 }
 
 impl Log {
@@ -40,9 +40,7 @@ impl Log {
 
     /// One write, so that a line is there or it is not.
     pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
-        let page = &mut self.pages[self.active];
-        page.empty = false;
-        page.file.write_all(line.to_text().as_bytes())
+        self.pages[self.active].append(line.to_text().as_bytes())
     }
 
     /// What follows goes to the other page. It is empty: its lines are in the tables.
@@ -60,7 +58,7 @@ impl Log {
         let (old, new) = (1 - self.active, self.active);
         let mut more = Vec::new();
         File::open(&self.pages[new].path)?.read_to_end(&mut more)?;
-        self.pages[old].file.write_all(&more)?;
+        self.pages[old].append(&more)?;
         self.pages[new].clear()?;
         self.active = old;
         Ok(())
@@ -69,7 +67,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        for page in self.pages.iter().filter(|page| page.empty) {
+        for page in self.pages.iter().filter(|page| page.bytes == 0) {
             // One that stays behind is empty.
             fs::remove_file(&page.path).ok();
         }
@@ -80,17 +78,23 @@ impl Page {
     fn create(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().create_new(true).append(true).open(&path)?;
         file.lock()?;
-        Ok(Self {
-            path,
-            file,
-            empty: true,
-        })
+        Ok(Self { path, file, bytes: 0 })
+    }
+
+    /// All of it or nothing: what a full disk cuts off must not spoil the line behind it.
+    fn append(&mut self, text: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(text);
+        match written {
+            Ok(()) => self.bytes += text.len() as u64,
+            Err(_) => self.file.set_len(self.bytes)?,
+        }
+        written
     }
 
     fn clear(&mut self) -> io::Result<()> {
-        if !self.empty {
+        if self.bytes > 0 {
             self.file.set_len(0)?;
-            self.empty = true;
+            self.bytes = 0;
         }
         Ok(())
     }
@@ -136,10 +140,14 @@ impl Leftover {
 
     /// Its lines; one that was not written to its end never happened.
     pub(super) fn lines(&mut self) -> io::Result<Vec<Line>> {
-        let mut text = String::new();
+        let mut text = Vec::new();
         let limit = limits::CALLS_LOG_BYTES_MAX;
-        (&self.file).take(limit).read_to_string(&mut text)?;
-        Ok(text.lines().filter_map(Line::from_text).collect())
+        (&self.file).take(limit).read_to_end(&mut text)?;
+        // The last line may end within a letter.
+        Ok(String::from_utf8_lossy(&text)
+            .lines()
+            .filter_map(Line::from_text)
+            .collect())
     }
 
     pub(super) fn remove(self) -> io::Result<()> {
