@@ -83,7 +83,7 @@ fn request() -> Arc<Request> {
         response_format: Some(ResponseFormat::JsonSchema {
             name: None,
             description: None,
-            schema: json!({"type": "object"}),
+            schema: json!({"type": "object"}).into(),
             strict: None,
         }),
         ..ChatRequest::default()

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
+use crate::port::{Booking, Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -258,7 +258,19 @@ impl Engine {
             warnings: execute.warnings,
             inherited: None,
             queue: admission.queue,
+            // What says all it has to say at its end waits for no journal.
+            booked: new.once.is_none() && command.mode == Mode::Sync && !command.resumable,
         };
+        // A name has to be looked up; all others are booked, and their back-end is asked at once.
+        if new.once.is_none() {
+            let seated = self.set_up(tenant, run, execute.module, &command, beginning);
+            if let Err(error) = self.ports.journal.book(tenant, Booking::Enter(new)) {
+                self.live().remove(&run);
+                return Err(error.into());
+            }
+            self.spawn(seated, admission.permit, None);
+            return Ok(run);
+        }
         // Before it is in the journal: whoever finds it there can listen to it.
         let seated = self.set_up(tenant, run, execute.module, &command, beginning);
         let (tell, told) = oneshot::channel();
@@ -406,6 +418,7 @@ impl Engine {
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
+            booked: beginning.booked,
             journal: self.ports.journal.clone(),
             traces: self.traces.clone(),
         };
@@ -470,6 +483,7 @@ struct Beginning {
     warnings: Vec<Warning>,
     inherited: Option<Inherited>,
     queue: Option<Queue>,
+    booked: bool,
 }
 
 /// No code panics while it holds the lock, so a poisoned map is still whole.

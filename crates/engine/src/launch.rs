@@ -20,6 +20,7 @@ use crate::gate::Keeper;
 use crate::media::{MediaDesk, Ready};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal};
+use crate::route::Policy;
 use crate::run::machine::{Machine, Plan};
 use crate::run::{
     Inherited, Live, Mode, Opening, Options, Preface, Shadows, Task, Traces, Warning, annotate, context,
@@ -55,6 +56,8 @@ pub(crate) struct Launch {
     pub(crate) inherited: Option<Inherited>,
     /// What it has to wait for first.
     pub(crate) queue: Option<Queue>,
+    /// It is in the accounts, and writes nothing but its end.
+    pub(crate) booked: bool,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) traces: Arc<Traces>,
 }
@@ -119,6 +122,15 @@ impl Launcher {
         Some(self.task(launch, seated, (preface, ready), permit))
     }
 
+    /// Whether a run gives up no later than one gives up on a back-end that says nothing. Then nothing is learnt from
+    /// words that come one by one; unless the first of them is a race.
+    fn waits_as_long(&self, launch: &Launch) -> bool {
+        let own_ms = launch.module.manifest.response.max_duration_ms;
+        let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
+        let races = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
+        limit_ms <= self.fleet.settings().timeouts.first_byte_ms && !races
+    }
+
     fn task(
         &self,
         launch: Launch,
@@ -126,11 +138,13 @@ impl Launcher {
         (preface, ready): (Preface, Ready),
         permit: Option<Permit>,
     ) -> Task {
+        let whole = launch.mode == Mode::Sync && self.waits_as_long(&launch);
         let module = launch.module;
         let options = LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
             backend: launch.options.backend.clone(),
+            whole,
         };
         // Only steps need the input as it came, with the media that may stand in it.
         let composed = !links(&module).is_empty();
@@ -189,6 +203,7 @@ impl Launcher {
             live: seated.live,
             offset: seated.offset,
             taken_over,
+            booked: launch.booked,
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),

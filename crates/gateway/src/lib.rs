@@ -4,6 +4,7 @@
 
 mod auth;
 mod call;
+mod door;
 mod edge;
 mod extract;
 mod framing;

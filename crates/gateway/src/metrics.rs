@@ -4,9 +4,8 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::Response;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -117,28 +116,36 @@ impl Metrics {
     }
 }
 
-/// Counts every request by the route that took it.
-pub(crate) async fn count(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>();
-    let route = path.map_or_else(|| String::from("none"), |path| String::from(path.as_str()));
-    let method = method(request.method());
-    let began = Instant::now();
-    let response = next.run(request).await;
-    let metrics = &gateway.metrics;
-    let status = response.status().as_u16();
-    metrics
-        .seconds
-        .get_or_create(&RouteLabel { route: route.clone() })
-        .observe(began.elapsed().as_secs_f64());
-    metrics
-        .requests
-        .get_or_create(&RequestLabels {
+/// A request, counted by the route that takes it.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    route: String,
+    method: &'static str,
+    began: Instant,
+}
+
+impl Visit {
+    pub(crate) fn begin(request: &Request) -> Self {
+        let path = request.extensions().get::<MatchedPath>();
+        Self {
+            route: path.map_or_else(|| String::from("none"), |path| String::from(path.as_str())),
+            method: method(request.method()),
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) fn end(self, metrics: &Metrics, response: &Response) {
+        let (route, method) = (self.route, self.method);
+        let seconds = self.began.elapsed().as_secs_f64();
+        let label = RouteLabel { route };
+        metrics.seconds.get_or_create(&label).observe(seconds);
+        let labels = RequestLabels {
             method,
-            route,
-            status,
-        })
-        .inc();
-    response
+            route: label.route,
+            status: response.status().as_u16(),
+        };
+        metrics.requests.get_or_create(&labels).inc();
+    }
 }
 
 /// Methods are a client's to invent.

@@ -2,11 +2,8 @@
 //! same machine and hides only the answers; so a page that is not allowed is refused before anything
 //! runs, and a server on loopback answers only to names that are its own.
 
-use axum::extract::{Request, State};
 use axum::http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, request};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use module::Code;
 use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -83,14 +80,7 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
 }
 
 /// Lets through what is not from a page elsewhere.
-pub(crate) async fn guard(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    match admit(request.headers(), request.uri(), &gateway.settings()) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), Refusal> {
+pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), Refusal> {
     let host = host(headers, uri);
     if !settings.hosts.is_empty() {
         let name = host.map(name_of).unwrap_or_default();

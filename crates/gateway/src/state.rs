@@ -1,6 +1,7 @@
 //! What every handler can reach.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use engine::Engine;
 use engine::port::Archive;
@@ -19,18 +20,22 @@ use crate::route::Description;
 use crate::seats::Seats;
 use crate::settings::Settings;
 
+/// One handle: every request passes it on a few times.
 #[derive(Clone, Debug)]
-pub struct Gateway {
+pub struct Gateway(Arc<Shared>);
+
+#[derive(Debug)]
+pub struct Shared {
     pub(crate) engine: Arc<Engine>,
-    auth: Arc<RwLock<Arc<Auth>>>,
+    auth: RwLock<Arc<Auth>>,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) limiter: Arc<Limiter>,
     /// Where one can look back; a server without a journal of its own has none.
-    archive: Option<Arc<dyn Archive>>,
+    archive: OnceLock<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) description: Arc<Description>,
-    settings: Arc<RwLock<Arc<Settings>>>,
+    settings: RwLock<Arc<Settings>>,
     /// The server was told to stop.
     pub(crate) stopping: CancellationToken,
     /// Runs are done or left to the next server; nothing more will be said to anyone.
@@ -43,25 +48,33 @@ pub struct Gateway {
     pub(crate) kept: TaskTracker,
 }
 
+impl Deref for Gateway {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
 impl Gateway {
     /// For anyone who can reach it, until [`Gateway::with_auth`] says otherwise.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
-        Self {
-            auth: Arc::new(RwLock::new(Arc::new(Auth::open(engine.clock().clone())))),
+        Self(Arc::new(Shared {
+            auth: RwLock::new(Arc::new(Auth::open(engine.clock().clone()))),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
-            archive: None,
+            archive: OnceLock::new(),
             engine,
             metrics: Arc::default(),
             seats: Arc::default(),
             description: Arc::default(),
-            settings: Arc::new(RwLock::new(Arc::new(settings))),
+            settings: RwLock::new(Arc::new(settings)),
             stopping: CancellationToken::new(),
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
             forms: Arc::new(Semaphore::new(limits::FORMS_MAX)),
             kept: TaskTracker::new(),
-        }
+        }))
     }
 
     #[must_use]
@@ -81,8 +94,9 @@ impl Gateway {
     }
 
     #[must_use]
-    pub fn with_archive(mut self, archive: Arc<dyn Archive>) -> Self {
-        self.archive = Some(archive);
+    pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
+        // Whoever was first stays.
+        self.archive.set(archive).ok();
         self
     }
 
@@ -98,7 +112,7 @@ impl Gateway {
     }
 
     pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, Refusal> {
-        let archive = self.archive.as_ref();
+        let archive = self.archive.get();
         archive.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4012, "this server keeps no journal")))
     }
 

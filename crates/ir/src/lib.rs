@@ -19,6 +19,7 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod patch;
+pub mod shared;
 pub mod trace;
 pub mod usage;
 
@@ -42,5 +43,6 @@ pub use fold::Fold;
 pub use id::RunId;
 pub use media::{Media, MediaId, MediaKind, MediaSource};
 pub use operation::{Feature, Operation, Transport};
+pub use shared::SharedJson;
 pub use trace::TraceContext;
 pub use usage::Usage;

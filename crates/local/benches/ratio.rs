@@ -52,7 +52,7 @@ fn ours(local: &Local, schema: &Value) {
     let response_format = (!schema.is_null()).then(|| ResponseFormat::JsonSchema {
         name: None,
         description: None,
-        schema: schema.clone(),
+        schema: schema.clone().into(),
         strict: None,
     });
     let chat = ChatRequest {

@@ -1,10 +1,13 @@
 //! A loaded module: the one type that every format becomes.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use ir::SharedJson;
 use serde_json::{Map, Value};
 
 use crate::format::Format;
+use crate::lower;
 use crate::manifest::{Manifest, Tier};
 use crate::schema::Contract;
 
@@ -21,6 +24,15 @@ pub struct Module {
     pub context_schemas: BTreeMap<String, Contract>,
     pub tests: Vec<TestPair>,
     pub assets: Vec<Asset>,
+    /// What is made of the above when it is first needed.
+    pub derived: Derived,
+}
+
+/// What runs of a module have in common.
+#[derive(Debug, Default)]
+pub struct Derived {
+    output_schema: OnceLock<SharedJson>,
+    system_message: OnceLock<String>,
 }
 
 /// A golden test: paths relative to the module's root. v0 and v1 examples become such pairs too.
@@ -38,6 +50,18 @@ pub struct Asset {
 }
 
 impl Module {
+    /// The schema of a whole answer.
+    pub fn output_schema(&self) -> SharedJson {
+        let schema = &self.derived.output_schema;
+        schema.get_or_init(|| lower::output_schema(self).into()).clone()
+    }
+
+    /// What every model is told first.
+    pub(crate) fn system_message(&self) -> &str {
+        let message = &self.derived.system_message;
+        message.get_or_init(|| lower::system_message(self))
+    }
+
     /// The same module under another tier: what its author left to the tier follows the new one.
     #[must_use]
     pub fn under_tier(&self, tier: Tier) -> Self {
@@ -55,6 +79,7 @@ impl Module {
                 .collect(),
             tests: self.tests.clone(),
             assets: self.assets.clone(),
+            derived: Derived::default(),
         }
     }
 

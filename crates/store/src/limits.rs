@@ -14,9 +14,11 @@ pub const WRITES_WAITING_MAX: usize = 1_024;
 pub const WRITES_TOGETHER_MAX: usize = 256;
 /// Most bookings of calls that wait to get into the tables.
 pub const CALLS_WAITING_MAX: usize = 200_000;
+/// Room for a line of the log that is kept for the next one.
+pub const CALLS_LINE_BYTES_KEPT: usize = 4096;
 /// Most bytes of a log of bookings that somebody left behind.
 pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Between two steps in which bookings get into the tables: what comes meanwhile shares the next one.
-pub const CALLS_PACE: Duration = Duration::from_millis(5);
+pub const CALLS_PACE: Duration = Duration::from_millis(100);
 /// The same, when the tables took nothing.
 pub const CALLS_RETRY: Duration = Duration::from_millis(500);

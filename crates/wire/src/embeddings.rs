@@ -33,7 +33,7 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<EmbeddingsRespon
 
 /// The fields of an answer and the list of its vectors, for dialects that keep them under `embeddings`.
 pub(crate) fn listed(own: Dialect, body: Value) -> Result<(Fields, Vec<Value>), Error> {
-    if let Some(error) = error_body::from_value(own, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(own, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let mut fields = Fields::of(body).ok_or_else(|| misshapen("is not an object"))?;

@@ -11,7 +11,7 @@ use crate::timestamp;
 pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[u8]) -> Error {
     let parsed = serde_json::from_slice::<Value>(body).ok();
     let mut error = parsed
-        .and_then(|value| from_value(dialect, value, Phase::BeforeFirstByte, Some(status)))
+        .and_then(|value| from_value(dialect, &value, Phase::BeforeFirstByte, Some(status)))
         .unwrap_or_else(|| {
             let message = format!("the back-end answered with status {status}: {}", quote(body));
             Error::new(ErrorKind::from_status(status), Phase::BeforeFirstByte, message)
@@ -25,38 +25,44 @@ pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[
 
 /// The error inside an answer with a good status, if it is one.
 pub fn inside(dialect: Dialect, body: Value) -> Option<Error> {
-    from_value(dialect, body, Phase::BeforeFirstByte, None)
+    from_value(dialect, &body, Phase::BeforeFirstByte, None)
 }
 
 /// The error that a JSON value is, in whichever of the known shapes; `None` if it is not one.
-pub(crate) fn from_value(dialect: Dialect, value: Value, phase: Phase, status: Option<u16>) -> Option<Error> {
-    let mut fields = match value {
+pub(crate) fn from_value(
+    dialect: Dialect,
+    value: &Value,
+    phase: Phase,
+    status: Option<u16>,
+) -> Option<Error> {
+    let fields = match value {
         // Gemini wraps the error of a stream into a list.
-        Value::Array(list) => Fields::of(list.into_iter().next()?)?,
-        value => Fields::of(value)?,
+        Value::Array(list) => list.first()?.as_object()?,
+        value => value.as_object()?,
     };
-    let inner = match fields.take("error") {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let inner = match fields.get("error") {
         // Ollama and others say no more than a text; some say a code or a status beside it.
         Some(Value::String(message)) => {
             let beside = ["status_code", "status"]
                 .iter()
-                .find_map(|key| fields.peek(key)?.as_u64());
+                .find_map(|key| fields.get(*key)?.as_u64());
             let beside = beside.and_then(|code| u16::try_from(code).ok());
             let status = status.or_else(|| beside.filter(|code| (400..600).contains(code)));
-            let kind = kind_of(dialect, fields.peek_str("code"), &message, status);
+            let kind = kind_of(dialect, text("code"), message, status);
             return Some(Error {
                 status,
-                ..Error::new(kind, phase, message)
+                ..Error::new(kind, phase, message.clone())
             });
         }
-        Some(Value::Object(inner)) => Fields::new(inner),
+        Some(Value::Object(inner)) => inner,
         Some(_) => return None,
         // Some servers leave the wrapper out.
-        None if fields.peek_str("object") == Some("error") => fields.clone(),
-        None if fields.peek_str("type") == Some("error") => fields.clone(),
+        None if text("object") == Some("error") => fields,
+        None if text("type") == Some("error") => fields,
         None => return None,
     };
-    Some(from_fields(dialect, inner, phase, status))
+    Some(from_fields(dialect, Fields::new(inner.clone()), phase, status))
 }
 
 /// The error in an object that holds its fields directly.

@@ -14,6 +14,7 @@ mod extras;
 pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
+pub mod glance;
 mod held;
 pub mod holes;
 pub mod limits;

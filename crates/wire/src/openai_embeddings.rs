@@ -83,7 +83,7 @@ pub fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Value
 }
 
 pub fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));

@@ -89,7 +89,7 @@ pub fn in_form(response: &mut ImageResponse, form: Option<&str>) {
 }
 
 pub fn decode_response(body: Value) -> Result<ImageResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));

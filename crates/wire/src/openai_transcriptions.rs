@@ -94,7 +94,7 @@ pub fn encode_request(request: &TranscriptionRequest, ledger: &mut Ledger) -> Re
 }
 
 pub fn decode_response(body: Value) -> Result<TranscriptionResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));

@@ -303,7 +303,7 @@ impl Calls {
 
     /// Sets the time for a second call, where the policy wants one.
     fn arm_hedge(&mut self, member: usize, now_ms: u64) {
-        let Some(Policy::Hedged { delay_ms, .. }) = self.dispatch.policy() else {
+        let Some(&Policy::Hedged { delay_ms, .. }) = self.dispatch.policy() else {
             return;
         };
         self.hedge_at = Some(now_ms + self.dispatch.hedge_delay_ms(member, delay_ms));
@@ -312,7 +312,7 @@ impl Calls {
     /// A second call, if its time has come and the fleet can afford it.
     pub(crate) fn hedge(&mut self, now_ms: u64) -> Option<Call> {
         self.hedge_at.take_if(|at_ms| now_ms >= *at_ms)?;
-        let Some(Policy::Hedged { k, .. }) = self.dispatch.policy() else {
+        let Some(&Policy::Hedged { k, .. }) = self.dispatch.policy() else {
             return None;
         };
         if self.leader.is_some() || self.open.is_empty() || self.open.len() >= k as usize {

@@ -54,6 +54,7 @@ pub(super) async fn run(
         warnings: Vec::new(),
         inherited: None,
         queue: None,
+        booked: false,
         journal: Arc::new(Silent),
         traces: traces.clone(),
     };

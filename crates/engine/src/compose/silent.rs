@@ -31,7 +31,7 @@ impl Journal for Silent {
         Ok(())
     }
 
-    fn book(&self, _: &Tenant, _: &Booking) -> Result<(), JournalError> {
+    fn book(&self, _: &Tenant, _: Booking) -> Result<(), JournalError> {
         Ok(())
     }
 

@@ -21,6 +21,10 @@ pub struct Dispatch {
     fleet: Arc<Fleet>,
     request: Arc<Request>,
     needs: Requirements,
+    /// The policy that decides, once the request's own wish is heard; `None` if it wishes for one that is none.
+    policy: Option<Policy>,
+    /// What was planned already for this moment, when it was explained.
+    planned: Option<(u64, Vec<usize>)>,
     seed: u64,
     turn: u64,
     /// When the run began, in the fleet's time. All other times here are the run's own.
@@ -58,6 +62,8 @@ impl Dispatch {
     pub fn new(fleet: Arc<Fleet>, request: Arc<Request>, seed: u64, began_ms: u64) -> Self {
         Self {
             needs: route::needs(&request),
+            policy: route::choose_policy(&request, fleet.host()).ok(),
+            planned: None,
             turn: fleet.take_turn(),
             fleet,
             request,
@@ -93,11 +99,8 @@ impl Dispatch {
         self.turn
     }
 
-    /// The policy that decides, once the request's own wish is heard.
-    pub fn policy(&self) -> Option<Policy> {
-        Facts::of(&self.request, &self.needs, self.fleet.host())
-            .ok()
-            .map(|facts| facts.policy)
+    pub fn policy(&self) -> Option<&Policy> {
+        self.policy.as_ref()
     }
 
     /// Time as the fleet counts it.
@@ -106,16 +109,16 @@ impl Dispatch {
     }
 
     /// Why the next choice would be what it is.
-    pub fn explain(&self, now_ms: u64) -> Result<Explanation, Error> {
+    pub fn explain(&mut self, now_ms: u64) -> Result<Explanation, Error> {
         let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
         let signals = self.fleet.signals(self.fleet_ms(now_ms));
         let facts = self.facts(&tried)?;
-        Ok(Explanation::of(
-            self.fleet.pool(),
-            &signals,
-            &facts,
-            self.fleet.host(),
-        ))
+        let why = Explanation::of(self.fleet.pool(), &signals, &facts, self.fleet.host());
+        if !why.selected.is_empty() {
+            let order = why.selected.iter().map(|selected| selected.index);
+            self.planned = Some((now_ms, order.collect()));
+        }
+        Ok(why)
     }
 
     /// The next to be called: first whoever has not been tried, then one that may be tried again.
@@ -123,8 +126,12 @@ impl Dispatch {
         let retry = self.fleet.settings().retry;
         let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
         let calls_max = retry.attempts_max.min(limits::ATTEMPTS_MAX);
-        let error = match self.plan(&tried, now_ms) {
-            Ok(plan) if self.calls < calls_max => match self.begin_any(&plan.order, now_ms) {
+        let order = match self.planned.take() {
+            Some((at_ms, order)) if at_ms == now_ms && tried.is_empty() => Ok(order),
+            _ => self.plan(&tried, now_ms).map(|plan| plan.order),
+        };
+        let error = match order {
+            Ok(order) if self.calls < calls_max => match self.begin_any(&order, now_ms) {
                 Some(lease) => return self.open(lease, false),
                 None => Error::new(
                     ErrorKind::RateLimited,
@@ -176,6 +183,9 @@ impl Dispatch {
 
     /// The back-end that gets a copy, if the policy names one that can take it and not too many are under way.
     pub fn mirror(&self, now_ms: u64) -> Option<Lease> {
+        if !matches!(self.policy, Some(Policy::Mirror { .. })) {
+            return None;
+        }
         let signals = self.fleet.signals(self.fleet_ms(now_ms));
         let mut facts = self.facts(&[]).ok()?;
         let Policy::Mirror { to } = std::mem::replace(&mut facts.policy, Policy::Priority) else {
@@ -212,8 +222,10 @@ impl Dispatch {
     pub fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
         if let Some(request) = request {
             self.needs = route::needs(&request);
+            self.policy = route::choose_policy(&request, self.fleet.host()).ok();
             self.request = request;
         }
+        self.planned = None;
         self.only = only;
         self.tried.clear();
         self.other_than.clear();
@@ -232,6 +244,8 @@ impl Dispatch {
             tried.again &= more.iter().all(|feature| features.contains(*feature));
         }
         self.needs = needs;
+        self.policy = route::choose_policy(&request, self.fleet.host()).ok();
+        self.planned = None;
         self.request = request;
     }
 

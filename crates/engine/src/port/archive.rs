@@ -5,7 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use ir::RunId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tenancy::Tenant;
 
 use super::journal::{Finish, JournalError, RunRow, State};
@@ -149,7 +149,7 @@ impl Decision {
 }
 
 /// What one attempt used. Unknown is `None`, never zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Counted from 1; 0 stands for what a killed server did and could not report.
     pub attempt: u32,

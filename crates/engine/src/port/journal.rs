@@ -38,10 +38,10 @@ pub trait Journal: Send + Sync + fmt::Debug {
         end: &End,
     ) -> Result<(), JournalError>;
 
-    /// Books a run that has no events, without waiting: what was booked survives a killed process, is seen
-    /// by whoever reads next, and counts once, however often it is booked. Entering is refused while
-    /// nothing can be written.
-    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError>;
+    /// Books how a run begins, or how one ends that has no events but its last, without waiting: what was booked survives a killed process,
+    /// is seen by whoever looks for the run next, and counts once, however often it is booked. Entering is refused
+    /// while nothing can be written.
+    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError>;
 
     /// Up to `limit` entries behind offset `after`, in order; fewer where they are large, but one if there is one.
     async fn read(
@@ -61,13 +61,17 @@ pub trait Journal: Send + Sync + fmt::Debug {
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError>;
 }
 
-/// One entry in the accounts of a run without events.
+/// One entry in the accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Booking {
-    /// It begins. Nobody gave it a name of its own.
+    /// It begins. Nobody gave it a name of its own. From here on it takes events as one that was created does.
     Enter(NewRun),
-    /// It has ended. One that has ended before stays as it is.
-    Close { run: RunId, end: End },
+    /// It has ended. One that has ended before, or has events already, stays as it is.
+    Close {
+        run: RunId,
+        last: Option<Rendered>,
+        end: End,
+    },
 }
 
 /// The kinds of event, by the names they have in SSE.

@@ -46,10 +46,7 @@ impl Engine {
     ) -> Result<Resumable, Box<RelayFailure>> {
         let (upcoming, place) = self.let_in(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let created = journal.create(tenant, &upcoming.row()).await;
-        created.map_err(|error| refuse(run, unwritable(&error)))?;
-        let account = Account::of(journal.clone(), tenant, run);
-        let mut hands = self.take_up(tenant, upcoming, place, account);
+        let mut hands = self.enter(tenant, upcoming, place)?;
         let backend = first(&mut hands).await?;
         // From here on, the end stands behind the frames.
         hands.account = None;

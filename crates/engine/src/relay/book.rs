@@ -26,7 +26,7 @@ impl Account {
         new: NewRun,
     ) -> Result<Self, JournalError> {
         let run = new.id;
-        journal.book(tenant, &Booking::Enter(new))?;
+        journal.book(tenant, Booking::Enter(new))?;
         Ok(Self::of(journal, tenant, run))
     }
 
@@ -45,7 +45,8 @@ impl Account {
             return;
         }
         let run = self.run;
-        if let Err(error) = self.journal.book(&self.tenant, &Booking::Close { run, end }) {
+        let booking = Booking::Close { run, last: None, end };
+        if let Err(error) = self.journal.book(&self.tenant, booking) {
             error!(%run, %error, "a relayed call could not be closed");
         }
     }

@@ -16,7 +16,7 @@ use crate::calls::{Calls, Turn};
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;
 use crate::port::{Answer, Said};
-use crate::route::Explanation;
+use crate::route::{Explanation, Policy};
 use crate::run::{AttemptRecord, Outcome, Trace};
 
 /// What has happened.
@@ -161,7 +161,7 @@ impl Machine {
         Trace {
             run: self.plan.run,
             module: String::new(),
-            policy: dispatch.policy().map(|policy| policy.name()),
+            policy: dispatch.policy().map(Policy::name),
             seed: dispatch.seed(),
             turn: dispatch.turn(),
             order: self.explanation.as_ref().map(|why| why.selected.clone()),
@@ -199,7 +199,7 @@ impl Machine {
     }
 
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let dispatch = self.calls.dispatch();
+        let dispatch = self.calls.dispatch_mut();
         if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
             self.explanation = dispatch.explain(now_ms).ok();
         }

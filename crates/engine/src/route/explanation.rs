@@ -24,6 +24,9 @@ pub struct Explanation {
 /// One back-end that is in the plan, with the numbers that put it there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selected {
+    /// Its place among the candidates.
+    #[serde(skip)]
+    pub index: usize,
     pub name: String,
     pub kind: String,
     /// Which of its keys.
@@ -68,6 +71,7 @@ impl Explanation {
                 let needs = facts.needs;
                 let needed = needs.required_features.union(&needs.preferred_features);
                 Selected {
+                    index: place.index,
                     name: candidate.name.clone(),
                     kind: candidate.kind.clone(),
                     key: candidate.key,

@@ -16,6 +16,7 @@ pub use candidate::{Candidate, Signals};
 pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
 pub(crate) use needs::needs;
+pub(crate) use plan::choose_policy;
 pub use plan::{Facts, Host, Plan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
 pub use pool::{Pool, Wanted};

@@ -190,7 +190,7 @@ fn is_full(rejection: &Rejection) -> bool {
 }
 
 /// The request's policy where it names one that the host lets it choose, else the host's, else the usual one.
-fn choose_policy(request: &Request, host: &Host) -> Result<Policy, Error> {
+pub(crate) fn choose_policy(request: &Request, host: &Host) -> Result<Policy, Error> {
     let asked = request.policy.as_ref().map(Policy::try_from).transpose();
     let asked = asked.map_err(|error| Error::invalid_request(error.to_string()))?;
     let asked = asked.filter(|policy| !policy.fans_out() || host.policy.as_ref() == Some(policy));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use module::stream::{Assembler, Chunk};
+use module::stream::{Assembler, Chunk, envelope_of};
 use serde_json::Value;
 
 use crate::port::{Kind, Rendered};
@@ -27,12 +27,10 @@ pub(crate) fn render(chunk: &Chunk) -> Rendered {
 
 /// The envelope that a last event stands for: what a caller who did not stream gets.
 pub fn envelope(last: &Rendered) -> Value {
-    let mut assembler = Assembler::new();
-    if let Some(chunk) = read(last) {
-        // A last chunk on its own is enough for an envelope; that its beginning is missing is no news.
-        drop(assembler.push(chunk));
-    }
-    assembler.finish().envelope
+    let chunk = serde_json::from_str(&last.body).ok().map(Chunk::of_own);
+    // Without an end it is a stream that was cut off.
+    let envelope = chunk.and_then(envelope_of);
+    envelope.unwrap_or_else(|| Assembler::new().finish().envelope)
 }
 
 pub(crate) fn read(event: &Rendered) -> Option<Chunk> {

@@ -27,7 +27,7 @@ use crate::compose::{Preparation, Prepared};
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent};
+use crate::port::{Booking, Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent};
 
 #[derive(Debug)]
 pub(crate) struct Task {
@@ -43,6 +43,8 @@ pub(crate) struct Task {
     pub(crate) offset: u64,
     /// Another server began it; what that one used is not known.
     pub(crate) taken_over: bool,
+    /// It writes nothing but its end, and waits for nobody to do it.
+    pub(crate) booked: bool,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
@@ -171,32 +173,48 @@ impl Task {
             return Ok(());
         }
         let events = std::mem::take(&mut work.events);
-        let tenant = &self.live.tenant;
         match work.finish.take() {
             None => {
                 self.journal
-                    .append(tenant, self.run, self.offset, &events)
+                    .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
             Some(Finish { code, review }) => {
-                let at_ms = self.clock.now_ms();
-                let mut end = End::new(code.clone(), at_ms, self.spent());
-                end.review = review;
-                self.journal
-                    .finish(tenant, self.run, self.offset, &events, &end)
-                    .await?;
-                // Whoever sees the end can ask how it came about.
                 let trace = self.machine.trace();
-                self.traces.put(tenant, Trace { code, ..trace });
+                let spent = self.spent(&trace);
+                let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
+                end.review = review;
+                self.close(self.offset, &events, end).await?;
+                // Whoever sees the end can ask how it came about.
+                self.traces.put(&self.live.tenant, Trace { code, ..trace });
             }
         }
         self.publish(events);
         Ok(())
     }
 
+    /// Writes the end. A long one is not kept in memory until the accounts are carried over.
+    async fn close(&mut self, after: u64, events: &[Rendered], end: End) -> Result<(), JournalError> {
+        let tenant = &self.live.tenant;
+        if self.booked {
+            if let [last] = events
+                && last.body.len() <= limits::BOOKED_BYTES_MAX
+            {
+                let booking = Booking::Close {
+                    run: self.run,
+                    last: Some(last.clone()),
+                    end,
+                };
+                return self.journal.book(tenant, booking);
+            }
+            // Whoever looks for it has it carried over.
+            self.journal.find(tenant, self.run).await?;
+        }
+        self.journal.finish(tenant, self.run, after, events, &end).await
+    }
+
     /// What the run used, attempt by attempt.
-    fn spent(&self) -> Vec<Spent> {
-        let trace = self.machine.trace();
+    fn spent(&self, trace: &Trace) -> Vec<Spent> {
         let lost = self.taken_over.then(Spent::unknown);
         let own = trace.attempts.iter().map(AttemptRecord::spent);
         lost.into_iter().chain(own).collect()
@@ -228,12 +246,9 @@ impl Task {
             None,
         ));
         let code = Some(String::from(Code::E4000.as_str()));
-        let end = End::new(code, self.clock.now_ms(), self.spent());
+        let end = End::new(code, self.clock.now_ms(), self.spent(&self.machine.trace()));
         let last = vec![last];
-        let closed = self
-            .journal
-            .finish(&self.live.tenant, self.run, self.offset, &last, &end)
-            .await;
+        let closed = self.close(self.offset, &last, end.clone()).await;
         let unclosed = closed.err().map(|error| {
             error!(run = %self.run, %error, "the journal could not close the run");
             Unclosed {
@@ -268,12 +283,11 @@ impl Task {
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
     /// this server does not bring about is left to the next.
-    async fn close_later(self, unclosed: Unclosed) {
+    async fn close_later(mut self, unclosed: Unclosed) {
         let Unclosed { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
         while self.stop.run_until_cancelled(pause()).await.is_some() {
-            let tenant = &self.live.tenant;
-            match self.journal.finish(tenant, self.run, after, &last, &end).await {
+            match self.close(after, &last, end.clone()).await {
                 Err(JournalError::Full | JournalError::Storage(_)) => {}
                 Ok(()) | Err(_) => return,
             }

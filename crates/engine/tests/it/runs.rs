@@ -345,7 +345,7 @@ impl Journal for FullJournal {
         self.inner.finish(tenant, run, after, events, end).await
     }
 
-    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         self.check()?;
         self.inner.book(tenant, booking)
     }

@@ -9,10 +9,8 @@ mod token;
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use engine::port::Clock;
 use module::Code;
 use module::envelope::ErrorBody;
@@ -21,7 +19,6 @@ use tracing::error;
 
 use self::credential::Credential;
 use self::keys::KnownKeys;
-use crate::edge::Vendor;
 use crate::reply::Refusal;
 use crate::state::Gateway;
 
@@ -106,27 +103,21 @@ impl Auth {
 }
 
 /// Lets through who is known, and within the rate that is theirs.
-pub(crate) async fn identify(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn identify(gateway: &Gateway, request: &mut Request, foreign: bool) -> Result<(), Refusal> {
     if PUBLIC.contains(&request.uri().path()) {
-        return next.run(request).await;
+        return Ok(());
     }
-    let caller = match find(&gateway, request.headers(), request.uri()).await {
-        Ok(caller) => caller,
-        Err(refusal) => return refusal.into_response(),
-    };
+    let caller = find(gateway, request.headers(), request.uri(), foreign).await?;
     request.extensions_mut().insert(By(Arc::new(caller)));
-    next.run(request).await
+    Ok(())
 }
 
-async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
+async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri, foreign: bool) -> Result<Caller, Refusal> {
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => caller,
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
-        None => {
-            let foreign = Vendor::of(uri.path(), headers).is_some();
-            auth.caller(headers, foreign).await?
-        }
+        None => auth.caller(headers, foreign).await?,
     };
     gateway.limiter.pass(&caller)?;
     Ok(caller)

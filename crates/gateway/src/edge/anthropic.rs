@@ -1,7 +1,7 @@
 //! What Anthropic's clients call to talk to a model.
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use ir::Dialect;
@@ -41,13 +41,8 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![wishes(messages), tokens]
 }
 
-async fn messages(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    chat(Dialect::Anthropic, &gateway, &headers, &extensions, body).await
+async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+    chat(Dialect::Anthropic, &gateway, request).await
 }
 
 async fn count_tokens(

@@ -1,9 +1,9 @@
 //! One question of a vendor's client, from its bytes to its answer: read, resolved to a model or a module,
 //! and asked. The dialect is a value here; nothing else tells the vendors' paths apart.
 
-use axum::body::Body;
-use axum::http::{Extensions, HeaderMap};
+use axum::extract::Request;
 use axum::response::Response;
+use futures::FutureExt;
 use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -21,17 +21,13 @@ use crate::seats::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(super) async fn chat(
-    dialect: Dialect,
-    gateway: &Gateway,
-    headers: &HeaderMap,
-    extensions: &Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let client = Client::of(extensions)?;
+pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    let client = Client::of(&parts.extensions)?;
     client.caller.require(Scope::Execute)?;
     if let Some(place) = Place::of(headers)? {
-        return place.resume(dialect, gateway, &client).await;
+        return place.resume(dialect, gateway, &client).boxed().await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut letter = Letter::read(dialect, bytes, headers)?;
@@ -62,7 +58,8 @@ pub(super) async fn chat(
                 chat,
                 streams,
             };
-            call.answer(gateway, headers, manner).await
+            // In a box: it is larger than all the rest, and seldom needed.
+            call.answer(gateway, headers, manner).boxed().await
         }
         Target::Model { name, backend } => {
             letter.rename(&name);

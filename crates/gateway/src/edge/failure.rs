@@ -5,10 +5,8 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use engine::RelayFailure;
 use ir::{Error, ErrorKind};
@@ -169,10 +167,7 @@ impl IntoResponse for Failure {
 }
 
 /// Writes failures on a vendor's paths in the vendor's form.
-pub(crate) async fn translate(request: Request, next: Next) -> Response {
-    let vendor = Vendor::of(request.uri().path(), request.headers());
-    let mut response = next.run(request).await;
-    let Some(vendor) = vendor else { return response };
+pub(crate) fn translate(vendor: Vendor, mut response: Response) -> Response {
     let failure = response.extensions_mut().remove::<Failure>();
     let failure = failure.or_else(|| {
         let status = response.status();

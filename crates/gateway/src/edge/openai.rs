@@ -1,8 +1,6 @@
 //! What OpenAI's clients call to talk to a model.
 
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Extensions, HeaderMap};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use ir::Dialect;
 use serde_json::{Value, json};
@@ -86,20 +84,10 @@ pub(super) fn wishes(operation: Operation) -> Operation {
         )
 }
 
-async fn completions(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    chat(Dialect::OpenaiChat, &gateway, &headers, &extensions, body).await
+async fn completions(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+    chat(Dialect::OpenaiChat, &gateway, request).await
 }
 
-async fn responses(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    chat(Dialect::OpenaiResponses, &gateway, &headers, &extensions, body).await
+async fn responses(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+    chat(Dialect::OpenaiResponses, &gateway, request).await
 }

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use engine::port::Verbatim;
 use engine::{Admission, RelayCall, Relayed};
+use futures::FutureExt;
 use ir::fold::unfold;
 use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ impl Question {
     pub(super) async fn answer(
         mut self,
         gateway: &Gateway,
-        manner: impl FnOnce(RunId) -> Manner,
+        manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
         let check = match self.wish.validate {
             Validate::Off => None,
@@ -73,10 +74,10 @@ impl Question {
         };
         let mut seat = self.sit(gateway)?;
         if let Some(check) = check {
-            return self.answer_checked(gateway, &check, manner).await;
+            return self.answer_checked(gateway, &check, manner).boxed().await;
         }
         if let (true, Some(seat)) = (self.resumable, seat.take()) {
-            return self.answer_resumable(gateway, seat, manner).await;
+            return self.answer_resumable(gateway, seat, manner).boxed().await;
         }
         let chat = std::mem::take(&mut self.chat);
         let verbatim = Verbatim {
@@ -133,7 +134,7 @@ impl Question {
         mut self,
         gateway: &Gateway,
         seat: Seat,
-        manner: impl FnOnce(RunId) -> Manner,
+        manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
         // How the answer looks is said before it has a run; so it has an id of its own.
         let clock = gateway.engine.clock();
@@ -161,7 +162,7 @@ impl Question {
         self,
         gateway: &Gateway,
         check: &SchemaCheck,
-        manner: impl FnOnce(RunId) -> Manner,
+        manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
         let mut chat = self.chat.clone();
         let mut repairs: Vec<&str> = Vec::new();
@@ -198,7 +199,7 @@ impl Question {
         mut answer: ChatResponse,
         receipt: &Receipt,
         repairs: &[&str],
-        manner: impl FnOnce(RunId) -> Manner,
+        manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
         let mut manner = manner(receipt.run);
         let beside: Value = json!({"validated": true, "repairs": repairs});

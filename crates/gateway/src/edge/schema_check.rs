@@ -28,7 +28,7 @@ impl SchemaCheck {
     /// `None` where no schema was asked for; an answer can then be anything.
     pub(super) fn of(chat: &ChatRequest) -> Result<Option<Self>, Failure> {
         let schema = match &chat.response_format {
-            Some(ResponseFormat::JsonSchema { schema, .. }) => schema.clone(),
+            Some(ResponseFormat::JsonSchema { schema, .. }) => Value::clone(schema),
             Some(ResponseFormat::JsonObject) => serde_json::json!({"type": "object"}),
             Some(ResponseFormat::Text) | None => return Ok(None),
         };
@@ -120,7 +120,8 @@ mod tests {
                 schema: json!({
                     "type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}},
                     "$defs": {"n": {"type": "integer"}}
-                }),
+                })
+                .into(),
                 strict: None,
             }),
             ..ChatRequest::default()
@@ -150,7 +151,7 @@ mod tests {
             response_format: Some(ResponseFormat::JsonSchema {
                 name: None,
                 description: None,
-                schema: json!({"$ref": "https://elsewhere.example/schema.json"}),
+                schema: json!({"$ref": "https://elsewhere.example/schema.json"}).into(),
                 strict: None,
             }),
             ..ChatRequest::default()

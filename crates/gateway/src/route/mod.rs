@@ -12,15 +12,16 @@ mod usage;
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use module::Code;
 use module::envelope::ErrorBody;
 
+use crate::door::Door;
 use crate::operation::{Operation, routes};
 use crate::reply::Refusal;
 use crate::state::Gateway;
-use crate::{auth, edge, mcp, metrics, origin, ws};
+use crate::{door, edge, mcp, ws};
 
 pub(crate) use description::Description;
 pub use description::openapi_document;
@@ -33,11 +34,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(gateway.clone(), auth::identify))
-        .layer(from_fn_with_state(gateway.clone(), origin::guard))
-        .layer(from_fn(edge::translate))
-        .layer(origin::cors(gateway.clone()))
-        .layer(from_fn_with_state(gateway.clone(), metrics::count))
+        .layer(from_fn_with_state(Door::new(gateway.clone()), door::pass))
         .with_state(gateway)
 }
 

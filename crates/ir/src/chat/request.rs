@@ -1,13 +1,14 @@
 //! What is asked of a model: messages, tools, the form of the answer and the knobs of generation.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use crate::chat::message::Message;
 use crate::chat::part::{Part, PartBody};
 use crate::chat::tool::{ToolChoice, ToolSpec};
 use crate::ext::{Ext, Map};
 use crate::media::Media;
+use crate::shared::SharedJson;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -92,7 +93,7 @@ pub enum ResponseFormat {
         name: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        schema: Value,
+        schema: SharedJson,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         strict: Option<bool>,
     },

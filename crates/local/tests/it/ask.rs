@@ -42,7 +42,7 @@ pub(crate) fn held_to(mut chat: ChatRequest, schema: Value) -> ChatRequest {
     chat.response_format = Some(ResponseFormat::JsonSchema {
         name: None,
         description: None,
-        schema,
+        schema: schema.into(),
         strict: None,
     });
     chat

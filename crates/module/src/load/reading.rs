@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Location, Report, Rule, Source};
 use crate::document::{Part, json_place, yaml_place};
 use crate::files::FileMap;
 use crate::format::Format;
-use crate::module::Module;
+use crate::module::{Derived, Module};
 
 /// The file that holds the manifest, and the part of it that is YAML.
 #[derive(Clone, Debug)]
@@ -74,6 +74,7 @@ impl<'a> Reading<'a> {
                 contract: parts.contract,
                 tests: parts.tests,
                 assets: super::assets::list(files),
+                derived: Derived::default(),
             }
         });
         reading

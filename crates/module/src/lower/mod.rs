@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 pub use input::admit_input;
 pub use output::output_schema;
 pub use shown::{envelope_schema, input_schema};
+pub(crate) use system::message as system_message;
 
 use crate::compose::Results;
 use crate::module::Module;
@@ -31,6 +32,8 @@ pub struct LowerOptions {
     pub model: Option<String>,
     /// The only back-end that may answer.
     pub backend: Option<String>,
+    /// The answer may come in one piece: nobody looks at it before it is there, and its silence is no news.
+    pub whole: bool,
 }
 
 pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions) -> Request {
@@ -55,11 +58,11 @@ pub fn lower_with_media(
     media: Vec<Media>,
     options: &LowerOptions,
 ) -> Request {
-    let system = Message::text(Role::System, system::message(module));
+    let system = Message::text(Role::System, module.system_message());
     let format = || ResponseFormat::JsonSchema {
         name: Some(module.manifest.name.clone()),
         description: None,
-        schema: output_schema(module),
+        schema: module.output_schema(),
         strict: None,
     };
     let chat = ChatRequest {
@@ -67,8 +70,9 @@ pub fn lower_with_media(
         messages: vec![system, user_message(module, input, results, media)],
         generation: Generation {
             // An answer that comes in pieces can be watched, timed out and failed over; one in a single
-            // piece cannot. So back-ends are asked to stream even when the caller waits for the end.
-            stream: Some(true),
+            // piece cannot. So back-ends are asked to stream even when the caller waits for the end, as long
+            // as there is anything to be learnt from it.
+            stream: Some(!options.whole),
             ..Generation::default()
         },
         response_format: module.manifest.runtime.structured_output.then(format),

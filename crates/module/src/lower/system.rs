@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::module::Module;
 use crate::schema::Section;
 
-pub(super) fn message(module: &Module) -> String {
+pub(crate) fn message(module: &Module) -> String {
     let manifest = &module.manifest;
     let mut text = format!("You are the module `{}`.", manifest.name);
     if !manifest.responsibility.is_empty() {

@@ -99,21 +99,8 @@ impl Assembler {
     pub fn finish(mut self) -> Assembled {
         let ended = self.end.is_some();
         self.line = None;
-        let envelope = match self.end.take() {
-            Some(Chunk::Final {
-                meta,
-                data,
-                usage,
-                annotations,
-            }) => success(meta, data, usage, annotations),
-            Some(Chunk::Error {
-                session_id: _,
-                error,
-                partial_data,
-                annotations,
-            }) => failure(widen_error(error), partial_data, annotations),
-            _ => self.interrupted(),
-        };
+        let envelope = self.end.take().and_then(envelope_of);
+        let envelope = envelope.unwrap_or_else(|| self.interrupted());
         Assembled {
             envelope,
             session_id: self.session_id,
@@ -347,6 +334,25 @@ impl Assembler {
         error.more.insert(String::from("recovery"), recovery);
         let partial = (self.last_seq > 0).then(|| std::mem::take(&mut self.data));
         failure(error.into_map(), partial, Map::new())
+    }
+}
+
+/// The envelope that a last chunk stands for; `None` if it is not the last one.
+pub fn envelope_of(last: Chunk) -> Option<Value> {
+    match last {
+        Chunk::Final {
+            meta,
+            data,
+            usage,
+            annotations,
+        } => Some(success(meta, data, usage, annotations)),
+        Chunk::Error {
+            session_id: _,
+            error,
+            partial_data,
+            annotations,
+        } => Some(failure(widen_error(error), partial_data, annotations)),
+        _ => None,
     }
 }
 

@@ -163,17 +163,22 @@ impl Chunk {
         if !violations.is_empty() {
             return Err(violations);
         }
+        Ok(Self::of_own(value))
+    }
+
+    /// The same for what this runtime has written itself: nothing is checked once more.
+    pub fn of_own(value: Value) -> Self {
         let mut map = into_map(value);
         if let Some(chunk) = map.remove("chunk") {
-            return Ok(read_numbered(into_map(chunk)));
+            return read_numbered(into_map(chunk));
         }
         if let Some(progress) = map.remove("progress") {
             let mut progress = into_map(progress);
-            return Ok(Self::Progress(Progress {
+            return Self::Progress(Progress {
                 percent: number(&progress, "percent").try_into().unwrap_or(100),
                 stage: take_string(&mut progress, "stage"),
                 message: take_string(&mut progress, "message"),
-            }));
+            });
         }
         let mut annotations = Map::new();
         let mut fields = Map::new();
@@ -184,7 +189,7 @@ impl Chunk {
                 fields.insert(key, value);
             }
         }
-        Ok(if fields.contains_key("final") {
+        if fields.contains_key("final") {
             Self::Final {
                 meta: take_map(&mut fields, "meta"),
                 data: take_map(&mut fields, "data"),
@@ -205,7 +210,7 @@ impl Chunk {
                 meta: take_map(&mut fields, "meta"),
                 annotations,
             }
-        })
+        }
     }
 }
 

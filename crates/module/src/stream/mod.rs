@@ -15,7 +15,7 @@ mod recording;
 mod same;
 mod violation;
 
-pub use assemble::{Assembled, Assembler};
+pub use assemble::{Assembled, Assembler, envelope_of};
 pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
 pub use projection::{Projector, ProjectorOptions};

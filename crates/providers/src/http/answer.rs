@@ -13,7 +13,7 @@ use ir::{Error, ErrorKind, Event, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
-use wire::{Decoder, chat, error_body};
+use wire::{Decoder, chat, error_body, glance};
 
 use super::body::gather;
 use super::forward::Forwarded;
@@ -114,8 +114,6 @@ impl Answer {
         self.ready.extend(warnings);
         let call = self
             .instance
-            .client
-            .0
             .post(&prepared.url)
             .headers(prepared.headers)
             .body(prepared.body.into_body())
@@ -162,13 +160,18 @@ impl Answer {
             }
             Err(error) => return self.fail(error),
         };
+        let passed_on = self.tap.as_ref().is_some_and(|tap| !tap.streams);
+        if passed_on && let Some(events) = glance::at(dialect, &body) {
+            let bytes = body.into();
+            return self.ready.push_back(Said::Piece(Piece { bytes, events }));
+        }
         let decoded = serde_json::from_slice(&body)
             .map_err(|error| {
                 Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
             })
             .and_then(|value| chat::decode_response(dialect, value));
         match decoded {
-            Ok(response) if self.tap.as_ref().is_some_and(|tap| !tap.streams) => {
+            Ok(response) if passed_on => {
                 self.ready.push_back(Said::Piece(Piece {
                     bytes: body.into(),
                     events: unfold(&response),

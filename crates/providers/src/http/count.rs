@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Instance;
 use super::body::gather;
-use super::request::{headers, model};
+use super::request::model;
 use crate::limits::ERROR_BYTES_MAX;
 
 /// What a question about length may hold, besides the model. Everything else is refused there.
@@ -35,7 +35,7 @@ pub(super) async fn count(instance: Arc<Instance>, request: Arc<Request>) -> Opt
         .client
         .0
         .post(url)
-        .headers(headers(vendor, options).ok()?)
+        .headers(instance.headers().ok()?)
         .body(body.to_string())
         .send();
     let response = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;

@@ -9,7 +9,7 @@ use wire::outline::Outline;
 
 use super::adapt::must_adapt;
 use super::outgoing::Outgoing;
-use super::request::{Prepared, headers, model, traced};
+use super::request::{Prepared, model, traced};
 use super::{HttpOptions, Instance};
 use engine::port::Verbatim;
 
@@ -59,7 +59,7 @@ pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &Verba
         true => body.clone(),
         false => outline.with(body, &changes).into(),
     };
-    let mut headers = traced(headers(vendor, options).ok()?, request);
+    let mut headers = traced(instance.headers().ok()?, request);
     for (name, value) in &verbatim.headers {
         let name = HeaderName::from_static(name);
         if let (false, Ok(value)) = (headers.contains_key(&name), HeaderValue::from_str(value)) {

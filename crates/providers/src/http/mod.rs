@@ -12,17 +12,20 @@ mod forward;
 mod models;
 mod outgoing;
 mod request;
+mod schema;
 mod tap;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
+use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, Url};
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
@@ -86,6 +89,34 @@ struct Instance {
     options: HttpOptions,
     /// The one model that the server has, once it was asked.
     only_model: OnceCell<String>,
+    /// What every call carries, once it was put together.
+    headers: OnceLock<Result<HeaderMap, Error>>,
+    /// The address that was asked first, and most have no other.
+    address: OnceLock<(String, Url)>,
+}
+
+impl Instance {
+    fn headers(&self) -> Result<HeaderMap, Error> {
+        self.headers
+            .get_or_init(|| request::headers(&self.vendor, &self.options))
+            .clone()
+    }
+
+    /// A question to this address. One that cannot be read fails when it is sent.
+    fn post(&self, address: &str) -> RequestBuilder {
+        let client = &self.client.0;
+        match self.address.get() {
+            Some((known, url)) if known == address => client.post(url.clone()),
+            Some(_) => client.post(address),
+            None => match Url::parse(address) {
+                Ok(url) => {
+                    self.address.set((String::from(address), url.clone())).ok();
+                    client.post(url)
+                }
+                Err(_) => client.post(address),
+            },
+        }
+    }
 }
 
 /// What the person who configures an instance says about it.
@@ -119,6 +150,8 @@ impl Http {
             client,
             options,
             only_model: OnceCell::new(),
+            headers: OnceLock::new(),
+            address: OnceLock::new(),
         };
         Self {
             backend,

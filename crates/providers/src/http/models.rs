@@ -8,18 +8,12 @@ use tokio::time::{Instant, timeout};
 use super::Instance;
 use super::body::gather;
 use super::fault;
-use super::request::headers;
 use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 
 pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
-    let call = instance
-        .client
-        .0
-        .get(url)
-        .headers(headers(vendor, options)?)
-        .send();
+    let call = instance.client.0.get(url).headers(instance.headers()?).send();
     let patience = options.timeouts.first_byte.min(options.timeouts.total);
     let deadline = Instant::now() + options.timeouts.total;
     let response = match timeout(patience, call).await {

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use ir::media::{Base64, Held, Stored};
-use ir::{ChatRequest, Error, ErrorKind, MediaSource, Phase};
+use ir::{ChatRequest, Error, ErrorKind, Media, MediaSource, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use wire::holes::{Holes, Piece};
 
@@ -88,6 +88,10 @@ pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
             let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
             media.source = MediaSource::Inline(read.map_err(|_| unreadable())?);
         }
+    }
+    let is_held = |media: &Media| matches!(media.source, MediaSource::Stored(Stored::Held(_)));
+    if !chat.media_mut().iter().any(|media| is_held(media)) {
+        return Ok(Holes::default());
     }
     let mut secret = [0; 16];
     getrandom::fill(&mut secret).map_err(|_| unreadable())?;

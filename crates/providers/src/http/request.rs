@@ -10,7 +10,7 @@ use wire::chat;
 
 use super::adapt::adapt;
 use super::outgoing::{self, Outgoing};
-use super::{HttpOptions, Instance, Vendor, models};
+use super::{HttpOptions, Instance, Vendor, models, schema};
 
 /// A call that is ready to go.
 #[derive(Debug)]
@@ -44,6 +44,7 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
     let mut ledger = Ledger::new(Party::Adapter);
     let mut chat = adapt(asked, model, options, &mut ledger)?;
     let holes = outgoing::cut(&mut chat).await?;
+    let schema = schema::lift(vendor.dialect, &mut chat);
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
@@ -55,9 +56,12 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
         .losses()
         .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));
     let base_url = options.base_url.trim_end_matches('/');
-    let text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
+    let mut text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
+    if let Some(schema) = schema {
+        text = schema.put_back(&text)?;
+    }
     let body = Outgoing::new(text, &holes);
-    let mut headers = traced(headers(vendor, options)?, request);
+    let mut headers = traced(instance.headers()?, request);
     body.announce(&mut headers);
     Ok(Prepared {
         url: format!("{base_url}{}", (vendor.path)(&chat)),

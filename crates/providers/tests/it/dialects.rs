@@ -89,7 +89,7 @@ fn nothing_is_used_that_is_not_declared() {
             wanted.response_format = Some(ResponseFormat::JsonSchema {
                 name: None,
                 description: None,
-                schema: json!({"type": "object", "title": "the-schema"}),
+                schema: json!({"type": "object", "title": "the-schema"}).into(),
                 strict: None,
             });
             let seen = ask(&back_end, wanted.clone()).await;
@@ -138,7 +138,7 @@ fn a_schema_is_held_natively_where_it_can_be() {
             wanted.response_format = Some(ResponseFormat::JsonSchema {
                 name: Some(String::from("answer")),
                 description: None,
-                schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+                schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
                 strict: None,
             });
             ask(&back_end, wanted).await;

@@ -85,7 +85,7 @@ fn a_real_model_is_held_to_a_schema() {
         wanted.response_format = Some(ResponseFormat::JsonSchema {
             name: Some(String::from("answer")),
             description: None,
-            schema,
+            schema: schema.into(),
             strict: Some(true),
         });
         let seen = persist(&openai, wanted).await;

@@ -167,19 +167,23 @@ impl Journal for MemoryJournal {
         self.write(tenant, run, after, events, Some(end))
     }
 
-    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         match booking {
             Booking::Enter(new) => {
                 self.shelf()
                     .runs
                     .entry((tenant.clone(), new.id))
-                    .or_insert_with(|| Run::new(new));
+                    .or_insert_with(|| Run::new(&new));
                 Ok(())
             }
-            Booking::Close { run, end } => match self.write(tenant, *run, 0, &[], Some(end)) {
-                Err(JournalError::Unknown(_) | JournalError::Ended(_)) => Ok(()),
-                written => written,
-            },
+            Booking::Close { run, last, end } => {
+                match self.write(tenant, run, 0, last.as_slice(), Some(&end)) {
+                    Err(JournalError::Unknown(_) | JournalError::Ended(_) | JournalError::Conflict(_)) => {
+                        Ok(())
+                    }
+                    written => written,
+                }
+            }
         }
     }
 

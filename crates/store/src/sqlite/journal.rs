@@ -64,55 +64,30 @@ impl SqliteJournal {
             .map_err(failed)?;
         Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
     }
-}
 
-#[async_trait]
-impl Journal for SqliteJournal {
-    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
-        let (tenant, run) = (tenant.clone(), run.clone());
-        self.writer.write(Write::Create { tenant, run }).await
-    }
-
-    async fn append(
+    async fn write(
         &self,
         tenant: &Tenant,
         run: RunId,
         after: u64,
         events: &[Rendered],
+        end: Option<End>,
     ) -> Result<(), JournalError> {
         let write = Write::Append {
+            entered: match after {
+                0 => self.calls.entered(tenant, run),
+                _ => None,
+            },
             tenant: tenant.clone(),
             run,
             after,
             events: events.to_vec(),
-            end: None,
+            end,
         };
         self.writer.write(write).await
     }
 
-    async fn finish(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[Rendered],
-        end: &End,
-    ) -> Result<(), JournalError> {
-        let write = Write::Append {
-            tenant: tenant.clone(),
-            run,
-            after,
-            events: events.to_vec(),
-            end: Some(end.clone()),
-        };
-        self.writer.write(write).await
-    }
-
-    fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
-        self.calls.book(tenant, booking)
-    }
-
-    async fn read(
+    async fn entries(
         &self,
         tenant: &Tenant,
         run: RunId,
@@ -134,11 +109,59 @@ impl Journal for SqliteJournal {
                 break;
             }
         }
-        drop(rows);
-        if entries.is_empty() && self.find(tenant, run).await?.is_none() {
-            return Err(JournalError::Unknown(run));
-        }
         Ok(entries)
+    }
+}
+
+#[async_trait]
+impl Journal for SqliteJournal {
+    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+        let (tenant, run) = (tenant.clone(), run.clone());
+        self.writer.write(Write::Create { tenant, run }).await
+    }
+
+    async fn append(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+    ) -> Result<(), JournalError> {
+        self.write(tenant, run, after, events, None).await
+    }
+
+    async fn finish(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+        end: &End,
+    ) -> Result<(), JournalError> {
+        self.write(tenant, run, after, events, Some(end.clone())).await
+    }
+
+    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+        self.calls.book(tenant, booking)
+    }
+
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, JournalError> {
+        let entries = self.entries(tenant, run, after, limit).await?;
+        if !entries.is_empty() {
+            return Ok(entries);
+        }
+        match self.find(tenant, run).await? {
+            None => Err(JournalError::Unknown(run)),
+            // It was booked, and is in the tables by now.
+            Some(row) if row.last_offset > after => self.entries(tenant, run, after, limit).await,
+            Some(_) => Ok(entries),
+        }
     }
 
     async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
@@ -155,7 +178,6 @@ impl Journal for SqliteJournal {
             None => Ok(None),
         }
     }
-
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
         self.calls.settle().await?;
         self.row(tenant, run).await

@@ -3,6 +3,7 @@
 //! last moments unless the operator asks for `FULL`.
 
 mod archive;
+mod booking;
 mod calls;
 mod database;
 mod journal;

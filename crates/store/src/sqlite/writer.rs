@@ -6,6 +6,7 @@
 //! another's sake. A refusal (a taken name, a second writer) changes nothing, so it needs no taking back.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
 use engine::Tenant;
@@ -14,6 +15,8 @@ use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
+use super::booking::{book, enter};
+use super::calls::Line;
 use super::database::{BUSY_TIMEOUT, Options};
 use super::row::{damaged, integer};
 use crate::limits;
@@ -35,15 +38,14 @@ pub(super) enum Write {
     Append {
         tenant: Tenant,
         run: RunId,
+        /// How the run was booked, where that may not be in the tables yet.
+        entered: Option<NewRun>,
         after: u64,
         events: Vec<Rendered>,
         end: Option<End>,
     },
-    /// Calls that were entered and closed, as lists in JSON. Written twice, it is as if written once.
-    Book {
-        entered: String,
-        closed: String,
-    },
+    /// Calls that were entered and closed. Written twice, it is as if written once.
+    Book(Arc<[Line]>),
 }
 
 #[derive(Debug)]
@@ -172,29 +174,18 @@ fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
         Write::Append {
             tenant,
             run,
+            entered,
             after,
             events,
             end,
-        } => append(connection, tenant, *run, *after, events, end.as_ref()),
-        Write::Book { entered, closed } => book(connection, entered, closed),
+        } => {
+            if let Some(new) = entered {
+                enter(connection, tenant, new, None)?;
+            }
+            append(connection, tenant, *run, *after, events, end.as_ref())
+        }
+        Write::Book(lines) => book(connection, lines),
     }
-}
-
-/// Three statements, however many calls there are. A call that is closed is accounted for before that, as
-/// long as it can be seen that nobody else has closed it.
-fn book(connection: &Connection, entered: &str, closed: &str) -> Result<(), JournalError> {
-    let steps = [
-        (include_str!("query/enter_calls.sql"), entered),
-        (include_str!("query/book_calls.sql"), closed),
-        (include_str!("query/close_calls.sql"), closed),
-    ];
-    for (statement, list) in steps.into_iter().filter(|(_, list)| *list != "[]") {
-        connection
-            .prepare_cached(statement)
-            .and_then(|mut statement| statement.execute(params![list]))
-            .map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
@@ -270,26 +261,28 @@ fn append(
     if moved == 0 {
         return Err(refusal(connection, tenant, run));
     }
-    let mut insert = connection
-        .prepare_cached(include_str!("query/insert_event.sql"))
-        .map_err(failed)?;
     for (offset, event) in (from + 1..).zip(events) {
-        let seq = event.seq.map(integer).transpose()?;
-        insert
-            .execute(params![
-                tenant,
-                id,
-                offset,
-                event.kind.as_str(),
-                seq,
-                &*event.body
-            ])
-            .map_err(failed)?;
+        insert_event(connection, tenant, &id, offset, event)?;
     }
     match end {
         Some(end) => close(connection, tenant, &id, end),
         None => Ok(()),
     }
+}
+
+pub(super) fn insert_event(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    offset: i64,
+    event: &Rendered,
+) -> Result<(), JournalError> {
+    let (kind, seq) = (event.kind.as_str(), event.seq.map(integer).transpose()?);
+    connection
+        .prepare_cached(include_str!("query/insert_event.sql"))
+        .and_then(|mut insert| insert.execute(params![tenant, id, offset, kind, seq, &*event.body]))
+        .map_err(failed)?;
+    Ok(())
 }
 
 /// Closes the run and accounts for it.
@@ -300,6 +293,17 @@ fn close(connection: &Connection, tenant: &str, id: &str, end: &End) -> Result<(
         .prepare_cached(include_str!("query/finish_run.sql"))
         .and_then(|mut statement| statement.execute(params![tenant, id, state, code, at_ms, end.review]))
         .map_err(failed)?;
+    account(connection, tenant, id, end, at_ms)
+}
+
+/// What each attempt of a run used.
+pub(super) fn account(
+    connection: &Connection,
+    tenant: &str,
+    id: &str,
+    end: &End,
+    at_ms: i64,
+) -> Result<(), JournalError> {
     for spent in &end.spent {
         let tokens = |count: Option<u64>| count.map(integer).transpose();
         let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
@@ -352,7 +356,7 @@ fn forget(connection: &Connection, write: &Write) {
     }
 }
 
-fn failed(error: rusqlite::Error) -> JournalError {
+pub(super) fn failed(error: rusqlite::Error) -> JournalError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => JournalError::Full,
         _ => JournalError::storage(error),

@@ -17,7 +17,7 @@ fn close(run: RunId) -> Booking {
         ..Spent::default()
     };
     let end = End::new(None, 9, vec![spent]);
-    Booking::Close { run, end }
+    Booking::Close { run, last: None, end }
 }
 
 /// A process that dies: its tasks are gone in the moment in which it has booked.
@@ -29,7 +29,7 @@ fn die(path: &Path, bookings: &[Booking]) {
     let journal = runtime.block_on(SqliteJournal::open(path)).unwrap();
     runtime.block_on(async {
         for booking in bookings {
-            journal.book(&Tenant::local(), booking).unwrap();
+            journal.book(&Tenant::local(), booking.clone()).unwrap();
         }
     });
     drop(runtime);
@@ -75,12 +75,10 @@ async fn what_another_process_still_books_is_left_to_it() {
     let path = folder.path().join("journal.db");
     let first = SqliteJournal::open(&path).await.unwrap();
     let second = SqliteJournal::open(&path).await.unwrap();
-    first
-        .book(&Tenant::local(), &Booking::Enter(new(run(1))))
-        .unwrap();
+    first.book(&Tenant::local(), Booking::Enter(new(run(1)))).unwrap();
     second.unfinished().await.unwrap();
     assert_eq!(logs(folder.path()), 2, "they are in use");
-    first.book(&Tenant::local(), &close(run(1))).unwrap();
+    first.book(&Tenant::local(), close(run(1))).unwrap();
     assert!(first.find(&Tenant::local(), run(1)).await.unwrap().is_some());
     assert_eq!(second.spent(&Tenant::local(), run(1)).await.unwrap().len(), 1);
     first.close().await;

@@ -161,14 +161,14 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
         };
         let end = End::new(code.map(String::from), 7, vec![spent]);
         let run = run(number);
-        Booking::Close { run, end }
+        Booking::Close { run, last: None, end }
     };
     // Many at once, each of them twice, and closed once more with other figures.
     for number in 1..=50 {
-        journal.book(&tenant, &enter(number)).unwrap();
-        journal.book(&tenant, &enter(number)).unwrap();
-        journal.book(&tenant, &close(number, None, 10)).unwrap();
-        journal.book(&tenant, &close(number, Some("E2010"), 99)).unwrap();
+        journal.book(&tenant, enter(number)).unwrap();
+        journal.book(&tenant, enter(number)).unwrap();
+        journal.book(&tenant, close(number, None, 10)).unwrap();
+        journal.book(&tenant, close(number, Some("E2010"), 99)).unwrap();
     }
     let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
     assert_eq!((Shown::of(row.state, None), row.last_offset), (Shown::Done, 0));
@@ -179,7 +179,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
     assert_eq!((lines[0].runs, lines[0].input_tokens), (50, Some(500)));
     assert_eq!(archive.spent(&tenant, run(3)).await.unwrap().len(), 1);
     // One that is only entered is unfinished; one that failed without a word is accounted for as unknown.
-    journal.book(&tenant, &enter(51)).unwrap();
+    journal.book(&tenant, enter(51)).unwrap();
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
@@ -187,17 +187,48 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
     );
     let failed = Booking::Close {
         run: run(51),
+        last: None,
         end: End::new(Some(String::from("E4001")), 8, Vec::new()),
     };
-    journal.book(&tenant, &failed).unwrap();
+    journal.book(&tenant, failed).unwrap();
     assert_eq!(archive.spent(&tenant, run(51)).await.unwrap(), [Spent::unknown()]);
     let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
+    // A run that says only one thing says it with its end, and whoever reads it finds it at once.
+    journal.book(&tenant, enter(53)).unwrap();
+    let mut end_of_53 = End::new(None, 9, Vec::new());
+    end_of_53.review = Some(String::from("why"));
+    let whole = Booking::Close {
+        run: run(53),
+        last: Some(last(Kind::Final)),
+        end: end_of_53,
+    };
+    journal.book(&tenant, whole.clone()).unwrap();
+    let entries = journal.read(&tenant, run(53), 0, 9).await.unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!((entries[0].offset, &entries[0].event), (1, &last(Kind::Final)));
+    let row = journal.find(&tenant, run(53)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.last_offset, row.review.unwrap().reason),
+        (1, String::from("why"))
+    );
+    journal.book(&tenant, whole).unwrap();
+    assert_eq!(journal.read(&tenant, run(53), 0, 9).await.unwrap(), entries);
+    // What has events already has a writer, and is its to end.
+    journal.book(&tenant, enter(54)).unwrap();
+    let event = last(Kind::Progress);
+    journal.append(&tenant, run(54), 0, &[event]).await.unwrap();
+    journal.book(&tenant, close(54, None, 1)).unwrap();
+    let row = journal.find(&tenant, run(54)).await.unwrap().unwrap();
+    assert_eq!(row.finished, None);
+    let ended = End::new(None, 9, Vec::new());
+    let tail = [last(Kind::Final)];
+    journal.finish(&tenant, run(54), 1, &tail, &ended).await.unwrap();
     // Whoever else has ended it has accounted for it.
     journal.create(&tenant, &new(run(52))).await.unwrap();
     end(&journal, 52, None, None, 5).await;
     let known = archive.spent(&tenant, run(52)).await.unwrap();
-    journal.book(&tenant, &close(52, None, 10)).unwrap();
+    journal.book(&tenant, close(52, None, 10)).unwrap();
     assert_eq!(archive.spent(&tenant, run(52)).await.unwrap(), known);
 }
 

@@ -9,7 +9,7 @@ mod request_out;
 mod response;
 mod stream_in;
 mod stream_out;
-mod usage;
+pub(crate) mod usage;
 
 use ir::Dialect;
 

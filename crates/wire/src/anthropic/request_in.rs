@@ -201,10 +201,10 @@ fn output(fields: &mut Fields, chat: &mut ChatRequest) {
         let map = format.as_object()?;
         (map.len() == 2 && map.get("type")? == "json_schema").then(|| map.get("schema").cloned())?
     };
-    let as_format = |schema| ResponseFormat::JsonSchema {
+    let as_format = |schema: Value| ResponseFormat::JsonSchema {
         name: None,
         description: None,
-        schema,
+        schema: schema.into(),
         strict: None,
     };
     if let Some(mut config) = fields.object("output_config") {

@@ -131,7 +131,7 @@ impl Reader {
                 whole.insert(String::from("type"), json!(kind));
                 whole.extend(fields.rest());
                 let value = Value::Object(whole);
-                match error_body::from_value(OWN, value.clone(), Phase::MidStream, None) {
+                match error_body::from_value(OWN, &value, Phase::MidStream, None) {
                     Some(error) => out.push(Event::Error { error }),
                     None => out.push(Event::Foreign {
                         dialect: String::from(OWN.as_str()),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::anthropic::OWN;
 use crate::unsaid::book_counts;
 
-pub(super) fn decode(value: &Value) -> Usage {
+pub(crate) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
     let read = at("cache_read_input_tokens");
     let write = at("cache_creation_input_tokens");

@@ -192,7 +192,7 @@ fn format(config: &mut Fields, chat: &mut ChatRequest) {
             ResponseFormat::JsonSchema {
                 name: None,
                 description: None,
-                schema,
+                schema: schema.into(),
                 strict: None,
             }
         }

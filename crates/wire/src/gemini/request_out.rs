@@ -291,10 +291,10 @@ fn put_format(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
         }) => {
             put(config, "responseMimeType", Some("application/json"));
             match chat.ext.value(OWN, "$responseSchema") {
-                Some(original) if to_json_schema(original) == *schema => {
+                Some(original) if to_json_schema(original) == **schema => {
                     put(config, "responseSchema", Some(original.clone()));
                 }
-                _ => put(config, "responseJsonSchema", Some(schema.clone())),
+                _ => put(config, "responseJsonSchema", Some(Value::clone(schema))),
             }
             if name.is_some() {
                 ledger.note(

@@ -95,7 +95,7 @@ fn format(fields: &mut Fields, chat: &mut ChatRequest) {
         Some(schema @ Value::Object(_)) => ResponseFormat::JsonSchema {
             name: None,
             description: None,
-            schema: schema.clone(),
+            schema: schema.clone().into(),
             strict: None,
         },
         _ => return,

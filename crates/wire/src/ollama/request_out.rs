@@ -153,7 +153,7 @@ fn put_format(format: Option<&ResponseFormat>, map: &mut Map, ledger: &mut Ledge
             schema,
             strict: _,
         }) => {
-            put(map, "format", Some(schema.clone()));
+            put(map, "format", Some(Value::clone(schema)));
             if name.is_some() {
                 let pointer = "/payload/response_format/name";
                 ledger.note(pointer, Action::Merged, "a schema needs no name here");

@@ -9,7 +9,7 @@ use crate::openai_chat::book_warnings;
 use crate::{constant, error_body, timestamp};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));

@@ -99,7 +99,7 @@ impl Read for Reader {
 
 impl Reader {
     fn line(&mut self, value: Value, out: &mut Vec<Event>) {
-        if let Some(error) = error_body::from_value(OWN, value.clone(), Phase::MidStream, None) {
+        if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
             return out.push(Event::Error { error });
         }
         let Some(mut fields) = Fields::of(value) else {

@@ -153,7 +153,7 @@ pub(crate) fn schema_format(value: Value) -> Option<ResponseFormat> {
         // The name is mandatory; without one it is not what we know.
         name: Some(inner.string("name")?),
         description: inner.string("description"),
-        schema: inner.take("schema")?,
+        schema: inner.take("schema")?.into(),
         strict: inner.bool("strict"),
     };
     inner.is_empty().then_some(format)

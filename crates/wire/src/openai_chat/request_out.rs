@@ -206,9 +206,12 @@ fn encode_format(format: &ResponseFormat) -> Value {
                 Some(name.clone().unwrap_or_else(|| String::from("response"))),
             );
             put(&mut inner, "description", description.clone());
-            put(&mut inner, "schema", Some(schema.clone()));
+            put(&mut inner, "schema", Some(Value::clone(schema)));
             put(&mut inner, "strict", *strict);
-            json!({"type": "json_schema", "json_schema": inner})
+            let mut format = Map::new();
+            put(&mut format, "type", Some("json_schema"));
+            put(&mut format, "json_schema", Some(inner));
+            Value::Object(format)
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{constant, error_body};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
-    if let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None) {
+    if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
     }
     let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;

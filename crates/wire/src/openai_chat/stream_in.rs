@@ -138,7 +138,7 @@ impl Reader {
     }
 
     fn chunk(&mut self, value: Value, out: &mut Vec<Event>) {
-        if let Some(error) = error_body::from_value(OWN, value.clone(), Phase::MidStream, None) {
+        if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
             return out.push(Event::Error { error });
         }
         let Some(mut fields) = Fields::of(value) else {

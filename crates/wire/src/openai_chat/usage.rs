@@ -7,26 +7,20 @@ use ir::Map;
 
 /// `dialect` says in whose words the raw account is kept.
 pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
-    let at = |pointer: &str| value.pointer(pointer).and_then(Value::as_u64);
-    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| at(pointer));
+    let at = |key: &str| value.get(key).and_then(Value::as_u64);
+    let within = |object: &str, key: &str| value.get(object)?.get(key)?.as_u64();
+    let of_input =
+        |key: &str| within("prompt_tokens_details", key).or_else(|| within("input_tokens_details", key));
+    let of_output =
+        |key: &str| within("completion_tokens_details", key).or_else(|| within("output_tokens_details", key));
     Usage {
-        input_tokens: first(&["/prompt_tokens", "/input_tokens"]),
-        output_tokens: first(&["/completion_tokens", "/output_tokens"]),
-        cache_read_tokens: first(&[
-            "/prompt_tokens_details/cached_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/prompt_cache_hit_tokens",
-        ]),
-        cache_write_tokens: first(&[
-            "/prompt_tokens_details/cache_write_tokens",
-            "/input_tokens_details/cache_write_tokens",
-        ]),
-        reasoning_tokens: first(&[
-            "/completion_tokens_details/reasoning_tokens",
-            "/output_tokens_details/reasoning_tokens",
-        ]),
-        input_audio_tokens: at("/prompt_tokens_details/audio_tokens"),
-        output_audio_tokens: at("/completion_tokens_details/audio_tokens"),
+        input_tokens: at("prompt_tokens").or_else(|| at("input_tokens")),
+        output_tokens: at("completion_tokens").or_else(|| at("output_tokens")),
+        cache_read_tokens: of_input("cached_tokens").or_else(|| at("prompt_cache_hit_tokens")),
+        cache_write_tokens: of_input("cache_write_tokens"),
+        reasoning_tokens: of_output("reasoning_tokens"),
+        input_audio_tokens: within("prompt_tokens_details", "audio_tokens"),
+        output_audio_tokens: within("completion_tokens_details", "audio_tokens"),
         cost_usd: value
             .get("cost")
             .and_then(|cost| serde_json::from_value(cost.clone()).ok()),

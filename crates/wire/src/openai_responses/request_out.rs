@@ -270,7 +270,7 @@ fn encode_format(format: &ResponseFormat) -> Value {
                 Some(name.clone().unwrap_or_else(|| String::from("response"))),
             );
             put(&mut inner, "description", description.clone());
-            put(&mut inner, "schema", Some(schema.clone()));
+            put(&mut inner, "schema", Some(Value::clone(schema)));
             put(&mut inner, "strict", *strict);
             json!({"format": inner})
         }

@@ -13,7 +13,7 @@ const MESSAGE: &str = "$message";
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     if body.get("error").is_some_and(|error| !error.is_null())
-        && let Some(error) = error_body::from_value(OWN, body.clone(), Phase::BeforeFirstByte, None)
+        && let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None)
     {
         return Err(error);
     }

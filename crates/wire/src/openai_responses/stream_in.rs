@@ -189,14 +189,14 @@ impl Reader {
             }
             "response.failed" => {
                 let response = fields.object("response").map(Fields::rest).unwrap_or_default();
-                let error = error_body::from_value(OWN, Value::Object(response), Phase::MidStream, None);
+                let error = error_body::from_value(OWN, &Value::Object(response), Phase::MidStream, None);
                 let error =
                     error.unwrap_or_else(|| Error::invalid_response(Phase::MidStream, "the answer failed"));
                 out.push(Event::Error { error });
             }
             "error" | "" => {
                 let whole = Value::Object(fields.clone().rest());
-                let wrapped = error_body::from_value(OWN, whole, Phase::MidStream, None);
+                let wrapped = error_body::from_value(OWN, &whole, Phase::MidStream, None);
                 let plain = || error_body::from_fields(OWN, fields, Phase::MidStream, None);
                 out.push(Event::Error {
                     error: wrapped.unwrap_or_else(plain),

@@ -50,7 +50,8 @@ pub(super) async fn keeps_schema(upstream: &Arc<dyn Upstream>, patience: Duratio
             "properties": {"word": {"type": "string", "enum": [WORD]}},
             "required": ["word"],
             "additionalProperties": false,
-        }),
+        })
+        .into(),
         strict: Some(true),
     });
     let seen = ask(upstream, chat, patience).await?;

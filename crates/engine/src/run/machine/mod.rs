@@ -35,7 +35,7 @@ use crate::calls::Calls;
 use crate::compose::Prepared;
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;
-use crate::route::Explanation;
+use crate::route::{Explanation, Policy};
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,7 +162,7 @@ impl Machine {
         Trace {
             run: self.plan.run,
             module: String::from(self.plan.module.name()),
-            policy: dispatch.policy().map(|policy| policy.name()),
+            policy: dispatch.policy().map(Policy::name),
             seed: dispatch.seed(),
             turn: dispatch.turn(),
             order: self.explanation.as_ref().map(|why| why.selected.clone()),
@@ -238,7 +238,7 @@ impl Machine {
 
     /// Asks the run's own question.
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let dispatch = self.calls.dispatch();
+        let dispatch = self.calls.dispatch_mut();
         if dispatch.fleet().candidates().len() <= limits::EXPLAINED_MAX {
             self.explanation = dispatch.explain(now_ms).ok();
         }

@@ -18,7 +18,7 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
 use self::call::{Call, encode};
-use super::request::{headers, traced};
+use super::request::traced;
 use super::{HttpOptions, Instance, fault, models};
 
 pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<Answer, Error> {
@@ -51,12 +51,12 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
     let url = format!("{}{path}", options.base_url.trim_end_matches('/'));
-    let mut headers = traced(headers(vendor, options)?, request);
+    let mut headers = traced(instance.headers()?, request);
     let body = match call {
         Call::Json(body) => Body::from(body),
         Call::Form(form) => form.into_body(&mut headers),
     };
-    let outgoing = instance.client.0.post(url).headers(headers).body(body);
+    let outgoing = instance.post(&url).headers(headers).body(body);
     let patience =
         patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
     let response = match timeout(patience, outgoing.send()).await {

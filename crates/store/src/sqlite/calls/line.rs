@@ -1,60 +1,202 @@
-//! One entry in the accounts of calls, as the JSON that the statements read and the log keeps.
+//! One entry in the accounts of calls: what the tables get, and the line of JSON that the log keeps until they
+//! have it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Booking, End, NewRun};
+use engine::port::{Booking, End, Finish, Kind, NewRun, Rendered, Spent};
 use ir::RunId;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    Enter(String),
-    Close(String),
+pub(in crate::sqlite) struct Line {
+    pub(in crate::sqlite) tenant: Tenant,
+    pub(in crate::sqlite) booking: Booking,
 }
 
 impl Line {
-    pub(super) fn of(tenant: &Tenant, booking: &Booking) -> Self {
-        match booking {
-            Booking::Enter(new) => Self::Enter(enter(tenant, new).to_string()),
-            Booking::Close { run, end } => Self::Close(close(tenant, *run, end).to_string()),
+    /// Puts the line behind what is there.
+    pub(super) fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        let tenant = Cow::Borrowed(self.tenant.as_str());
+        match &self.booking {
+            Booking::Enter(new) => {
+                text.push(b'+');
+                serde_json::to_writer(&mut *text, &Enter::of(tenant, new))?;
+            }
+            Booking::Close { run, last, end } => {
+                text.push(b'-');
+                serde_json::to_writer(&mut *text, &Close::of(tenant, *run, last.as_ref(), end))?;
+            }
         }
+        text.push(b'\n');
+        Ok(())
     }
 
-    pub(super) fn to_text(&self) -> String {
-        match self {
-            Self::Enter(json) => format!("+{json}\n"),
-            Self::Close(json) => format!("-{json}\n"),
-        }
-    }
-
-    pub(super) fn from_text(text: &str) -> Option<Self> {
+    pub(super) fn read(text: &str) -> Option<Self> {
         let (mark, json) = text.split_at_checked(1)?;
-        serde_json::from_str::<serde::de::IgnoredAny>(json).ok()?;
         match mark {
-            "+" => Some(Self::Enter(String::from(json))),
-            "-" => Some(Self::Close(String::from(json))),
+            "+" => serde_json::from_str::<Enter<'_>>(json).ok().map(Enter::line),
+            "-" => serde_json::from_str::<Close<'_>>(json).ok()?.line(),
             _ => None,
         }
     }
 }
 
-fn enter(tenant: &Tenant, new: &NewRun) -> Value {
-    json!({
-        "tenant": tenant.as_str(),
-        "id": new.id.to_string(),
-        "module": new.module,
-        "command": new.command,
-        "created_at_ms": new.created_at_ms,
-        "client": new.client,
-    })
+#[derive(Serialize, Deserialize)]
+struct Enter<'a> {
+    tenant: Cow<'a, str>,
+    id: RunId,
+    module: Cow<'a, str>,
+    command: Cow<'a, str>,
+    created_at_ms: u64,
+    client: Cow<'a, str>,
 }
 
-fn close(tenant: &Tenant, run: RunId, end: &End) -> Value {
-    json!({
-        "tenant": tenant.as_str(),
-        "id": run.to_string(),
-        "state": end.finish.state().as_str(),
-        "code": end.finish.code,
-        "at_ms": end.finish.at_ms,
-        "spent": end.spent,
-    })
+impl<'a> Enter<'a> {
+    fn of(tenant: Cow<'a, str>, new: &'a NewRun) -> Self {
+        Self {
+            tenant,
+            id: new.id,
+            module: Cow::Borrowed(&new.module),
+            command: Cow::Borrowed(&new.command),
+            created_at_ms: new.created_at_ms,
+            client: Cow::Borrowed(&new.client),
+        }
+    }
+
+    fn line(self) -> Line {
+        Line {
+            tenant: Tenant::new(&self.tenant),
+            booking: Booking::Enter(NewRun {
+                id: self.id,
+                module: self.module.into_owned(),
+                command: self.command.into_owned(),
+                created_at_ms: self.created_at_ms,
+                client: self.client.into_owned(),
+                once: None,
+            }),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Close<'a> {
+    tenant: Cow<'a, str>,
+    id: RunId,
+    code: Option<Cow<'a, str>>,
+    at_ms: u64,
+    review: Option<Cow<'a, str>>,
+    spent: Cow<'a, [Spent]>,
+    last: Option<Last<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Last<'a> {
+    kind: Cow<'a, str>,
+    seq: Option<u64>,
+    body: Cow<'a, str>,
+}
+
+impl<'a> Close<'a> {
+    fn of(tenant: Cow<'a, str>, id: RunId, last: Option<&'a Rendered>, end: &'a End) -> Self {
+        Self {
+            tenant,
+            id,
+            code: end.finish.code.as_deref().map(Cow::Borrowed),
+            at_ms: end.finish.at_ms,
+            review: end.review.as_deref().map(Cow::Borrowed),
+            spent: Cow::Borrowed(&end.spent),
+            last: last.map(|last| Last {
+                kind: Cow::Borrowed(last.kind.as_str()),
+                seq: last.seq,
+                body: Cow::Borrowed(&last.body),
+            }),
+        }
+    }
+
+    fn line(self) -> Option<Line> {
+        let last = self.last.map(|last| {
+            Some(Rendered {
+                kind: Kind::find(&last.kind)?,
+                seq: last.seq,
+                body: Arc::from(last.body),
+            })
+        });
+        // An event of a kind that nobody knows is no line of ours.
+        let last = match last {
+            None => None,
+            Some(known) => Some(known?),
+        };
+        let end = End {
+            finish: Finish {
+                code: self.code.map(Cow::into_owned),
+                at_ms: self.at_ms,
+            },
+            review: self.review.map(Cow::into_owned),
+            spent: self.spent.into_owned(),
+        };
+        Some(Line {
+            tenant: Tenant::new(&self.tenant),
+            booking: Booking::Close {
+                run: self.id,
+                last,
+                end,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use engine::Tenant;
+    use engine::port::{Booking, End, Kind, NewRun, Rendered, Spent};
+    use ir::RunId;
+
+    use super::Line;
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let run = RunId::from_parts(7, 8);
+        let new = NewRun {
+            id: run,
+            module: String::from("a\n\"module\""),
+            command: String::from("{\"a\":\"\\u0000\"}"),
+            created_at_ms: 3,
+            client: String::from("c"),
+            once: None,
+        };
+        let mut end = End::new(Some(String::from("E2010")), 9, vec![Spent::unknown()]);
+        let plain = Booking::Close {
+            run,
+            last: None,
+            end: end.clone(),
+        };
+        end.review = Some(String::from("because"));
+        let last = Some(Rendered {
+            kind: Kind::Final,
+            seq: Some(4),
+            body: Arc::from("{\"a\":\n\"ä\"}"),
+        });
+        for booking in [Booking::Enter(new), plain, Booking::Close { run, last, end }] {
+            let line = Line {
+                tenant: Tenant::new("t"),
+                booking,
+            };
+            let mut text = Vec::new();
+            line.write(&mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(text.lines().count(), 1);
+            assert_eq!(Line::read(text.trim_end()), Some(line));
+        }
+    }
+
+    #[test]
+    fn what_is_no_line_is_none() {
+        for text in ["", "+", "+{}", "-{\"tenant\":\"t\"", "?{}", "ä"] {
+            assert_eq!(Line::read(text), None, "{text}");
+        }
+    }
 }

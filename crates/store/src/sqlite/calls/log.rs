@@ -17,6 +17,8 @@ const MARK: &str = "-calls-";
 pub(super) struct Log {
     pages: [Page; 2],
     active: usize,
+    /// A line while it is put together.
+    text: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -35,12 +37,16 @@ impl Log {
         Ok(Self {
             pages: [page('a')?, page('b')?],
             active: 0,
+            text: Vec::new(),
         })
     }
 
     /// One write, so that a line is there or it is not.
     pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
-        self.pages[self.active].append(line.to_text().as_bytes())
+        self.text.clear();
+        self.text.shrink_to(limits::CALLS_LINE_BYTES_KEPT);
+        line.write(&mut self.text).map_err(io::Error::other)?;
+        self.pages[self.active].append(&self.text)
     }
 
     /// What follows goes to the other page. It is empty: its lines are in the tables.
@@ -146,7 +152,7 @@ impl Leftover {
         // The last line may end within a letter.
         Ok(String::from_utf8_lossy(&text)
             .lines()
-            .filter_map(Line::from_text)
+            .filter_map(Line::read)
             .collect())
     }
 

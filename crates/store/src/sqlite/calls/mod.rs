@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::Tenant;
-use engine::port::{Booking, JournalError};
+use engine::port::{Booking, JournalError, NewRun};
+use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
-use self::line::Line;
+pub(super) use self::line::Line;
 use self::log::{Leftover, Log};
 use super::writer::{Write, Writer};
 use crate::limits;
@@ -48,6 +49,8 @@ enum Fault {
 #[derive(Debug, Default)]
 struct Desk {
     waiting: Vec<Line>,
+    /// On their way into the tables.
+    carried: Arc<[Line]>,
     booked: u64,
     log: Option<Log>,
     /// Somebody carries bookings to the tables.
@@ -72,11 +75,14 @@ impl Calls {
 
     /// Books without waiting. Refuses while the tables take nothing: what is not accounted for must not
     /// begin. What has begun is booked all the same.
-    pub(super) fn book(&self, tenant: &Tenant, booking: &Booking) -> Result<(), JournalError> {
+    pub(super) fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         let shared = &self.0;
-        let line = Line::of(tenant, booking);
+        let line = Line {
+            tenant: tenant.clone(),
+            booking,
+        };
         let mut desk = shared.desk();
-        if let (Line::Enter(_), Some(fault)) = (&line, desk.fault) {
+        if let (Booking::Enter(_), Some(fault)) = (&line.booking, desk.fault) {
             return Err(fault.into());
         }
         if desk.closed || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
@@ -97,6 +103,17 @@ impl Calls {
         drop(desk);
         shared.wake.notify_one();
         Ok(())
+    }
+
+    /// How a run was entered, if it may not be in the tables yet: whoever writes behind it brings it along.
+    pub(super) fn entered(&self, tenant: &Tenant, run: RunId) -> Option<NewRun> {
+        let desk = self.0.desk();
+        let lines = desk.waiting.iter().rev().chain(desk.carried.iter().rev());
+        let mut lines = lines.filter(|line| line.tenant == *tenant);
+        lines.find_map(|line| match &line.booking {
+            Booking::Enter(new) if new.id == run => Some(new.clone()),
+            _ => None,
+        })
     }
 
     /// Returns when everything that was booked before is in the tables.
@@ -131,7 +148,7 @@ impl Calls {
     pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
         for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
             let lines = left.lines().map_err(JournalError::storage)?;
-            write(&self.0.writer, &lines).await?;
+            write(&self.0.writer, &Arc::from(lines)).await?;
             left.remove().map_err(JournalError::storage)?;
         }
         Ok(())
@@ -162,7 +179,8 @@ impl Shared {
             if let Some(log) = &mut desk.log {
                 log.turn();
             }
-            (std::mem::take(&mut desk.waiting), desk.booked)
+            desk.carried = Arc::from(std::mem::take(&mut desk.waiting));
+            (desk.carried.clone(), desk.booked)
         };
         let written = write(&self.writer, &lines).await;
         let fault = match &written {
@@ -172,12 +190,13 @@ impl Shared {
         };
         {
             let mut desk = self.desk();
+            desk.carried = Arc::default();
             desk.fault = fault;
             match fault {
                 None => drop(desk.log.as_mut().map(Log::clear)),
                 Some(_) => {
                     drop(desk.log.as_mut().map(Log::turn_back));
-                    let newer = std::mem::replace(&mut desk.waiting, lines);
+                    let newer = std::mem::replace(&mut desk.waiting, lines.to_vec());
                     desk.waiting.extend(newer);
                 }
             }
@@ -224,27 +243,6 @@ impl From<Fault> for JournalError {
 }
 
 /// One step, all or nothing.
-async fn write(writer: &Writer, lines: &[Line]) -> Result<(), JournalError> {
-    let enters = lines.iter().filter_map(|line| match line {
-        Line::Enter(json) => Some(json.as_str()),
-        Line::Close(_) => None,
-    });
-    let closes = lines.iter().filter_map(|line| match line {
-        Line::Close(json) => Some(json.as_str()),
-        Line::Enter(_) => None,
-    });
-    let (entered, closed) = (list(enters), list(closes));
-    writer.write(Write::Book { entered, closed }).await
-}
-
-fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
-    let mut list = String::from("[");
-    for item in items {
-        if list.len() > 1 {
-            list.push(',');
-        }
-        list.push_str(item);
-    }
-    list.push(']');
-    list
+async fn write(writer: &Writer, lines: &Arc<[Line]>) -> Result<(), JournalError> {
+    writer.write(Write::Book(lines.clone())).await
 }

@@ -1,0 +1,61 @@
+//! What every request passes before a handler and behind it, in one layer: it is counted, browsers get their answers,
+//! pages from elsewhere are refused, the caller is found, and a refusal is told in the words of whoever asked. One
+//! layer rather than five: each would copy the whole router for every request.
+
+use std::convert::Infallible;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tower::{Layer, ServiceExt, service_fn};
+use tower_http::cors::CorsLayer;
+
+use crate::edge::Vendor;
+use crate::state::Gateway;
+use crate::{auth, edge, metrics, origin};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    gateway: Gateway,
+    cors: CorsLayer,
+}
+
+impl Door {
+    pub(crate) fn new(gateway: Gateway) -> Self {
+        Self {
+            cors: origin::cors(gateway.clone()),
+            gateway,
+        }
+    }
+}
+
+pub(crate) async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
+    let Door { gateway, cors } = door;
+    let visit = metrics::Visit::begin(&request);
+    let metrics = gateway.clone();
+    let inside = service_fn(move |request: Request| {
+        let (gateway, next) = (gateway.clone(), next.clone());
+        async move { Ok::<_, Infallible>(answer(&gateway, request, next).await) }
+    });
+    let Ok(response) = cors.layer(inside).oneshot(request).await;
+    visit.end(&metrics.metrics, &response);
+    response
+}
+
+async fn answer(gateway: &Gateway, mut request: Request, next: Next) -> Response {
+    let vendor = Vendor::of(request.uri().path(), request.headers());
+    let settings = gateway.settings();
+    let admitted = match origin::admit(request.headers(), request.uri(), &settings) {
+        Ok(()) => auth::identify(gateway, &mut request, vendor.is_some()).await,
+        Err(refusal) => Err(refusal),
+    };
+    drop(settings);
+    let response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    match vendor {
+        Some(vendor) => edge::translate(vendor, response),
+        None => response,
+    }
+}
