@@ -80,6 +80,10 @@ impl Task {
         self.step(Input::Start, began, &mut work);
         // The back-end is asked before the journal is, so that one does not wait for the other.
         self.take_what_is_ready(&mut work, began);
+        if !self.open(&mut work, began).await {
+            self.live.close();
+            return;
+        }
         loop {
             if let Err(error) = self.flush(&mut work).await {
                 unclosed = self.give_up(error).await;
@@ -97,6 +101,23 @@ impl Task {
         self.live.close();
         if let Some(unclosed) = unclosed {
             self.close_later(unclosed).await;
+        }
+    }
+
+    /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write.
+    /// Returns whether the server goes on.
+    async fn open(&mut self, work: &mut Work, began: Instant) -> bool {
+        if work.events.is_empty() || self.machine.has_ended() {
+            return true;
+        }
+        match tokio::time::timeout(limits::OPENING_PAUSE, self.wait(work, began)).await {
+            Ok(Some(input)) => {
+                self.step(input, began, work);
+                self.take_what_is_ready(work, began);
+                true
+            }
+            Ok(None) => false,
+            Err(_) => true,
         }
     }
 
@@ -145,10 +166,10 @@ impl Task {
                     request,
                 } => work
                     .streams
-                    .extend(self.open(member, request).map(|events| (attempt, events))),
+                    .extend(self.call(member, request).map(|events| (attempt, events))),
                 Output::Prepare => work.preparation = self.preparation.take(),
                 Output::Mirror { lease, request } => {
-                    if let Some(events) = self.open(lease.member(), request) {
+                    if let Some(events) = self.call(lease.member(), request) {
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
                     }
                 }
@@ -163,7 +184,7 @@ impl Task {
     }
 
     /// The dispatch chose a member that can be called; anything else would be a silent attempt.
-    fn open(&self, member: usize, request: Arc<Request>) -> Option<Events> {
+    fn call(&self, member: usize, request: Arc<Request>) -> Option<Events> {
         Some(self.fleet.upstream(member)?.open(request))
     }
 
