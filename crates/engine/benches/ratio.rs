@@ -10,7 +10,7 @@ use engine::fleet::{Choice, Dispatch, Fleet, Member, Settings};
 use engine::port::{Backend, Events, Upstream};
 use engine::route::{HashKey, Host, Policy};
 use ir::operation::Feature;
-use ir::{ChatRequest, Generation, Message, Request, ResponseFormat, Role};
+use ir::{ChatRequest, Generation, Message, Price, Request, ResponseFormat, Role};
 use serde_json::json;
 
 const BACKENDS: usize = 1_000;
@@ -62,7 +62,7 @@ fn fleet(policy: &Policy) -> Arc<Fleet> {
             _ => member.candidate.features.clear(),
         }
         member.candidate.weight = 1 + number as u32 % 100;
-        member.candidate.price_usd = Some(number as f64);
+        member.candidate.price = Some(Price::per_million(Some(number as f64), None, None));
         member
     });
     let host = Host {

@@ -16,6 +16,29 @@ impl Decimal {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The exact sum, with as many digits behind the point as the longer of the two; `None` where it has too
+    /// many digits.
+    pub fn plus(&self, other: &Self) -> Option<Self> {
+        let scale = self.fraction().len().max(other.fraction().len());
+        let sum = self.scaled(scale)?.checked_add(other.scaled(scale)?)?;
+        let sign = if sum < 0 { "-" } else { "" };
+        let digits = format!("{:0width$}", sum.unsigned_abs(), width = scale + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - scale);
+        let point = if scale > 0 { "." } else { "" };
+        format!("{sign}{whole}{point}{fraction}").parse().ok()
+    }
+
+    fn fraction(&self) -> &str {
+        self.0.split_once('.').map_or("", |(_, fraction)| fraction)
+    }
+
+    /// The number times ten to the power of `scale`, which is at least its own.
+    fn scaled(&self, scale: usize) -> Option<i128> {
+        let missing = u32::try_from(scale.checked_sub(self.fraction().len())?).ok()?;
+        let digits: i128 = self.0.replace('.', "").parse().ok()?;
+        digits.checked_mul(10_i128.checked_pow(missing)?)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,5 +81,23 @@ impl<'de> Deserialize<'de> for Decimal {
             _ => return Err(serde::de::Error::custom(NotADecimal)),
         };
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_exact() {
+        let sum = |one: &str, other: &str| {
+            let (one, other): (Decimal, Decimal) = (one.parse().unwrap(), other.parse().unwrap());
+            one.plus(&other).map(|sum| sum.to_string())
+        };
+        assert_eq!(sum("0.1", "0.2").as_deref(), Some("0.3"));
+        assert_eq!(sum("0.00000285", "12").as_deref(), Some("12.00000285"));
+        assert_eq!(sum("-0.5", "0.25").as_deref(), Some("-0.25"));
+        assert_eq!(sum("1", "2").as_deref(), Some("3"));
+        assert_eq!(sum(&"9".repeat(37), "0.01"), None, "too many digits");
     }
 }

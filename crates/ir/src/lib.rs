@@ -20,6 +20,7 @@ pub mod media;
 pub mod operation;
 pub mod patch;
 pub mod shared;
+pub mod price;
 pub mod trace;
 pub mod usage;
 
@@ -44,5 +45,6 @@ pub use id::RunId;
 pub use media::{Media, MediaId, MediaKind, MediaSource};
 pub use operation::{Feature, Operation, Transport};
 pub use shared::SharedJson;
+pub use price::Price;
 pub use trace::TraceContext;
 pub use usage::Usage;

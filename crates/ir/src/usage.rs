@@ -21,7 +21,7 @@ pub struct Usage {
     pub input_audio_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_audio_tokens: Option<u64>,
-    /// What the provider says it costs, in US dollars.
+    /// What it cost in US dollars: as the provider says, or else by the price that is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Decimal>,
     /// The counts are ours, not the provider's.

@@ -183,7 +183,7 @@ impl Shelf {
         candidate.weight = backend.weight;
         candidate.priority = backend.priority;
         candidate.region.clone_from(&backend.region);
-        candidate.price_usd = backend.price_usd();
+        candidate.price = backend.price();
         candidate.inflight_max = backend.limits.inflight;
         let instances = self.instances(backend);
         // Weights in a file answer under their own name, and not under a path of this machine.

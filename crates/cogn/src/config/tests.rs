@@ -156,7 +156,7 @@ fn everything_at_once_is_good_and_reaches_the_settings() {
         panic!("{:?}", settings.backends)
     };
     assert_eq!(pool.keys(), ["openai", "second"]);
-    assert_eq!(pool.price_usd(), Some(1.25));
+    assert_eq!(pool.price().unwrap().together_usd(), Some(1.25));
     let features = pool.features();
     let has = |word: &str| features.iter().any(|feature| feature.as_str() == word);
     assert!(has("supports_json_schema") && has("supports_system_role") && !has("supports_tools"));

@@ -122,6 +122,8 @@ mod vendor;
 #[cfg(test)]
 mod vendor_chat;
 #[cfg(test)]
+mod vendor_cost;
+#[cfg(test)]
 mod vendor_errors;
 #[cfg(test)]
 mod vendor_leaving;

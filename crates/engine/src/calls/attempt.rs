@@ -1,7 +1,8 @@
 //! One call of one back-end, while it is open.
 
 use ir::event::{Delta, FinishReason};
-use ir::{Error, Event, Request, Usage};
+use ir::operation::Operation;
+use ir::{Error, Event, Price, Request, Usage};
 
 use crate::fleet::{Lease, Timeouts};
 use crate::route::Candidate;
@@ -68,6 +69,24 @@ impl Attempt {
             | Event::Foreign { .. }
             | Event::Error { .. } => {}
         }
+    }
+
+    /// What it cost by its price, where it did not say so itself.
+    pub(super) fn put_price(&mut self, price: Option<Price>, operation: Operation) {
+        let (Some(price), Some(usage)) = (price, &mut self.usage) else {
+            return;
+        };
+        if usage.cost_usd.is_some() {
+            return;
+        }
+        usage.cost_usd = match operation {
+            // Vectors are not counted in tokens, and cost nothing beside what was read.
+            Operation::Embeddings if usage.output_tokens.is_none() => price.of(&Usage {
+                output_tokens: Some(0),
+                ..usage.clone()
+            }),
+            _ => price.of(usage),
+        };
     }
 
     /// When its silence, or its talking, has lasted too long.

@@ -345,9 +345,10 @@ impl Calls {
         now_ms: u64,
     ) -> Option<Attempt> {
         let at = self.open.iter().position(|attempt| attempt.number == number)?;
-        let attempt = self.open.remove(at);
+        let mut attempt = self.open.remove(at);
         let candidate = &self.dispatch.fleet().candidates()[attempt.lease.member()];
         let request = self.dispatch.request();
+        attempt.put_price(candidate.price, request.operation());
         let record = attempt.record(candidate, request, outcome, error, now_ms);
         self.records.push(record);
         Some(attempt)

@@ -100,6 +100,7 @@ impl Engine {
                 key: hands.key(),
                 attempts: hands.machine.attempts(),
                 latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                cost_usd: hands.machine.usage().and_then(|usage| usage.cost_usd.clone()),
                 answer: *answer,
             }),
             _ => Err(failure(&hands)),

@@ -16,7 +16,7 @@ mod whole;
 
 use std::sync::Arc;
 
-use ir::{Error, Event, Request, RunId, TraceContext};
+use ir::{Decimal, Error, Event, Request, RunId, TraceContext};
 
 pub use self::machine::{Input, Machine, Output, Plan};
 pub use self::relayed::Relayed;
@@ -73,6 +73,8 @@ pub struct Asked {
     pub attempts: u32,
     /// From the question to the answer.
     pub latency_ms: u64,
+    /// What it cost, where the back-end or its price tells.
+    pub cost_usd: Option<Decimal>,
     pub answer: Answer,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ir::Price;
 use ir::operation::{Feature, Operation, Transport};
 
 /// What does not change between two requests. An ability belongs to an instance, not to its kind.
@@ -22,8 +23,8 @@ pub struct Candidate {
     /// Higher is tried first; equals form a pool.
     pub priority: i32,
     pub region: Option<String>,
-    /// Price of a million tokens in and out together, where it is known.
-    pub price_usd: Option<f64>,
+    /// What its tokens cost, where it is known.
+    pub price: Option<Price>,
     /// Most calls at once.
     pub inflight_max: Option<u32>,
     /// Why it cannot be called at all, such as a missing secret.
@@ -45,10 +46,15 @@ impl Candidate {
             weight: 100,
             priority: 0,
             region: None,
-            price_usd: None,
+            price: None,
             inflight_max: None,
             unavailable: None,
         }
+    }
+
+    /// Price of a million tokens in and out together, to compare by.
+    pub fn price_usd(&self) -> Option<f64> {
+        self.price?.together_usd()
     }
 
     /// The same on every machine for ever, and different for each key of one name.

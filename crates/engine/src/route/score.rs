@@ -31,7 +31,7 @@ pub(super) fn policy_score(
             // in the way of the next one.
             signals.latency_ms.unwrap_or(0.0).max(0.01) * f64::from(signals.inflight + 1) / weight
         }
-        Policy::Cost => candidate.price_usd.unwrap_or(f64::INFINITY),
+        Policy::Cost => candidate.price_usd().unwrap_or(f64::INFINITY),
         Policy::Priority | Policy::RoundRobin | Policy::WeightedRoundRobin => 0.0,
     }
 }

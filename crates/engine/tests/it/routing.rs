@@ -213,7 +213,7 @@ fn every_policy_has_its_own_distribution() {
             let candidate = &mut member.candidate;
             candidate.weight = [200, 100, 100][number];
             candidate.priority = 0;
-            candidate.price_usd = Some([3.0, 1.0, 2.0][number]);
+            candidate.price = Some(ir::Price::per_million(Some([3.0, 1.0, 2.0][number]), None, None));
         });
         let mut world = World::new(&fleet, |member, _| Fate::Answer {
             after_ms: [400, 200, 50][member],

@@ -166,12 +166,12 @@ impl Question {
     ) -> Result<Response, Failure> {
         let mut chat = self.chat.clone();
         let mut repairs: Vec<&str> = Vec::new();
-        let mut before: Option<(u32, Option<Usage>)> = None;
+        let mut before: Option<(Receipt, Option<Usage>)> = None;
         loop {
             let relayed = self.ask(gateway, chat.clone(), None).await?;
             let (mut response, mut receipt) = whole::gather(relayed).await?;
-            if let Some((attempts, usage)) = before.take() {
-                receipt.attempts = receipt.attempts.map(|more| more + attempts);
+            if let Some((earlier, usage)) = before.take() {
+                receipt.add(&earlier);
                 response.usage = together(usage, response.usage.take());
             }
             let misfits = match check.judge(&response) {
@@ -190,7 +190,7 @@ impl Question {
             }
             ask_again(&mut chat, &response, &misfits);
             repairs.push("asked_again");
-            before = Some((receipt.attempts.unwrap_or_default(), response.usage.take()));
+            before = Some((receipt, response.usage.take()));
         }
     }
 

@@ -29,6 +29,13 @@ impl Receipt {
         }
     }
 
+    /// Takes in a call that was made for the same answer; what is unknown of one is unknown of both.
+    pub(super) fn add(&mut self, earlier: &Self) {
+        self.attempts = self.attempts.zip(earlier.attempts).map(|(own, more)| own + more);
+        let costs = self.cost_usd.take().zip(earlier.cost_usd.as_ref());
+        self.cost_usd = costs.and_then(|(own, more)| own.plus(more));
+    }
+
     pub(super) fn put(&self, headers: &mut HeaderMap) {
         let mut put = |name: &'static str, value: String| {
             // A name that no header can carry is left out.

@@ -58,7 +58,7 @@ pub(super) async fn gather(mut relayed: Relayed) -> Result<(ChatResponse, Receip
     }
     let mut receipt = Receipt::of(&relayed);
     let answer = whole(fold, &receipt)?;
-    receipt.cost_usd = answer.usage.as_ref().and_then(|usage| usage.cost_usd.clone());
+    receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
     Ok((answer, receipt))
 }
 

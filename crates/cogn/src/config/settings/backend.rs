@@ -73,6 +73,8 @@ pub(crate) enum BackendKind {
 #[serde(deny_unknown_fields)]
 struct Price {
     input_usd: Option<f64>,
+    /// For tokens that were read from the vendor's cache.
+    cached_input_usd: Option<f64>,
     output_usd: Option<f64>,
 }
 
@@ -174,11 +176,13 @@ impl Backend {
         }
     }
 
-    /// What a million tokens cost, in and out together.
-    pub(crate) fn price_usd(&self) -> Option<f64> {
+    pub(crate) fn price(&self) -> Option<ir::Price> {
         let price = self.price?;
-        let sum = price.input_usd.unwrap_or(0.0) + price.output_usd.unwrap_or(0.0);
-        (price.input_usd.is_some() || price.output_usd.is_some()).then_some(sum)
+        Some(ir::Price::per_million(
+            price.input_usd,
+            price.cached_input_usd,
+            price.output_usd,
+        ))
     }
 }
 

@@ -80,12 +80,11 @@ fn wrong_answer() -> Failure {
 
 /// Says in the head of an answer where it came from, and what was changed on the way.
 fn dressed(mut response: Response, asked: &Asked) -> Response {
-    let usage = asked.answer.usage.as_ref();
     let receipt = Receipt {
         run: asked.run,
         backend: Some(asked.backend.name.clone()),
         attempts: Some(asked.attempts),
-        cost_usd: usage.and_then(|usage| usage.cost_usd.clone()),
+        cost_usd: asked.cost_usd.clone(),
     };
     receipt.put(response.headers_mut());
     let losses = asked.answer.adaptations.iter().filter(|one| one.action.is_loss());

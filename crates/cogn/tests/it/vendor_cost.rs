@@ -1,0 +1,151 @@
+//! What an answer cost, in its head: by the back-end's word or by the configured price, to the digit, and not at
+//! all where it is not known.
+
+use ir::Dialect;
+use reqwest::Response;
+use serde_json::{Value, json};
+use testkit::http::{HttpUpstream, scripted};
+
+use crate::edge_whole::{ALL, back_end, form, json_answer, vendor, wav};
+use crate::stage::{Server, Stage};
+use crate::vendor::{DIALECTS, ask, body_of, question};
+
+const PRICE: &str = "price = { input_usd = 0.15, output_usd = 0.6 }";
+
+fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
+    let more = format!("operations = {ALL}\n{more}");
+    let config = stage.config(&back_end("vendor", &upstream.url(""), &more));
+    stage.serve_with(&["--config", &config], &[])
+}
+
+fn cost(response: &Response) -> Option<&str> {
+    assert_eq!(response.status(), 200);
+    let cost = response.headers().get("x-cogn-cost-usd")?;
+    Some(cost.to_str().unwrap())
+}
+
+/// A server whose answer used this.
+fn using(usage: Value) -> HttpUpstream {
+    HttpUpstream::answering(move |_, _| {
+        json_answer(&json!({
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}],
+            "usage": usage
+        }))
+    })
+}
+
+#[tokio::test]
+async fn a_whole_answer_tells_what_it_cost() {
+    let (stage, upstream) = (Stage::new(), vendor());
+    let server = serve(&stage, &upstream, PRICE);
+    for dialect in DIALECTS {
+        // 7 tokens in, 3 out.
+        let response = ask(&server, dialect, &question(dialect, "m", "hi")).await;
+        assert_eq!(cost(&response), Some("0.00000285"), "{dialect}");
+        // Nothing of it is put into the vendor's words.
+        let body = body_of(response).await.to_string();
+        assert!(!body.contains("cost"), "{body}");
+    }
+    let post = async |path: &str, body: Value| {
+        let response = server.post(path).body(body.to_string()).send().await.unwrap();
+        cost(&response).map(String::from)
+    };
+    let embedded = post("/v1/embeddings", json!({"model": "m", "input": "a"})).await;
+    assert_eq!(
+        embedded.as_deref(),
+        Some("0.00000045"),
+        "3 tokens in, and vectors out"
+    );
+    let drawn = post("/v1/images/generations", json!({"model": "m", "prompt": "a"})).await;
+    assert_eq!(drawn.as_deref(), Some("0.00006075"), "5 tokens in, 100 out");
+    // What is not counted in tokens has no price in tokens.
+    let spoken = post(
+        "/v1/audio/speech",
+        json!({"model": "m", "input": "a", "voice": "v"}),
+    )
+    .await;
+    assert_eq!(spoken, None);
+    let heard = form(
+        server.post("/v1/audio/transcriptions"),
+        &[("file", &wav(1))],
+        &[("model", "m")],
+    );
+    assert_eq!(cost(&heard.send().await.unwrap()), None);
+}
+
+#[tokio::test]
+async fn what_is_not_known_is_not_told() {
+    let cached = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11,
+        "prompt_tokens_details": {"cached_tokens": 4}});
+    let plain = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11});
+    let told = json!({"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11, "cost": 0.0123});
+    let with_cache = "price = { input_usd = 0.15, cached_input_usd = 0.075, output_usd = 0.6 }";
+    let cases = [
+        (&plain, "", None),
+        (&plain, PRICE, Some("0.0000021")),
+        (&plain, "price = { input_usd = 0.15 }", None),
+        (&json!(null), PRICE, None),
+        (&cached, PRICE, None),
+        (&cached, with_cache, Some("0.0000018")),
+        // The back-end knows better than a list of prices.
+        (&told, "", Some("0.0123")),
+        (&told, PRICE, Some("0.0123")),
+    ];
+    let dialect = Dialect::OpenaiChat;
+    for (usage, price, expected) in cases {
+        let (stage, upstream) = (Stage::new(), using(usage.clone()));
+        let server = serve(&stage, &upstream, price);
+        let response = ask(&server, dialect, &question(dialect, "m", "hi")).await;
+        assert_eq!(cost(&response), expected, "{usage} {price}");
+    }
+}
+
+#[tokio::test]
+async fn the_head_of_a_stream_cannot_know_it() {
+    let stage = Stage::new();
+    let script = json!([{"events": [
+        {"type": "block_start", "index": 0, "block": {"kind": "text"}},
+        {"type": "block_delta", "index": 0, "delta": {"kind": "text", "text": "Hi."}},
+        {"type": "block_end", "index": 0},
+        {"type": "usage", "usage": {"input_tokens": 7, "output_tokens": 3}},
+        {"type": "finish", "reason": "stop"}
+    ]}]);
+    let upstream = scripted(Dialect::OpenaiChat, &script.to_string());
+    let server = serve(&stage, &upstream, PRICE);
+    for dialect in DIALECTS {
+        for streams in [true, false] {
+            let mut body = question(dialect, "m", "hi");
+            body["stream"] = json!(streams);
+            let response = ask(&server, dialect, &body).await;
+            let expected = (!streams).then_some("0.00000285");
+            assert_eq!(cost(&response), expected, "{dialect}");
+            let text = response.text().await.unwrap();
+            assert!(text.contains("Hi.") && !text.contains("cost"), "{text}");
+        }
+    }
+}
+
+/// An answer that was asked for again cost both times.
+#[tokio::test]
+async fn a_second_try_is_paid_for_too() {
+    let answers = ["not json", "{\"n\": 1}"];
+    let upstream = HttpUpstream::answering(move |before, _| {
+        json_answer(&json!({
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": answers[before.min(1)]}}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+        }))
+    });
+    let stage = Stage::new();
+    let server = serve(&stage, &upstream, PRICE);
+    let dialect = Dialect::OpenaiChat;
+    let mut body = question(dialect, "m", "hi");
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}});
+    body["cogn"] = json!({"validate": "repair"});
+    let response = ask(&server, dialect, &body).await;
+    assert_eq!(response.headers()["x-cogn-attempts"], "2");
+    assert_eq!(cost(&response), Some("0.00000570"));
+}
