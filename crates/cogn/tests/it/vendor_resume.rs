@@ -163,3 +163,24 @@ async fn a_stream_of_a_killed_server_ends_in_an_error() {
         .unwrap();
     assert!(!is_ended(&rest) && rest.contains("\"error\""), "{rest}");
 }
+
+/// The name that a client reads in the answer leads to the run, and to its place in the stream.
+#[tokio::test]
+async fn an_answer_is_named_after_its_run() {
+    let stage = Stage::new();
+    let (_upstream, server) = serve(&stage, &[], 0);
+    for dialect in DIALECTS {
+        let response = begin(&server, dialect).send().await.unwrap();
+        let run = String::from(response.headers()["x-cogn-run"].to_str().unwrap());
+        let stream = response.text().await.unwrap();
+        let started = events(dialect, stream.as_bytes()).into_iter().next().unwrap();
+        let ir::Event::Started { id: Some(id), .. } = started else {
+            panic!("{started:?}")
+        };
+        let own = run.strip_prefix("sess_").unwrap();
+        assert!(id.ends_with(own), "{dialect}: {id} is not {run}");
+        assert!(stream.contains(&format!("id: {run}:1\n")), "{stream}");
+        let kept = server.get(&format!("/v1/runs/{run}")).send().await.unwrap();
+        assert_eq!(kept.status(), 200, "{dialect}");
+    }
+}

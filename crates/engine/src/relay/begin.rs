@@ -109,7 +109,9 @@ impl Engine {
 
     fn let_in(&self, call: RelayCall, admission: Admission) -> Result<(Upcoming, Permit), Box<RelayFailure>> {
         let now_ms = self.clock().now_ms();
-        let run = RunId::from_parts(now_ms, self.clock().random());
+        let run = call
+            .run
+            .unwrap_or_else(|| RunId::from_parts(now_ms, self.clock().random()));
         let place = self.take_place().map_err(|running| {
             let message = format!("{running} runs are in progress already");
             refuse(
@@ -141,6 +143,7 @@ impl Engine {
             mut request,
             verbatim,
             trace,
+            ..
         } = call;
         if let Some(own) = trace.and_then(|trace| context(run, Some(trace))) {
             let request = Arc::make_mut(&mut request);

@@ -31,6 +31,8 @@ pub struct RelayCall {
     pub verbatim: Option<Arc<Verbatim>>,
     /// The caller's place in a trace.
     pub trace: Option<TraceContext>,
+    /// What the run is to be called, where somebody has said it already; nobody else may have said the same.
+    pub run: Option<RunId>,
 }
 
 impl RelayCall {
@@ -39,6 +41,7 @@ impl RelayCall {
             request: request.into(),
             verbatim: None,
             trace: None,
+            run: None,
         }
     }
 }

@@ -113,6 +113,7 @@ impl Question {
             request: Arc::new(request),
             verbatim: verbatim.map(Arc::new),
             trace: self.trace,
+            run: None,
         };
         Ok((call, admit(gateway, &self.client).await?))
     }
@@ -136,12 +137,13 @@ impl Question {
         seat: Seat,
         manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
-        // How the answer looks is said before it has a run; so it has an id of its own.
+        // How the answer looks, its id included, is said before it has a run; so its run is named here.
         let clock = gateway.engine.clock();
         let id = RunId::from_parts(clock.now_ms(), clock.random());
         let frames = Frames(Voice::new(manner(id)));
         let chat = std::mem::take(&mut self.chat);
-        let (call, admission) = self.prepare(gateway, chat, None).await?;
+        let (mut call, admission) = self.prepare(gateway, chat, None).await?;
+        call.run = Some(id);
         let tenant = &self.client.caller.tenant;
         let begun = gateway
             .engine
