@@ -116,6 +116,8 @@ mod stage;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
+mod usage_relayed;
+#[cfg(test)]
 mod validate;
 #[cfg(test)]
 mod vendor;

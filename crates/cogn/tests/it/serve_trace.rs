@@ -13,7 +13,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// Answers every request with this status, and hands over head and body.
-fn listener(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, String)>) {
+pub(crate) fn listener(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (heard, hearing) = mpsc::channel();
@@ -47,7 +47,7 @@ fn listener(status: &'static str) -> (SocketAddr, mpsc::Receiver<(String, String
     (address, hearing)
 }
 
-fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a str> {
+pub(crate) fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a str> {
     let pairs = span["attributes"].as_array().unwrap();
     let value = pairs.iter().find(|pair| pair["key"] == key)?["value"].as_object()?;
     value.values().next()?.as_str()

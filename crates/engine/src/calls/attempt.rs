@@ -125,7 +125,7 @@ impl Attempt {
             backend: candidate.name.clone(),
             kind: candidate.kind.clone(),
             key: candidate.key,
-            model: self.model.clone().or_else(|| candidate.model.clone()),
+            model: self.named(candidate, request),
             role: self.role,
             reason: self.reason.clone(),
             started_ms: self.started_ms,
@@ -136,6 +136,18 @@ impl Attempt {
             outcome,
             error: error.map(AttemptError::from),
         }
+    }
+
+    /// Who answers, as far as anybody has said so.
+    fn named(&self, candidate: &Candidate, request: &Request) -> Option<String> {
+        let bound = || candidate.model.clone();
+        let asked = || {
+            request
+                .model()
+                .filter(|model| !model.is_empty())
+                .map(String::from)
+        };
+        self.model.clone().or_else(bound).or_else(asked)
     }
 
     fn estimate(&self, request: &Request) -> Usage {

@@ -161,6 +161,8 @@ impl Machine {
         Trace {
             run: self.plan.run,
             module: String::new(),
+            operation: self.asked.operation(),
+            asked_model: self.asked.model().map(String::from),
             policy: dispatch.policy().map(Policy::name),
             seed: dispatch.seed(),
             turn: dispatch.turn(),

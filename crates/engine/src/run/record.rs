@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ir::{Error, ErrorKind, RunId, TraceContext, Usage};
+use ir::{Error, ErrorKind, Operation, RunId, TraceContext, Usage};
 use serde::Serialize;
 
 use crate::port::Spent;
@@ -14,6 +14,11 @@ use crate::route::Selected;
 pub struct Trace {
     pub run: RunId,
     pub module: String,
+    /// What was asked of the back-ends; for a request without a module also the model that it named.
+    #[serde(skip)]
+    pub operation: Operation,
+    #[serde(skip)]
+    pub asked_model: Option<String>,
     pub policy: Option<&'static str>,
     pub seed: u64,
     pub turn: u64,
@@ -59,7 +64,7 @@ pub struct AttemptRecord {
     pub kind: String,
     /// Which of the back-end's keys.
     pub key: u32,
-    /// The model that said it answers, else the one the back-end is bound to.
+    /// The model that said it answers, else the one the back-end is bound to, else the one that was asked for.
     pub model: Option<String>,
     pub role: Role,
     /// Why it was made, where another came before it.

@@ -1,7 +1,7 @@
 //! A run's record as spans in the JSON form of OTLP.
 
 use engine::run::{AttemptRecord, Outcome, Trace};
-use ir::{TraceContext, Usage};
+use ir::{Operation, TraceContext, Usage};
 use serde_json::{Value, json};
 
 const INTERNAL: u8 = 1;
@@ -27,7 +27,8 @@ pub(super) fn spans(trace: &Trace) -> Vec<Value> {
         "startTimeUnixNano": nanos(began_ms),
         "endTimeUnixNano": nanos(began_ms + took_ms.unwrap_or_default()),
         "attributes": attributes(&[
-            ("gen_ai.operation.name", Value::from("chat")),
+            ("gen_ai.operation.name", Value::from(operation(trace))),
+            ("gen_ai.request.model", Value::from(trace.asked_model.clone())),
             ("gen_ai.conversation.id", Value::from(trace.run.to_string())),
             ("cogn.module", Value::from(Some(trace.module.as_str()).filter(|module| !module.is_empty()))),
             ("cogn.policy", Value::from(trace.policy)),
@@ -56,6 +57,22 @@ fn name(module: &str) -> String {
     }
 }
 
+/// The conventions have words for two of the operations; the others keep their own.
+fn operation(trace: &Trace) -> &'static str {
+    match trace.operation {
+        Operation::ChatCompletions => "chat",
+        other => other.as_str(),
+    }
+}
+
+/// Kinds are named as the conventions name vendors, with one exception.
+fn provider(kind: &str) -> &str {
+    match kind {
+        "gemini" => "gcp.gemini",
+        kind => kind,
+    }
+}
+
 fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
     let began_ms = trace.run.at_ms() + attempt.started_ms;
     let own = run.child(trace.run.seed().wrapping_add(u64::from(attempt.number)));
@@ -65,13 +82,14 @@ fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
         "traceId": run.trace_id(),
         "spanId": own.span_id(),
         "parentSpanId": run.span_id(),
-        "name": format!("chat {}", attempt.model.as_deref().unwrap_or(&attempt.backend)),
+        "name": format!("{} {}", operation(trace), attempt.model.as_deref().unwrap_or(&attempt.backend)),
         "kind": CLIENT,
         "startTimeUnixNano": nanos(began_ms),
         "endTimeUnixNano": nanos(began_ms + attempt.latency_ms),
         "attributes": attributes(&[
-            ("gen_ai.operation.name", Value::from("chat")),
-            ("gen_ai.provider.name", Value::from(attempt.kind.clone())),
+            ("gen_ai.operation.name", Value::from(operation(trace))),
+            ("gen_ai.provider.name", Value::from(provider(&attempt.kind))),
+            ("gen_ai.request.model", Value::from(trace.asked_model.clone())),
             ("gen_ai.response.model", Value::from(attempt.model.clone())),
             ("gen_ai.usage.input_tokens", Value::from(usage(|usage| usage.input_tokens))),
             ("gen_ai.usage.output_tokens", Value::from(usage(|usage| usage.output_tokens))),
