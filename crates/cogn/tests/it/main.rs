@@ -124,6 +124,8 @@ mod vendor;
 #[cfg(test)]
 mod vendor_chat;
 #[cfg(test)]
+mod vendor_continued;
+#[cfg(test)]
 mod vendor_cost;
 #[cfg(test)]
 mod vendor_errors;

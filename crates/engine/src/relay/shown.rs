@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ir::operation::Feature;
-use ir::{Block, ChatRequest, Delta, Event, Message, Request, ResponseFormat, Role};
+use ir::{Block, ChatRequest, Degradation, Delta, Event, Message, Request, ResponseFormat, Role};
 
 use crate::limits;
 
@@ -116,6 +116,9 @@ impl Shown {
         if !prefix.is_empty() {
             chat.messages.push(Message::text(Role::Assistant, prefix));
             request.requirements.required_features.insert(Feature::Prefill);
+            // llama.cpp's server says the prefix again where its answer comes whole, and only there.
+            let strict = Degradation::Strict;
+            request.degradation_overrides.insert(Feature::Stream, strict);
         }
         Some(Arc::new(request))
     }

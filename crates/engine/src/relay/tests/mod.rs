@@ -457,6 +457,7 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
     assert_eq!(chat.generation.max_tokens, Some(7));
     assert_eq!(chat.messages.last().unwrap().plain_text(), Some("abc"));
     assert!(request.needs().required_features.contains(&Feature::Prefill));
+    assert_eq!(request.degradation_for(&Feature::Stream), ir::Degradation::Strict);
     assert!(
         !sim.verbatim[1],
         "the caller's own words are not what is asked now"
