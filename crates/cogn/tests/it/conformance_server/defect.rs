@@ -377,7 +377,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
             "one code for all media",
             (leave, |r| {
                 for code in [
-                    "E1010", "E1011", "E1012", "E1013", "E1014", "E1015", "E1016", "E1019", "E1020",
+                    "E1010", "E1011", "E1012", "E1013", "E1014", "E1015", "E1016", "E1017", "E1019", "E1020",
                 ] {
                     r.replace(code, "E1001");
                 }
@@ -392,6 +392,7 @@ pub(super) fn defects() -> Vec<(&'static str, Spoil, &'static [&'static str])> {
                 "media.form",
                 "media.mismatch",
                 "media.dimensions",
+                "media.pixels",
                 "media.small",
                 "media.upload",
                 "media.checksum",

@@ -2,6 +2,7 @@
 //! the check that is about it. The broken servers are ours, behind a go-between that spoils requests or answers.
 
 mod defect;
+mod frames;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -265,6 +266,30 @@ async fn every_defect_is_caught_by_its_check() {
             caught.contains(check.name),
             "{} has never caught anything",
             check.name
+        );
+    }
+}
+
+/// What is wrong on a WebSocket only is found on the WebSocket only.
+#[test]
+fn a_broken_socket_is_caught_by_its_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), true);
+    for (spoil, expected) in [
+        (frames::SOUND, "passed chunks.websocket\n"),
+        (frames::LOST, "failed chunks.websocket: "),
+        (frames::CHANGED, "failed chunks.websocket: "),
+        (frames::ENDLESS, "failed chunks.websocket: "),
+    ] {
+        let broken = frames::between(&server, spoil);
+        let (_, printed, stderr) = conformance(&["--timeout", "5s", "--url", &broken]);
+        assert!(printed.contains(expected), "{spoil:?}: {printed}{stderr}");
+        let lines = printed.to_lowercase();
+        let failed = lines.lines().filter(|line| line.starts_with("failed ")).count();
+        assert_eq!(
+            failed,
+            usize::from(expected.starts_with("failed")),
+            "{spoil:?}: {printed}"
         );
     }
 }

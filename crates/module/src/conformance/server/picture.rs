@@ -1,5 +1,5 @@
 //! Pictures made on the spot: PNG files of one grey, of any size. Stored without compression, so that a
-//! few lines make them and their length is known.
+//! few lines make them and their length is known; or all black, which a few lines can compress too.
 
 use ir::media::Base64;
 use serde_json::{Value, json};
@@ -17,13 +17,23 @@ pub(super) enum Depth {
 
 pub(super) fn png(width: u32, height: u32, depth: Depth) -> Vec<u8> {
     let bits = depth as u8;
-    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
-    header.extend([bits, 0, 0, 0, 0]);
     let row = usize::try_from(width).unwrap_or(0) * usize::from(bits);
     let row = [vec![0], vec![0x55; row.div_ceil(8)]].concat();
     let rows = row.repeat(usize::try_from(height).unwrap_or(0));
+    file(width, height, depth, stored(&rows))
+}
+
+/// All black, and small on its way however many pixels it has.
+pub(super) fn black(width: u32, height: u32) -> Vec<u8> {
+    let row = 1 + u64::from(width).div_ceil(8);
+    file(width, height, Depth::One, zeros(row * u64::from(height)))
+}
+
+fn file(width: u32, height: u32, depth: Depth, data: Vec<u8>) -> Vec<u8> {
+    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    header.extend([depth as u8, 0, 0, 0, 0]);
     let mut file = SIGNATURE.to_vec();
-    for (kind, body) in [(b"IHDR", header), (b"IDAT", stored(&rows)), (b"IEND", Vec::new())] {
+    for (kind, body) in [(b"IHDR", header), (b"IDAT", data), (b"IEND", Vec::new())] {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let named = [kind.as_slice(), &body].concat();
         file.extend(length.to_be_bytes());
@@ -55,6 +65,39 @@ fn stored(bytes: &[u8]) -> Vec<u8> {
         out.extend(block);
     }
     out.extend(adler(bytes).to_be_bytes());
+    out
+}
+
+/// A zlib stream of so many zeros: one, and then the last one again and again, in the code that every reader
+/// knows ([RFC 1951, 3.2.6](https://www.rfc-editor.org/rfc/rfc1951#section-3.2.6)).
+fn zeros(count: u64) -> Vec<u8> {
+    const ZERO: u16 = 0b0011_0000;
+    const LONGEST: u64 = 258;
+    let again = count.saturating_sub(1);
+    // The last block, with fixed codes.
+    let mut bits = vec![true, true, false];
+    let mut code = |code: u16, length: u32| {
+        let places = (0..length).rev();
+        bits.extend(places.map(|place| code >> place & 1 == 1));
+    };
+    code(ZERO, 8);
+    for _ in 0..again / LONGEST {
+        // So many bytes, from one byte back.
+        code(0b1100_0101, 8);
+        code(0, 5);
+    }
+    for _ in 0..again % LONGEST {
+        code(ZERO, 8);
+    }
+    code(0, 7);
+    let mut out = vec![0x78, 0x01];
+    out.extend(bits.chunks(8).map(|eight| {
+        let places = eight.iter().enumerate();
+        places.fold(0, |byte, (place, bit)| byte | u8::from(*bit) << place)
+    }));
+    // Of zeros only their number is left in the sum.
+    let sum = u32::try_from(count % 65_521).unwrap_or_default() << 16 | 1;
+    out.extend(sum.to_be_bytes());
     out
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::answer::heard_of;
-use super::picture::{Depth, png};
+use super::picture::{Depth, black, png};
 use super::sample::sample;
 use super::{Ask, Listed, Need, Subjects, checks, kit};
 
@@ -100,6 +100,11 @@ fn pictures_are_as_long_as_their_rows() {
     assert_eq!(&picture[1..4], b"PNG");
     assert!((12_300..12_500).contains(&picture.len()), "{}", picture.len());
     assert!(png(1_000, 67, Depth::Eight).len() > 65_536, "in two blocks");
+    let many = black(8_200, 8_200).len();
+    assert!(
+        (50_000..65_536).contains(&many),
+        "within the limit of the kit: {many}"
+    );
 }
 
 #[test]

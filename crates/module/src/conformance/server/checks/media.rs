@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::server::answer::Answer;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold, skip};
-use crate::conformance::server::picture::{Depth, good, item, png};
+use crate::conformance::server::picture::{Depth, black, good, item, png};
 use crate::conformance::server::subject::Subject;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -86,7 +86,12 @@ fn recommended() -> Vec<Check> {
         check(
             "media.dimensions",
             "a side of more than 8192 pixels is E1015, or the picture is scaled down and that is said",
-            too_wide,
+            |at, heard| too_wide(at, heard, &png(8_200, 12, Depth::One), &["E1015"]),
+        ),
+        check(
+            "media.pixels",
+            "more than 67,108,864 pixels are E1017, or E1015 because a side is too long, or the picture is scaled down and that is said",
+            |at, heard| too_wide(at, heard, &black(8_200, 8_200), &["E1017", "E1015"]),
         ),
         check(
             "media.small",
@@ -155,8 +160,7 @@ fn too_large(at: &Subject, heard: &[Answer]) -> Next {
     )
 }
 
-fn too_wide(at: &Subject, heard: &[Answer]) -> Next {
-    let picture = item("image/png", &png(8_200, 12, Depth::One));
+fn too_wide(at: &Subject, heard: &[Answer], picture: &[u8], codes: &[&str]) -> Next {
     if let [answer, ..] = heard
         && answer.json().is_some_and(|body| body["ok"] == true)
     {
@@ -166,5 +170,5 @@ fn too_wide(at: &Subject, heard: &[Answer]) -> Next {
         })?;
         return PASSED;
     }
-    refused(at, heard, picture, &["E1015"])
+    refused(at, heard, item("image/png", picture), codes)
 }
