@@ -14,6 +14,7 @@ use module::envelope::ErrorBody;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
 
 use super::door::Door;
 use super::server::Mcp;
@@ -26,6 +27,30 @@ use crate::state::Gateway;
 
 pub(crate) const PATH: &str = "/mcp";
 pub(crate) const SESSION: &str = "mcp-session-id";
+
+/// The path in the server's description: that it is there, and who says what is spoken. More than that is
+/// the protocol's own to say.
+pub(crate) fn described() -> Value {
+    let any = json!({"schema": {}});
+    json!({"post": {
+        "operationId": "mcp",
+        "summary": "A message of the Model Context Protocol, over streamable HTTP. Sessions are read and ended by GET and DELETE at the same path, as the protocol says.",
+        "requestBody": {
+            "required": true,
+            "content": {"application/json": {"schema": {
+                "type": "object",
+                "required": ["jsonrpc"],
+                "properties": {"jsonrpc": {"const": "2.0"}, "method": {"type": "string"}}
+            }}}
+        },
+        "responses": {
+            "200": {"description": "the answer", "content": {"application/json": any, "text/event-stream": any}},
+            "202": {"description": "it was taken in, and has no answer"},
+            "4XX": {"description": "no message of the protocol, no such session, or not allowed"},
+            "5XX": {"description": "the server failed"}
+        }
+    }})
+}
 
 /// What answers at the path.
 #[derive(Clone)]

@@ -23,5 +23,5 @@ mod tests;
 mod tool;
 mod view;
 
-pub(crate) use http::{Mount, PATH, SESSION};
+pub(crate) use http::{Mount, PATH, SESSION, described};
 pub use stdio::speak;

@@ -5,6 +5,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use super::operations as all;
+use crate::mcp;
 use crate::operation::{Operation, document, page};
 use crate::state::Gateway;
 
@@ -17,7 +18,8 @@ pub(crate) struct Description {
 
 impl Default for Description {
     fn default() -> Self {
-        let document = document(&all());
+        let mut document = document(&all());
+        document["paths"][mcp::PATH] = mcp::described();
         let mut json = serde_json::to_string_pretty(&document).unwrap_or_default();
         json.push('\n');
         Self {
