@@ -124,6 +124,7 @@ impl Serve {
 pub(crate) fn engine_settings(settings: &Settings) -> engine::Settings {
     engine::Settings {
         gates: gates::rules(&settings.gate),
+        resume_grace_ms: settings.server.resume_grace_ms,
         ..engine::Settings::default()
     }
 }

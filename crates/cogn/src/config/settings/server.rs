@@ -26,6 +26,8 @@ pub(crate) struct Server {
     pub(crate) body_read_ms: u64,
     pub(crate) write_stall_ms: u64,
     pub(crate) drain_ms: u64,
+    /// How long a stream that can be come back to goes on with nobody listening.
+    pub(crate) resume_grace_ms: u64,
     /// Whether canonical requests may ask for what providers say, word for word.
     pub(crate) raw_answers: bool,
     pub(crate) tls: Option<TlsFiles>,
