@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 type Body = BoxBody<Bytes, Problem>;
 
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Floor {
     /// Where to listen; port 0 takes any free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0")]

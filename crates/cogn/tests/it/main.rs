@@ -57,6 +57,8 @@ mod kept_runs;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod leaving;
+#[cfg(test)]
 mod list;
 #[cfg(test)]
 mod mcp;

@@ -3,10 +3,12 @@
 //! not run it, people do, and `docs/benchmarks.md` keeps what they saw.
 
 mod gateway;
+mod leaving;
 mod library;
 mod modules;
 mod process;
 mod row;
+mod scene;
 
 use std::process::Command;
 use std::thread;
@@ -41,6 +43,9 @@ impl Bench {
         }
         if wanted("edges") {
             rows.extend(gateway::edges(&binary)?);
+        }
+        if wanted("leaving") {
+            rows.extend(leaving::measure(&binary)?);
         }
         row::print(&machine()?, &rows);
         match rows.iter().filter(|row| !row.holds()).count() {

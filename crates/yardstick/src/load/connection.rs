@@ -5,15 +5,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
-use tokio::net::TcpStream;
+use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Duration, Instant};
 
+use super::endpoint::Endpoint;
+use super::leaving::{connect, leave};
 use super::tally::Tally;
 use super::{Mode, Window};
-use crate::process::now_us;
 use crate::reply::TOKEN;
 
 /// Kept of what was read, so that a mark that two reads share is found.
@@ -22,8 +20,6 @@ const TAIL: usize = 64;
 const SESSION: &str = "x-cognitive-session";
 /// The middle of a run of 64 tokens.
 const MIDDLE: &str = "32";
-/// How long to wait for an upstream to notice.
-const LEFT_US_MAX: u64 = 5_000_000;
 /// Before the next try at a server that is not there.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -34,15 +30,20 @@ pub(crate) struct Question {
     pub(crate) body: Bytes,
     pub(crate) key: Option<String>,
     pub(crate) mode: Mode,
+    /// What is left, where that is what is measured.
+    pub(crate) endpoint: Endpoint,
     pub(crate) upstream: Option<String>,
 }
 
 impl Question {
-    fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
-        let accept = if self.mode.streams() {
-            "text/event-stream"
-        } else {
-            "application/json"
+    pub(crate) fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
+        let (streams, kind) = match self.mode {
+            Mode::Leave => (self.endpoint.streams(), self.endpoint.content_type()),
+            mode => (mode.streams(), String::from("application/json")),
+        };
+        let accept = match streams {
+            true => "text/event-stream",
+            false => "application/json",
         };
         let (request, body) = match session {
             Some(session) => {
@@ -51,10 +52,7 @@ impl Question {
             }
             None => {
                 let asked = Request::post(self.path.as_str());
-                (
-                    asked.header("content-type", "application/json"),
-                    self.body.clone(),
-                )
+                (asked.header("content-type", kind), self.body.clone())
             }
         };
         let mut request = request
@@ -109,6 +107,11 @@ impl Connection {
 
     async fn exchange(&mut self, tally: &mut Tally) -> Result<()> {
         let mode = self.question.mode;
+        if mode == Mode::Leave {
+            tally.whole_us.push(leave(&self.question).await?);
+            tally.good += 1;
+            return Ok(());
+        }
         let request = self.question.request(self.session.as_deref())?;
         let sender = self.connected().await?;
         sender.ready().await?;
@@ -127,8 +130,6 @@ impl Connection {
             // What is measured is coming back, not the run itself.
             read_stream(body, mode, began, &mut Tally::default()).await?;
             return Ok(());
-        } else if mode == Mode::Leave {
-            return self.leave(body, tally).await;
         } else if mode.streams() {
             read_stream(body, mode, began, tally).await?;
         } else {
@@ -140,59 +141,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads to the first token, hangs up, and asks the upstream when it noticed.
-    async fn leave(&mut self, mut body: Incoming, tally: &mut Tally) -> Result<()> {
-        let upstream = self.question.upstream.clone();
-        let upstream = upstream.context("whom to ask when it was hung up on")?;
-        let (known, _) = hung_up(&upstream).await?;
-        while let Some(frame) = body.frame().await {
-            let data = frame?.into_data().unwrap_or_default();
-            if count_tokens(&data) > 0 {
-                break;
-            }
-        }
-        drop(body);
-        self.sender = None;
-        let left_us = now_us();
-        loop {
-            let (count, at_us) = hung_up(&upstream).await?;
-            if count > known {
-                tally.whole_us.push(at_us.saturating_sub(left_us));
-                tally.good += 1;
-                return Ok(());
-            }
-            if now_us() > left_us + LEFT_US_MAX {
-                bail!("the upstream was not hung up on");
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
     async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>> {
         if self.sender.as_ref().is_none_or(SendRequest::is_closed) {
-            self.sender = Some(connect(&self.question.host).await?);
+            self.sender = Some(connect(&self.question.host).await?.0);
         }
         self.sender.as_mut().context("no connection")
     }
-}
-
-async fn connect(host: &str) -> Result<SendRequest<Full<Bytes>>> {
-    let stream = TcpStream::connect(host).await.context("cannot connect")?;
-    stream.set_nodelay(true)?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    Ok(sender)
-}
-
-/// How often the upstream was hung up on, and when last.
-async fn hung_up(upstream: &str) -> Result<(u64, u64)> {
-    let request = Request::get("/stats").header("host", upstream);
-    let request = request.body(Full::new(Bytes::new()))?;
-    let response = connect(upstream).await?.send_request(request).await?;
-    let stats = response.into_body().collect().await?.to_bytes();
-    let stats: Value = serde_json::from_slice(&stats)?;
-    let figure = |name: &str| stats[name].as_u64().with_context(|| format!("no {name}"));
-    Ok((figure("cancelled")?, figure("last_cancel_us")?))
 }
 
 async fn read_stream(mut body: Incoming, mode: Mode, began: Instant, tally: &mut Tally) -> Result<()> {
@@ -222,7 +176,7 @@ async fn read_stream(mut body: Incoming, mode: Mode, began: Instant, tally: &mut
     Ok(())
 }
 
-fn count_tokens(data: &[u8]) -> u64 {
+pub(super) fn count_tokens(data: &[u8]) -> u64 {
     memchr::memmem::find_iter(data, TOKEN.as_bytes()).count() as u64
 }
 

@@ -2,6 +2,8 @@
 //! measured process took for them. A closed loop: each connection asks again when it has its answer.
 
 mod connection;
+mod endpoint;
+mod leaving;
 mod tally;
 
 use std::time::Duration;
@@ -10,14 +12,15 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use hyper::Uri;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::connection::Connection;
+use self::endpoint::Endpoint;
 use self::tally::Tally;
 use crate::process::{cpu_us, rss_kb};
 
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Load {
     /// What to ask.
     #[arg(long)]
@@ -25,6 +28,9 @@ pub(crate) struct Load {
     /// The form of the question and of its answer.
     #[arg(long, value_enum, default_value_t = Mode::Chat)]
     mode: Mode,
+    /// What is left, with `--mode leave`. The URL says where it is.
+    #[arg(long, value_enum, default_value_t = Endpoint::ChatStream)]
+    endpoint: Endpoint,
     /// The model's name, which tells the upstream how to behave.
     #[arg(long, default_value = "mock")]
     model: String,
@@ -65,8 +71,7 @@ pub(crate) enum Mode {
     Call,
     /// The second half of a module's stream: it is run once, and read again from its middle on.
     Resume,
-    /// A chat completion as a stream that is left at its first token. What is timed is how long the upstream
-    /// goes on after that.
+    /// An answer that is left before its end. What is timed is how long the upstream goes on after that.
     Leave,
 }
 
@@ -81,6 +86,11 @@ pub(crate) struct Window {
 impl Load {
     #[expect(clippy::print_stdout, reason = "the line is the result of the command")]
     pub(crate) async fn run(self) -> Result<()> {
+        println!("{}", self.measure().await?);
+        Ok(())
+    }
+
+    pub(crate) async fn measure(self) -> Result<Value> {
         let host = self.url.authority().context("the URL names no host")?.to_string();
         let began = Instant::now();
         let from = began + Duration::from_secs_f64(self.warm);
@@ -92,9 +102,13 @@ impl Load {
         let question = connection::Question {
             host,
             path: String::from(self.url.path()),
-            body: Bytes::from(self.mode.body(&self.model)),
+            body: match self.mode {
+                Mode::Leave => self.endpoint.body(&self.model),
+                mode => Bytes::from(mode.body(&self.model)),
+            },
             key: self.key.clone(),
             mode: self.mode,
+            endpoint: self.endpoint,
             upstream: self.upstream.clone(),
         };
         let tasks: Vec<_> = (0..self.connections)
@@ -125,8 +139,7 @@ impl Load {
         line["label"] = json!(self.label);
         line["connections"] = json!(self.connections);
         line["rss_kb"] = json!({"before": before.1, "peak": peak_kb});
-        println!("{line}");
-        Ok(())
+        Ok(line)
     }
 
     async fn measured_from(&self, window: Window) -> (Option<u64>, Option<u64>) {
@@ -150,7 +163,7 @@ impl Load {
 
 impl Mode {
     pub(crate) fn streams(self) -> bool {
-        matches!(self, Self::Stream | Self::Execute | Self::Resume | Self::Leave)
+        matches!(self, Self::Stream | Self::Execute | Self::Resume)
     }
 
     /// What stands at the end of a whole stream.
@@ -173,7 +186,7 @@ impl Mode {
             ],
             "max_tokens": 256,
         });
-        if matches!(self, Self::Stream | Self::Leave) {
+        if self == Self::Stream {
             body["stream"] = json!(true);
             body["stream_options"] = json!({"include_usage": true});
         }

@@ -1,0 +1,94 @@
+//! How long the upstream is kept busy by nobody: every way to ask is left before its answer is whole, and the
+//! upstream tells when it noticed.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::row::Row;
+use super::scene::{Bench, Folder, KEY, bound, measured, number};
+
+/// Nothing for a minute, and then words without end: to be left before the first, or in the middle.
+const SLOW_MODEL: &str = "mock-env-t100000-f60000000-i2000";
+/// Words without end.
+const STEADY_MODEL: &str = "mock-env-t100000-i2000";
+/// Microseconds, all of them.
+const GRACE: f64 = 500_000.0;
+const BOUND: f64 = 50_000.0;
+
+/// What is left, as the load names it, and where it is.
+const WAYS: [(&str, &str); 16] = [
+    ("chat", "/v1/chat/completions"),
+    ("chat-stream", "/v1/chat/completions"),
+    ("chat-early", "/v1/chat/completions"),
+    ("responses", "/v1/responses"),
+    ("responses-stream", "/v1/responses"),
+    ("messages", "/v1/messages"),
+    ("messages-stream", "/v1/messages"),
+    ("embeddings", "/v1/embeddings"),
+    ("images", "/v1/images/generations"),
+    ("transcriptions", "/v1/audio/transcriptions"),
+    ("speech", "/v1/audio/speech"),
+    ("module", "/v1/modules/measured/execute"),
+    ("module-stream", "/v1/modules/measured/execute"),
+    ("canonical", "/v1/canonical"),
+    ("canonical-stream", "/v1/canonical"),
+    ("canonical-embeddings", "/v1/canonical"),
+];
+
+pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
+    measured(cogn, rows)
+}
+
+fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
+    let upstream = bench.upstream.address();
+    let openai = format!(
+        "[[backends]]\nname = \"upstream\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
+         default_model = \"{STEADY_MODEL}\"\noperations = [\"chat_completions\", \"embeddings\", \
+         \"image_generation\", \"speech_to_text\", \"text_to_speech\"]\n"
+    );
+    let anthropic = format!(
+        "[[backends]]\nname = \"upstream\"\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\n"
+    );
+    let mut rows = Vec::new();
+    for (endpoint, path) in WAYS {
+        // Messages are asked of a back-end that speaks them, so that they are passed on as they are.
+        let configuration = match path {
+            "/v1/messages" => &anthropic,
+            _ => &openai,
+        };
+        let folder = Folder::with(configuration)?;
+        let server = folder.serve(bench.cogn)?;
+        let model = match endpoint.ends_with("-stream") {
+            true => STEADY_MODEL,
+            false => SLOW_MODEL,
+        };
+        let leave = ["--mode", "leave", "--endpoint", endpoint, "--model", model];
+        let more = ["--upstream", upstream, "--key", KEY, "--seconds", "2"];
+        let figures = bench.load(&server, path, &[leave, more].concat())?;
+        let name = format!("{endpoint}: the upstream goes on after its caller left, at most");
+        rows.push(bound(&name, number(&figures, "/whole_us/max")?, "us", BOUND));
+    }
+    rows.push(kept(bench, &openai)?);
+    Ok(rows)
+}
+
+/// A stream that can be come back to goes on for its time, and no longer.
+fn kept(bench: &Bench<'_>, configuration: &str) -> Result<Row> {
+    let folder = Folder::with(&format!("{configuration}[server]\nresume_grace_ms = 500\n"))?;
+    let server = folder.serve(bench.cogn)?;
+    let leave = [
+        "--mode",
+        "leave",
+        "--endpoint",
+        "module-kept",
+        "--model",
+        STEADY_MODEL,
+    ];
+    let more = ["--upstream", bench.upstream.address(), "--seconds", "4"];
+    let path = "/v1/modules/measured/execute";
+    let figures = bench.load(&server, path, &[&leave[..], &more].concat())?;
+    let beyond = number(&figures, "/whole_us/max")? - GRACE;
+    let name = "module-kept: the upstream goes on beyond the grace period, at most";
+    Ok(bound(name, beyond, "us", BOUND))
+}

@@ -1,0 +1,114 @@
+//! What is asked before it is left: the bodies of every way to ask, whoever answers. A stream is left at its
+//! first token, anything else as soon as the upstream was asked.
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// Where a form's parts end.
+const BORDER: &str = "yardstick-border";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Endpoint {
+    Chat,
+    ChatStream,
+    /// A stream that is left before its first token.
+    ChatEarly,
+    Responses,
+    ResponsesStream,
+    Messages,
+    MessagesStream,
+    Embeddings,
+    Images,
+    Transcriptions,
+    Speech,
+    /// A module, whole.
+    Module,
+    /// A module's stream that is to be given up when its reader leaves.
+    ModuleStream,
+    /// A module's stream that goes on for a while.
+    ModuleKept,
+    Canonical,
+    CanonicalStream,
+    CanonicalEmbeddings,
+}
+
+impl Endpoint {
+    /// Whether it is left at its first token, and not before.
+    pub(crate) fn streams(self) -> bool {
+        matches!(
+            self,
+            Self::ChatStream
+                | Self::ResponsesStream
+                | Self::MessagesStream
+                | Self::ModuleStream
+                | Self::ModuleKept
+                | Self::CanonicalStream
+        )
+    }
+
+    pub(crate) fn content_type(self) -> String {
+        match self {
+            Self::Transcriptions => format!("multipart/form-data; boundary={BORDER}"),
+            _ => String::from("application/json"),
+        }
+    }
+
+    pub(crate) fn body(self, model: &str) -> Bytes {
+        let words = "Say hello and describe the weather in three short sentences, please.";
+        let input = json!({"code": "x=1", "text": words});
+        let messages = json!([{"role": "user", "content": words}]);
+        let mut body = match self {
+            Self::Chat | Self::ChatStream | Self::ChatEarly => json!({"model": model, "messages": messages}),
+            Self::Responses | Self::ResponsesStream => json!({"model": model, "input": words}),
+            Self::Messages | Self::MessagesStream => {
+                json!({"model": model, "max_tokens": 256, "messages": messages})
+            }
+            Self::Embeddings => json!({"model": model, "input": words}),
+            Self::Images => json!({"model": model, "prompt": words}),
+            Self::Speech => {
+                json!({"model": model, "input": words, "voice": "alloy", "response_format": "wav"})
+            }
+            Self::Transcriptions => return form(model),
+            Self::Module | Self::ModuleKept => json!({"input": input}),
+            Self::ModuleStream => {
+                json!({"input": input, "_options": {"on_disconnect": "cancel"}})
+            }
+            Self::Canonical | Self::CanonicalStream => canonical(
+                "chat_completions",
+                &json!({"model": model, "messages": [
+                    {"role": "user", "content_parts": [{"type": "text", "text": words}]}
+                ]}),
+            ),
+            Self::CanonicalEmbeddings => canonical("embeddings", &json!({"model": model, "input": words})),
+        };
+        if matches!(
+            self,
+            Self::ChatStream | Self::ChatEarly | Self::ResponsesStream | Self::MessagesStream
+        ) {
+            body["stream"] = json!(true);
+        }
+        Bytes::from(body.to_string())
+    }
+}
+
+fn canonical(operation: &str, payload: &Value) -> Value {
+    json!({"version": 1, "request_id": "left", "operation": operation, "payload": payload})
+}
+
+/// A second of silence and the model's name.
+fn form(model: &str) -> Bytes {
+    let samples = vec![0_u8; 16_000];
+    let mut sound = Vec::from(b"RIFF\xa4\x3e\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00");
+    sound.extend_from_slice(&8_000_u32.to_le_bytes());
+    sound.extend_from_slice(&16_000_u32.to_le_bytes());
+    sound.extend_from_slice(b"\x02\x00\x10\x00data\x80\x3e\x00\x00");
+    sound.extend_from_slice(&samples);
+    let head = format!(
+        "--{BORDER}\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n{model}\r\n\
+         --{BORDER}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\
+         Content-Type: audio/wav\r\n\r\n"
+    );
+    let end = format!("\r\n--{BORDER}--\r\n");
+    Bytes::from([head.as_bytes(), &sound, end.as_bytes()].concat())
+}

@@ -1,0 +1,129 @@
+//! Asks, leaves, and finds out how long the upstream went on after that. The upstream's clock and this one
+//! are the same machine's.
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::Duration;
+
+use super::connection::{Question, count_tokens};
+use crate::process::now_us;
+
+/// How long to wait for an upstream to be asked, or to notice.
+const LEFT_US_MAX: u64 = 10_000_000;
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Microseconds from leaving to the upstream's noticing.
+pub(super) async fn leave(question: &Question) -> Result<u64> {
+    let upstream = question.upstream.as_deref();
+    let upstream = upstream.context("whom to ask when it was hung up on")?;
+    let before = Seen::at(upstream).await?;
+    let (mut sender, line) = connect(&question.host).await?;
+    // On every way out of here, the line is dropped: that is what leaving is.
+    let line = Line(line);
+    let asked = sender.send_request(question.request(None)?);
+    if question.endpoint.streams() {
+        let answer = asked.await?;
+        let status = answer.status();
+        let mut body = answer.into_body();
+        if !status.is_success() {
+            let said = body.collect().await?.to_bytes();
+            bail!("{status}: {}", String::from_utf8_lossy(&said));
+        }
+        let mut tokens = 0;
+        while tokens == 0 {
+            let frame = body.frame().await.context("a stream without a token")??;
+            tokens = count_tokens(&frame.into_data().unwrap_or_default());
+        }
+        return line.left(upstream, before).await;
+    }
+    tokio::select! {
+        answer = asked => {
+            let answer = answer?;
+            let (status, said) = (answer.status(), answer.into_body().collect().await?.to_bytes());
+            bail!("answered before it was left, with {status}: {}", String::from_utf8_lossy(&said));
+        }
+        reached = reached(upstream, before) => reached?,
+    }
+    line.left(upstream, before).await
+}
+
+/// Waits until the upstream was asked.
+async fn reached(upstream: &str, before: Seen) -> Result<()> {
+    let began_us = now_us();
+    while Seen::at(upstream).await?.requests == before.requests {
+        if now_us() > began_us + LEFT_US_MAX {
+            bail!("the upstream was not asked");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// The connection itself; dropping it closes the socket.
+struct Line(JoinHandle<()>);
+
+impl Line {
+    async fn left(self, upstream: &str, before: Seen) -> Result<u64> {
+        let left_us = now_us();
+        drop(self);
+        loop {
+            let seen = Seen::at(upstream).await?;
+            if seen.cancelled > before.cancelled {
+                return Ok(seen.last_cancel_us.saturating_sub(left_us));
+            }
+            if now_us() > left_us + LEFT_US_MAX {
+                bail!("the upstream was not hung up on");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How often the upstream was asked and hung up on, and when last.
+#[derive(Clone, Copy)]
+struct Seen {
+    requests: u64,
+    cancelled: u64,
+    last_cancel_us: u64,
+}
+
+impl Seen {
+    async fn at(upstream: &str) -> Result<Self> {
+        let request = Request::get("/stats").header("host", upstream);
+        let request = request.body(Full::new(Bytes::new()))?;
+        let (mut sender, line) = connect(upstream).await?;
+        let _line = Line(line);
+        let response = sender.send_request(request).await?;
+        let stats = response.into_body().collect().await?.to_bytes();
+        let stats: Value = serde_json::from_slice(&stats)?;
+        let figure = |name: &str| stats[name].as_u64().with_context(|| format!("no {name}"));
+        Ok(Self {
+            requests: figure("requests")?,
+            cancelled: figure("cancelled")?,
+            last_cancel_us: figure("last_cancel_us")?,
+        })
+    }
+}
+
+pub(super) async fn connect(host: &str) -> Result<(SendRequest<Full<Bytes>>, JoinHandle<()>)> {
+    let stream = TcpStream::connect(host).await.context("cannot connect")?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    // How a connection ends is seen by whoever waits for an answer on it.
+    let line = tokio::spawn(async { connection.await.unwrap_or_default() });
+    Ok((sender, line))
+}

@@ -1,0 +1,112 @@
+//! The upstream's words in the dialects of vendors, whole and as events. Written by hand as text, because the
+//! upstream must cost as little as it can.
+
+mod chat;
+mod media;
+mod messages;
+mod responses;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use crate::behaviour::{Behaviour, Form};
+
+/// One token. The load counts them.
+pub(crate) const TOKEN: &str = "tok ";
+
+const ENVELOPE_HEAD: &str = r#"{\"ok\":true,\"meta\":{\"confidence\":0.95,\"risk\":\"low\",\"explain\":\"fine\"},\"data\":{\"result\":\"r\",\"rationale\":\""#;
+const ENVELOPE_TAIL: &str = r#"\"}}"#;
+
+/// Tokens of the question, as the upstream counts them.
+const ASKED: u64 = 8;
+
+/// What can be asked of the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Chat,
+    Responses,
+    Messages,
+    Embeddings,
+    Images,
+    Transcriptions,
+    Speech,
+}
+
+impl Route {
+    pub(crate) const ALL: [(&'static str, Self); 7] = [
+        ("/chat/completions", Self::Chat),
+        ("/responses", Self::Responses),
+        ("/messages", Self::Messages),
+        ("/embeddings", Self::Embeddings),
+        ("/images/generations", Self::Images),
+        ("/audio/transcriptions", Self::Transcriptions),
+        ("/audio/speech", Self::Speech),
+    ];
+
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(end, _)| path.ends_with(end));
+        found.map(|(_, route)| *route)
+    }
+
+    /// The answer in one piece, and what it is.
+    pub(crate) fn whole(self, model: &str, behaviour: Behaviour) -> (&'static str, Bytes) {
+        let text = match self {
+            Self::Chat => chat::whole(model, behaviour),
+            Self::Responses => responses::whole(model, behaviour),
+            Self::Messages => messages::whole(model, behaviour),
+            Self::Embeddings => media::embeddings(model),
+            Self::Images => String::from(media::IMAGE),
+            Self::Transcriptions => media::transcription(behaviour),
+            Self::Speech => return ("audio/wav", Bytes::from_static(media::SILENCE)),
+        };
+        ("application/json", Bytes::from(text))
+    }
+
+    /// The same as events; `None` where it comes in one piece only.
+    pub(crate) fn events(self, model: &str, behaviour: Behaviour) -> Option<Events> {
+        match self {
+            Self::Chat => Some(chat::events(model, behaviour)),
+            Self::Responses => Some(responses::events(model, behaviour)),
+            Self::Messages => Some(messages::events(model, behaviour)),
+            Self::Embeddings | Self::Images | Self::Transcriptions | Self::Speech => None,
+        }
+    }
+}
+
+/// The events of a stream, made once for each answer.
+pub(crate) struct Events {
+    pub(crate) first: Bytes,
+    pub(crate) head: Option<Bytes>,
+    pub(crate) token: Bytes,
+    pub(crate) tail: Option<Bytes>,
+    pub(crate) last: Bytes,
+}
+
+impl Events {
+    /// `piece` says some text in the dialect.
+    fn new(behaviour: Behaviour, first: String, piece: impl Fn(&str) -> String, last: String) -> Self {
+        let framed = behaviour.form == Form::Envelope;
+        Self {
+            first: Bytes::from(first),
+            head: framed.then(|| Bytes::from(piece(ENVELOPE_HEAD))),
+            token: Bytes::from(piece(TOKEN)),
+            tail: framed.then(|| Bytes::from(piece(ENVELOPE_TAIL))),
+            last: Bytes::from(last),
+        }
+    }
+}
+
+/// All that is said, as the inside of a JSON string.
+fn content(behaviour: Behaviour) -> String {
+    let tokens = TOKEN.repeat(usize::try_from(behaviour.tokens).unwrap_or(usize::MAX));
+    match behaviour.form {
+        Form::Text => tokens,
+        Form::Envelope => format!("{ENVELOPE_HEAD}{tokens}{ENVELOPE_TAIL}"),
+    }
+}
+
+/// An event that has a name, as most vendors write it.
+fn named(name: &str, rest: &str) -> String {
+    format!("event: {name}\ndata: {{\"type\":\"{name}\"{rest}}}\n\n")
+}
