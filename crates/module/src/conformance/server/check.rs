@@ -56,6 +56,32 @@ pub struct Check {
 }
 
 impl Check {
+    /// One that the specification demands at the level that all of it is asked of.
+    pub(super) fn new(
+        name: &'static str,
+        rule: &'static str,
+        need: Need,
+        next: fn(&Subject, &[Answer]) -> Next,
+    ) -> Self {
+        Self {
+            name,
+            rule,
+            must: true,
+            level: 4,
+            need,
+            next,
+        }
+    }
+
+    /// One that it only recommends, or leaves the means to open.
+    pub(super) fn recommended(self) -> Self {
+        Self { must: false, ..self }
+    }
+
+    pub(super) fn at_level(self, level: u8) -> Self {
+        Self { level, ..self }
+    }
+
     /// What follows the answers so far.
     pub fn next(&self, subject: &Subject, answers: &[Answer]) -> Next {
         (self.next)(subject, answers)

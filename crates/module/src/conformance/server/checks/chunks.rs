@@ -10,69 +10,85 @@ use crate::conformance::server::subject::Subject;
 use crate::stream::check_chunk;
 
 pub(super) fn checks() -> Vec<Check> {
-    let check = |name, rule, must, next| Check {
-        name,
-        rule,
-        must,
-        level: 4,
-        need: Need::Both,
-        next,
-    };
+    let mut checks = of_streams();
+    checks.extend(of_forms().into_iter().map(Check::recommended));
+    checks
+}
+
+/// What every stream keeps.
+fn of_streams() -> Vec<Check> {
     vec![
-        check(
+        Check::new(
             "chunks.shape",
             "every event is one of the six kinds of chunk, without fault",
-            true,
+            Need::Both,
             shape,
         ),
-        check(
+        Check::new(
             "chunks.meta",
             "the first event is a meta chunk with streaming true and a session_id",
-            true,
+            Need::Both,
             begins,
         ),
-        check("chunks.seq", "seq counts from 1 without gaps", true, numbered),
-        check(
+        Check::new(
+            "chunks.seq",
+            "seq counts from 1 without gaps",
+            Need::Both,
+            numbered,
+        ),
+        Check::new(
             "chunks.end",
             "exactly one final or error ends the stream",
-            true,
+            Need::Both,
             ends,
         ),
-        check(
+        Check::new(
             "chunks.fold",
             "the chunks add up to the data of the final chunk, and every checkpoint is right",
-            true,
+            Need::Both,
             folds,
         ),
-        check(
+        Check::new(
             "chunks.same",
             "the stream ends in what a whole answer says",
-            false,
+            Need::Both,
             same,
+        )
+        .recommended(),
+        Check::new(
+            "chunks.session",
+            "two streams have two sessions",
+            Need::Both,
+            sessions,
         ),
-        check("chunks.session", "two streams have two sessions", true, sessions),
-        check(
+    ]
+}
+
+/// The forms that a stream can be had in.
+fn of_forms() -> Vec<Check> {
+    vec![
+        Check::new(
             "chunks.sse",
             "server-sent events are named after their kind, and the id of a chunk is its seq",
-            false,
+            Need::Both,
             framed,
         ),
-        check(
+        Check::new(
             "chunks.snapshot",
             "_options.chunk_type snapshot gives snapshots",
-            false,
+            Need::Both,
             snapshots,
         ),
-        check(
+        Check::new(
             "chunks.ndjson",
             "Accept: application/x-ndjson gives the same chunks, one on each line",
-            false,
+            Need::Both,
             ndjson,
         ),
-        check(
+        Check::new(
             "chunks.websocket",
             "a WebSocket at /v1/ws gives the same chunks",
-            false,
+            Need::Both,
             socket,
         ),
     ]

@@ -8,41 +8,33 @@ use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, fail, ho
 use crate::conformance::server::subject::Subject;
 
 pub(super) fn checks() -> Vec<Check> {
-    let check = |name, rule, must, level, next| Check {
-        name,
-        rule,
-        must,
-        level,
-        need: Need::Both,
-        next,
-    };
     vec![
-        check(
+        Check::new(
             "envelope.success",
             "a whole answer is one envelope with ok, meta and data",
-            true,
-            1,
+            Need::Both,
             success,
-        ),
-        check(
+        )
+        .at_level(1),
+        Check::new(
             "envelope.failure",
             "an input that does not fit is an envelope with ok false and an E1xxx code",
-            true,
-            1,
+            Need::Both,
             failure,
-        ),
-        check(
+        )
+        .at_level(1),
+        Check::new(
             "errors.module",
             "a module that is not there is E4006 with status 404",
-            false,
-            3,
+            Need::Both,
             unknown_module,
-        ),
-        check(
+        )
+        .recommended()
+        .at_level(3),
+        Check::new(
             "capabilities.declared",
             "the server declares runtime, version, streaming, media and transports",
-            true,
-            4,
+            Need::Both,
             declared,
         ),
     ]

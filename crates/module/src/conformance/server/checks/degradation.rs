@@ -9,22 +9,14 @@ use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold};
 use crate::conformance::server::subject::Subject;
 
 pub(super) fn checks() -> Vec<Check> {
-    let check = |name, rule, need, next| Check {
-        name,
-        rule,
-        must: true,
-        level: 4,
-        need,
-        next,
-    };
     vec![
-        check(
+        Check::new(
             "degradation.streaming",
             "a stream that cannot be had is a whole answer with a warning, by Accept alone as well",
             Need::Sync,
             streaming,
         ),
-        check(
+        Check::new(
             "degradation.media",
             "a good picture is answered, or refused with E4011 where no model sees",
             Need::Picture,

@@ -10,26 +10,16 @@ use crate::conformance::server::subject::Subject;
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = demanded();
     let more = recommended().into_iter();
-    checks.extend(more.map(|check| Check { must: false, ..check }));
+    checks.extend(more.map(Check::recommended));
     checks
-}
-
-fn check(name: &'static str, rule: &'static str, next: fn(&Subject, &[Answer]) -> Next) -> Check {
-    Check {
-        name,
-        rule,
-        must: true,
-        level: 4,
-        need: Need::Picture,
-        next,
-    }
 }
 
 fn demanded() -> Vec<Check> {
     vec![
-        check(
+        Check::new(
             "media.type",
             "a type that the module does not take is E1010",
+            Need::Picture,
             |at, heard| {
                 refused(
                     at,
@@ -39,22 +29,32 @@ fn demanded() -> Vec<Check> {
                 )
             },
         ),
-        check("media.size", "a picture beyond the limit is E1011", too_large),
-        check(
+        Check::new(
+            "media.size",
+            "a picture beyond the limit is E1011",
+            Need::Picture,
+            too_large,
+        ),
+        Check::new(
             "media.fetch",
             "an address inside the server's own network is E1012",
+            Need::Picture,
             |at, heard| {
                 let inside =
                     json!({"type": "url", "url": "http://127.0.0.1:9/a.png", "media_type": "image/png"});
                 refused(at, heard, inside, &["E1012"])
             },
         ),
-        check("media.decode", "data that is not base64 is E1013", |at, heard| {
-            refused(at, heard, not_base64(), &["E1013"])
-        }),
-        check(
+        Check::new(
+            "media.decode",
+            "data that is not base64 is E1013",
+            Need::Picture,
+            |at, heard| refused(at, heard, not_base64(), &["E1013"]),
+        ),
+        Check::new(
             "media.decode-stream",
             "the same at the end of a stream",
+            Need::Picture,
             |at, heard| match heard {
                 [] => ask(at
                     .execute_on(&at.showing(not_base64()), &json!({}))
@@ -67,49 +67,60 @@ fn demanded() -> Vec<Check> {
 
 fn recommended() -> Vec<Check> {
     vec![
-        check("media.form", "an item without its type is E1002", |at, heard| {
-            refused(
-                at,
-                heard,
-                json!({"media_type": "image/png", "data": ""}),
-                &["E1002"],
-            )
-        }),
-        check(
+        Check::new(
+            "media.form",
+            "an item without its type is E1002",
+            Need::Picture,
+            |at, heard| {
+                refused(
+                    at,
+                    heard,
+                    json!({"media_type": "image/png", "data": ""}),
+                    &["E1002"],
+                )
+            },
+        ),
+        Check::new(
             "media.mismatch",
             "bytes of another type than declared are E1014",
+            Need::Picture,
             |at, heard| {
                 let png = png(32, 24, Depth::Eight);
                 refused(at, heard, item("image/jpeg", &png), &["E1014"])
             },
         ),
-        check(
+        Check::new(
             "media.dimensions",
             "a side of more than 8192 pixels is E1015, or the picture is scaled down and that is said",
+            Need::Picture,
             |at, heard| too_wide(at, heard, &png(8_200, 12, Depth::One), &["E1015"]),
         ),
-        check(
+        Check::new(
             "media.pixels",
             "more than 67,108,864 pixels are E1017, or E1015 because a side is too long, or the picture is scaled down and that is said",
+            Need::Picture,
             |at, heard| too_wide(at, heard, &black(8_200, 8_200), &["E1017", "E1015"]),
         ),
-        check(
+        Check::new(
             "media.small",
             "a side of less than 10 pixels is E1016",
+            Need::Picture,
             |at, heard| refused(at, heard, item("image/png", &png(4, 4, Depth::Eight)), &["E1016"]),
         ),
-        check(
+        Check::new(
             "media.checksum",
             "a checksum that does not match is E1020",
+            Need::Picture,
             |at, heard| {
                 let mut item = good();
                 item["checksum"] = json!({"algorithm": "sha256", "value": "00".repeat(32)});
                 refused(at, heard, item, &["E1020"])
             },
         ),
-        check(
+        Check::new(
             "media.upload",
             "an upload that is not there is E1018 or E1019",
+            Need::Picture,
             |at, heard| {
                 let item =
                     json!({"type": "upload_ref", "upload_id": "upl_nobody", "media_type": "image/png"});

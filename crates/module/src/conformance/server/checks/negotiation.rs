@@ -16,45 +16,34 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-fn check(name: &'static str, rule: &'static str, need: Need, next: fn(&Subject, &[Answer]) -> Next) -> Check {
-    Check {
-        name,
-        rule,
-        must: true,
-        level: 4,
-        need,
-        next,
-    }
-}
-
 /// Who is heard first.
 fn signals() -> Vec<Check> {
     vec![
-        check(
+        Check::new(
             "negotiation.default",
             "without any signal a module of mode both answers whole",
             Need::Both,
             by_default,
         ),
-        check(
+        Check::new(
             "negotiation.accept",
             "Accept: text/event-stream gives server-sent events",
             Need::Both,
             by_accept,
         ),
-        check(
+        Check::new(
             "negotiation.query",
             "the query response_mode wins over Accept",
             Need::Both,
             by_query,
         ),
-        check(
+        Check::new(
             "negotiation.body",
             "_options.response_mode wins over the query",
             Need::Both,
             by_body,
         ),
-        check(
+        Check::new(
             "negotiation.header",
             "X-Cognitive-Response-Mode wins over the body",
             Need::Both,
@@ -66,28 +55,26 @@ fn signals() -> Vec<Check> {
 /// What happens where a module cannot.
 fn mismatches() -> Vec<Check> {
     vec![
-        check(
+        Check::new(
             "negotiation.sync-module",
             "a module of mode sync answers whole when a stream is asked for, and says so in X-Cognitive-Warning and W4010",
             Need::Sync,
             sync_module,
         ),
-        Check {
-            must: false,
-            ..check(
-                "negotiation.strict",
-                "with _options.strict that is E4010 instead",
-                Need::Sync,
-                strict,
-            )
-        },
-        check(
+        Check::new(
+            "negotiation.strict",
+            "with _options.strict that is E4010 instead",
+            Need::Sync,
+            strict,
+        )
+        .recommended(),
+        Check::new(
             "negotiation.streaming-default",
             "without any signal a module of mode streaming streams",
             Need::Streaming,
             streaming_default,
         ),
-        check(
+        Check::new(
             "negotiation.streaming-sync",
             "a module of mode streaming that is asked for a whole answer gives E4010, or gives it with a warning",
             Need::Streaming,

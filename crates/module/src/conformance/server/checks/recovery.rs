@@ -17,63 +17,58 @@ const NOBODY: &str = "sess_00000000000000000000000001";
 const TAKEN: usize = 2;
 
 pub(super) fn checks() -> Vec<Check> {
-    let check = |name, rule, must, next| Check {
-        name,
-        rule,
-        must,
-        level: 4,
-        need: Need::Both,
-        next,
-    };
     vec![
-        check(
+        Check::new(
             "recovery.headers",
             "X-Cognitive-Recovery-Session and -Seq give the rest of a stream that broke off",
-            true,
+            Need::Both,
             by_headers,
         ),
-        check(
+        Check::new(
             "recovery.body",
             "_recovery with session, seq and checkpoint gives the rest",
-            true,
+            Need::Both,
             by_body,
         ),
-        check(
+        Check::new(
             "recovery.last-event-id",
             "GET /v1/runs/{session}/events with Last-Event-ID gives the rest",
-            false,
+            Need::Both,
             by_event_id,
-        ),
-        check(
+        )
+        .recommended(),
+        Check::new(
             "recovery.end",
             "behind its last chunk a stream gives its end",
-            true,
+            Need::Both,
             at_the_end,
         ),
-        check(
+        Check::new(
             "recovery.mismatch",
             "a checkpoint that does not match starts over at seq 1 with _warnings",
-            true,
+            Need::Both,
             mismatch,
         ),
-        check(
+        Check::new(
             "recovery.unknown",
             "a session that is not there starts anew under a new session_id",
-            true,
+            Need::Both,
             unknown,
         ),
-        check(
+        Check::new(
             "recovery.strict-session",
             "with _options.strict that is E4013",
-            false,
+            Need::Both,
             strict_session,
-        ),
-        check(
+        )
+        .recommended(),
+        Check::new(
             "recovery.strict-checkpoint",
             "with _options.strict a checkpoint that does not match is E4014",
-            false,
+            Need::Both,
             strict_checkpoint,
-        ),
+        )
+        .recommended(),
     ]
 }
 
