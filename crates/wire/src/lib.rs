@@ -11,6 +11,7 @@ pub mod document;
 pub mod embeddings;
 pub mod error_body;
 mod extras;
+pub mod field_type;
 pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;

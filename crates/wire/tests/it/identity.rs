@@ -113,6 +113,16 @@ fn fixtures_come_back_as_they_were() {
     }
 }
 
+#[test]
+fn no_fixture_has_a_field_of_a_wrong_type() {
+    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
+        for (name, body) in fixtures(dialect, ".request.json") {
+            let found = wire::field_type::misfit(dialect, body.as_object().unwrap());
+            assert_eq!(found, None, "{dialect}/{name}");
+        }
+    }
+}
+
 /// Whatever a disturbed document is, it is refused or it comes back.
 fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) -> Result<(), TestCaseError> {
     let mut body = body.clone();
