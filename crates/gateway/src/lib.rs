@@ -8,6 +8,7 @@ mod door;
 mod edge;
 mod extract;
 mod framing;
+mod header;
 mod limit;
 pub mod limits;
 mod mcp;

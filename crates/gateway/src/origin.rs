@@ -2,20 +2,21 @@
 //! same machine and hides only the answers; so a page that is not allowed is refused before anything
 //! runs, and a server on loopback answers only to names that are its own.
 
-use axum::http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, request};
 use module::Code;
 use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+use crate::header;
 use crate::mcp;
 use crate::once::REPLAYED_HEADER;
-use crate::reply::{Refusal, SESSION_HEADER};
+use crate::reply::Refusal;
 use crate::settings::Settings;
 use crate::state::Gateway;
 
 /// Headers that pages may send beyond the usual ones.
-const REQUEST_HEADERS: [&str; 31] = [
+const REQUEST_HEADERS: [&str; 32] = [
     "anthropic-beta",
     "anthropic-dangerous-direct-browser-access",
     "anthropic-version",
@@ -32,6 +33,7 @@ const REQUEST_HEADERS: [&str; 31] = [
     "tracestate",
     "user-agent",
     "x-api-key",
+    "x-cogn-degradation",
     "x-cogn-validate",
     "x-cognitive-recovery-seq",
     "x-cognitive-recovery-session",
@@ -64,19 +66,15 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
             Method::DELETE,
         ])
         .allow_headers(headers)
-        .expose_headers([
-            HeaderName::from_static(SESSION_HEADER),
-            HeaderName::from_static("x-cognitive-warning"),
-            HeaderName::from_static(REPLAYED_HEADER),
-            HeaderName::from_static(mcp::SESSION),
-            HeaderName::from_static("x-cogn-run"),
-            HeaderName::from_static("x-cogn-backend"),
-            HeaderName::from_static("x-cogn-attempts"),
-            HeaderName::from_static("x-cogn-cost-usd"),
-            HeaderName::from_static("traceparent"),
-            header::RETRY_AFTER,
-        ])
+        .expose_headers(exposed())
         .max_age(std::time::Duration::from_secs(600))
+}
+
+/// Headers of answers that pages may read.
+fn exposed() -> Vec<HeaderName> {
+    let others = [REPLAYED_HEADER, mcp::SESSION, "traceparent"];
+    let named = header::OF_ANSWERS.into_iter().chain(others);
+    named.map(HeaderName::from_static).chain([RETRY_AFTER]).collect()
 }
 
 /// Lets through what is not from a page elsewhere.
@@ -137,9 +135,53 @@ fn name_of(host: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{admit, name_of};
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::{REQUEST_HEADERS, admit, exposed, name_of};
     use crate::settings::Settings;
     use axum::http::{HeaderMap, HeaderValue, Uri};
+
+    /// Every header of our own that is named in this crate's sources, whatever case it is written in.
+    fn named_in(folder: &Path, names: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                named_in(&path, names);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path).unwrap().to_lowercase();
+                for start in ["\"x-cogn-", "\"x-cognitive-"] {
+                    names.extend(text.split(start).skip(1).filter_map(|rest| {
+                        let (end, _) = rest.split_once('"')?;
+                        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+                        let whole = !end.is_empty() && end.bytes().all(is_name);
+                        whole.then(|| format!("{}{end}", start.trim_start_matches('"')))
+                    }));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_header_of_our_own_can_be_sent_or_read_by_pages() {
+        let mut names = BTreeSet::new();
+        named_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
+        assert!(names.len() > 10, "{names:?}");
+        let exposed = exposed();
+        for name in &names {
+            let read = exposed.iter().any(|one| one == name.as_str());
+            let sent = REQUEST_HEADERS.contains(&name.as_str());
+            assert!(
+                read != sent,
+                "{name} belongs to OF_ANSWERS or to REQUEST_HEADERS, and to one of them"
+            );
+        }
+        // And the other way round: no answer is said to carry what nobody writes.
+        for name in crate::header::OF_ANSWERS {
+            assert!(names.contains(name), "{name}");
+        }
+    }
 
     fn admitted(host: &str, origin: Option<&str>, settings: &Settings) -> bool {
         let mut headers = HeaderMap::new();

@@ -12,7 +12,7 @@ use module::code;
 use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
 use serde_json::{Map, Value};
 
-pub(crate) const SESSION_HEADER: &str = "x-cognitive-session";
+use crate::header::SESSION_HEADER;
 
 /// Why a request gets no answer of its own. Handlers return it with `?`.
 #[derive(Debug)]

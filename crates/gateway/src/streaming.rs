@@ -16,8 +16,8 @@ use module::envelope::Envelope;
 use module::stream::Chunk;
 
 use crate::framing::Framing;
+use crate::header::SESSION_HEADER;
 use crate::metrics::Metrics;
-use crate::reply::SESSION_HEADER;
 use crate::seats::Seat;
 use crate::state::Gateway;
 

@@ -19,7 +19,7 @@ fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
     stage.serve_with(&["--config", &stage.config(&config)], &[])
 }
 
-async fn ask(server: &Server, request: &Value) -> (u16, Value) {
+pub(crate) async fn ask(server: &Server, request: &Value) -> (u16, Value) {
     let response = server
         .post("/v1/canonical")
         .body(request.to_string())
@@ -429,4 +429,18 @@ async fn a_conversation_that_dies_ends_in_one_error() {
         .collect();
     assert_eq!(ends.len(), 1, "{text}");
     assert_eq!(events.last().unwrap()["type"], "error", "{text}");
+}
+
+#[tokio::test]
+async fn a_field_of_a_wrong_type_is_named() {
+    let (stage, upstream) = (Stage::new(), vendor());
+    let server = serve(&stage, &upstream, "");
+    let request = json!({"request_id": "r", "operation": "chat_completions", "payload": {
+        "model": "m", "messages": [{"role": "user", "content": "hi"}], "generation": {"temperature": "hot"}
+    }});
+    let (status, answer) = ask(&server, &request).await;
+    assert_eq!(status, 400, "{answer}");
+    let message = answer["result"]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`payload.generation.temperature`"), "{message}");
+    assert!(upstream.asked().is_empty());
 }

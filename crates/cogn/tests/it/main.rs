@@ -29,6 +29,8 @@ mod docs;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod edge_aliases;
+#[cfg(test)]
 mod edge_canonical;
 #[cfg(test)]
 mod edge_leaving;

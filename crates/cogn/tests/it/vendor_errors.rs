@@ -1,9 +1,12 @@
 //! What vendors' clients hear when something is wrong: their own vendor's form and status, whoever refuses,
 //! a door of the server, a limit, or a back-end.
 
+use std::time::Duration;
+
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::keys::key;
 use crate::stage::{Server, Stage};
@@ -356,5 +359,99 @@ async fn check(server: &Server, dialect: Dialect, body: &Value) {
         200 => drop(read(dialect, response).await),
         400..=499 => drop(error_of(dialect, &body_of(response).await)),
         _ => panic!("{dialect} {status} {body}"),
+    }
+}
+
+/// The embedded model, under a name that every other back-end has here.
+#[cfg(all(feature = "local", unix))]
+fn embedded(stage: &Stage) -> Option<String> {
+    let weights = stage.path("m.gguf");
+    std::os::unix::fs::symlink(testkit::weights::small_model(), &weights).unwrap();
+    let weights = weights.display();
+    Some(format!(
+        "[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{weights}\"\n"
+    ))
+}
+
+#[cfg(not(all(feature = "local", unix)))]
+fn embedded(_: &Stage) -> Option<String> {
+    None
+}
+
+/// Whoever would answer, nobody is asked: a back-end of the same dialect, one of another, or the embedded model.
+#[tokio::test]
+async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
+    let upstream = HttpUpstream::playing(Answer::response("500 Oops", &[], "{}"));
+    let stage = Stage::new();
+    let reached = |kind: &str| {
+        let url = upstream.url("");
+        format!("[[backends]]\nname = \"behind\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodel = \"m\"\n")
+    };
+    let configs = [reached("openai"), reached("anthropic")];
+    for config in configs.into_iter().chain(embedded(&stage)) {
+        let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
+        for dialect in DIALECTS {
+            for (field, _) in wire::field_type::fields(dialect) {
+                // No known field is a list that holds a number in a list, so this is wrong everywhere but in lists.
+                let wrong = match field.contains('.') {
+                    true => continue,
+                    false if ["messages", "tools", "functions", "input", "system"].contains(field) => {
+                        json!(7)
+                    }
+                    false => json!([[7]]),
+                };
+                let mut body = question(dialect, "m", "hi");
+                body[*field] = wrong;
+                let response = ask(&server, dialect, &body).await;
+                assert_eq!(response.status(), 400, "{dialect} {field}");
+                let told = body_of(response).await;
+                let (kind, message) = error_of(dialect, &told);
+                assert_eq!(kind, "invalid_request_error", "{dialect} {field}");
+                assert!(
+                    message.starts_with(&format!("`{field}` must be ")),
+                    "{dialect}: {message}"
+                );
+                if dialect != Dialect::Anthropic {
+                    assert_eq!(told["error"]["param"], *field);
+                }
+            }
+            let mut hot = question(dialect, "m", "hi");
+            hot["temperature"] = json!("hot");
+            let (status, _, message) = refused(ask(&server, dialect, &hot).await, dialect).await;
+            assert_eq!(status, 400);
+            assert_eq!(message, "`temperature` must be a number, and is a string");
+        }
+    }
+    assert!(upstream.asked().is_empty());
+}
+
+/// Whoever may not ask is told so before it has sent anything: the body that is announced here never comes.
+#[tokio::test]
+async fn nothing_is_read_of_a_caller_who_may_not_ask() {
+    let stage = Stage::new();
+    let reader = key(&stage, &["--scope", "read"]);
+    let server = stage.serve_with(&["--require-auth"], &[&stage.talker(0)]);
+    for (path, kind) in [
+        ("/v1/chat/completions", "application/json"),
+        ("/v1/responses", "application/json"),
+        ("/v1/messages", "application/json"),
+        ("/v1/messages/count_tokens", "application/json"),
+        ("/v1/embeddings", "application/json"),
+        ("/v1/images/generations", "application/json"),
+        ("/v1/images/edits", "multipart/form-data; boundary=x"),
+        ("/v1/audio/speech", "application/json"),
+        ("/v1/audio/transcriptions", "multipart/form-data; boundary=x"),
+        ("/v1/canonical", "application/json"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {reader}\r\nContent-Type: {kind}\r\nContent-Length: 100000\r\n\r\n",
+            server.address()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut start = [0; 12];
+        let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut start)).await;
+        assert!(answered.is_ok(), "{path} waits for a body");
+        assert_eq!(String::from_utf8_lossy(&start), "HTTP/1.1 403", "{path}");
     }
 }

@@ -13,6 +13,7 @@ use ir::{Error, ErrorKind};
 use module::code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
+use wire::field_type::Misfit;
 
 use super::receipt::Receipt;
 use super::vendor::Vendor;
@@ -26,6 +27,8 @@ struct Facts {
     status: u16,
     code: String,
     message: String,
+    /// The field of the request that is to blame.
+    field: Option<&'static str>,
     pause_ms: Option<u64>,
     receipt: Option<Receipt>,
     /// The envelope of a module that failed.
@@ -38,6 +41,7 @@ impl Failure {
             status,
             code: String::from(code),
             message: message.into(),
+            field: None,
             pause_ms: None,
             receipt: None,
             envelope: None,
@@ -47,6 +51,13 @@ impl Failure {
     /// The caller's own mistake.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "E1001", message)
+    }
+
+    /// A field that is something else than it can be.
+    pub(super) fn misfit(misfit: Misfit) -> Self {
+        let mut failure = Self::new(400, "E1003", misfit.message);
+        failure.0.field = Some(misfit.field);
+        failure
     }
 
     /// With what is known of the call that failed.
@@ -94,7 +105,7 @@ impl Failure {
 
     fn render(&self, vendor: Vendor) -> Response {
         let facts = &self.0;
-        let mut body = vendor.error(facts.status, &facts.code, &facts.message);
+        let mut body = vendor.error(facts.status, &facts.code, &facts.message, facts.field);
         if let Some(envelope) = &facts.envelope {
             body["cogn"] = Value::clone(envelope);
         }

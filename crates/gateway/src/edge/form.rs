@@ -5,7 +5,7 @@ use std::io;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use ir::media::Base64;
 use ir::{Map, Media, MediaKind, MediaSource};
 use module::Code;
@@ -13,13 +13,11 @@ use module::envelope::ErrorBody;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::Value;
 use tempfile::TempDir;
-use tenancy::Scope;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
 use crate::reply::Refusal;
-use crate::seats::Client;
 use crate::state::Gateway;
 
 #[derive(Debug, Default)]
@@ -36,15 +34,14 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// `files` are the fields that are files; any other is text. Nothing is read of a caller who may not ask, nor
-    /// while too many forms lie here already.
+    /// `files` are the fields that are files; any other is text. Nothing is read while too many forms lie here
+    /// already.
     pub(super) async fn read(
-        (headers, extensions): (&HeaderMap, &Extensions),
+        headers: &HeaderMap,
         body: Body,
         gateway: &Gateway,
         files: &[&str],
     ) -> Result<Self, Refusal> {
-        Client::of(extensions)?.caller.require(Scope::Execute)?;
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = multer::parse_boundary(kind.unwrap_or_default()).map_err(|_| {
             let message = "the body is not a form: send multipart/form-data";

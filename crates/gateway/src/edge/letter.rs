@@ -6,6 +6,7 @@ use axum::http::HeaderMap;
 use ir::event::Warning;
 use ir::{ChatRequest, Dialect, Map};
 use serde_json::Value;
+use wire::field_type;
 
 use super::failure::Failure;
 use super::stateless;
@@ -32,6 +33,9 @@ impl Letter {
         };
         let fields = map.len();
         let wish = Wish::take(&mut map, headers)?;
+        if let Some(misfit) = field_type::misfit(dialect, &map) {
+            return Err(Failure::misfit(misfit));
+        }
         let mut warnings = Vec::new();
         if dialect == Dialect::OpenaiResponses {
             stateless::check(&mut map, &mut warnings)?;

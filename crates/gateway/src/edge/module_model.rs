@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::port::Rendered;
 use engine::run::{OnDisconnect, envelope};
@@ -14,8 +14,12 @@ use futures::future::BoxFuture;
 use futures::stream;
 use ir::event::FinishReason;
 use ir::fold::unfold;
-use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Event, Part, PartBody, Phase, Role, Usage};
-use module::Module;
+use ir::{
+    ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Event, Part, PartBody, Phase, Role, RunId,
+    TraceContext, Usage,
+};
+use module::envelope::ErrorBody;
+use module::{Code, Module};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -27,8 +31,9 @@ use crate::framing::Framing;
 use crate::limits;
 use crate::negotiate::{Signals, Wanted};
 use crate::once::Repeat;
+use crate::reply::Refusal;
 use crate::request::{ExecuteBody, RequestOptions};
-use crate::seats::Client;
+use crate::seats::{Client, Seat};
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 use crate::trace;
@@ -44,22 +49,20 @@ pub(super) struct ModuleCall {
 /// The last event of a run, once it is there.
 type Last = BoxFuture<'static, Result<Rendered, engine::Error>>;
 
+/// A module that runs.
+pub(super) struct Begun {
+    pub(super) run: RunId,
+    pub(super) trace: Option<TraceContext>,
+    last: Last,
+    seat: Option<Seat>,
+}
+
 impl ModuleCall {
-    pub(super) async fn answer(
-        self,
-        gateway: &Gateway,
-        headers: &HeaderMap,
-        manner: impl FnOnce(ir::RunId) -> Manner,
-    ) -> Result<Response, Failure> {
+    pub(super) async fn begin(self, gateway: &Gateway, headers: &HeaderMap) -> Result<Begun, Refusal> {
         let input = input_of(&self.chat)?;
-        let seat = match self.streams {
-            true => Some(
-                gateway
-                    .seats
-                    .take(&self.client, gateway.settings().streams_per_client_max)?,
-            ),
-            false => None,
-        };
+        let max = gateway.settings().streams_per_client_max;
+        let seat = self.streams.then(|| gateway.seats.take(&self.client, max));
+        let seat = seat.transpose()?;
         let trace = trace::of(headers);
         let call = Call {
             client: self.client,
@@ -81,7 +84,23 @@ impl ModuleCall {
             repeat: Repeat::from_headers(headers)?,
         };
         let begun = call.begin(gateway).await?;
-        let run = begun.subscription.run();
+        Ok(Begun {
+            run: begun.subscription.run(),
+            trace,
+            last: Box::pin(begun.subscription.last()),
+            seat,
+        })
+    }
+
+    pub(super) async fn answer(
+        self,
+        gateway: &Gateway,
+        headers: &HeaderMap,
+        manner: impl FnOnce(RunId) -> Manner,
+    ) -> Result<Response, Failure> {
+        let streams = self.streams;
+        let begun = self.begin(gateway, headers).await?;
+        let (run, trace) = (begun.run, begun.trace);
         let receipt = Receipt {
             run,
             backend: None,
@@ -89,37 +108,59 @@ impl ModuleCall {
             cost_usd: None,
         };
         let manner = manner(run);
-        let mut last: Last = Box::pin(begun.subscription.last());
-        if !self.streams {
-            let response = written(&envelope_of(last.await), manner);
-            let mut response = response.map_err(|failure| failure.with_receipt(receipt.clone()))?;
-            receipt.put(response.headers_mut());
-            return Ok(trace::tell_run(response, trace, run));
-        }
-        // An end that comes soon still has a status; a stream that has begun can only say it failed.
-        let soon = tokio::time::timeout(limits::HEARTBEAT, &mut last).await.ok();
-        let stage = match soon.map(envelope_of) {
-            Some(envelope) if envelope["ok"] == true => Stage::Done(Box::new(envelope)),
-            Some(envelope) => return Err(Failure::of_envelope(envelope).with_receipt(receipt)),
-            None => Stage::Waits(last),
+        let failed = |failure: Failure| failure.with_receipt(receipt.clone());
+        let mut response = match streams {
+            false => written(&begun.whole().await, manner).map_err(failed)?,
+            true => {
+                let say = move |envelope: &Value| told(envelope, manner);
+                let body = begun.stream(gateway, Framing::Sse.heartbeat(), say).await;
+                let body = body.map_err(|envelope| failed(Failure::of_envelope(envelope)))?;
+                (streaming::head(Framing::Sse), body).into_response()
+            }
         };
-        let reader = Reader {
-            stage,
-            manner,
-            open: OpenStream::new(gateway, seat),
-        };
-        let body = Body::from_stream(stream::unfold(reader, next));
-        let mut response = (streaming::head(Framing::Sse), body).into_response();
         receipt.put(response.headers_mut());
         Ok(trace::tell_run(response, trace, run))
     }
 }
 
+impl Begun {
+    /// The envelope that it ends with.
+    pub(super) async fn whole(self) -> Value {
+        envelope_of(self.last.await)
+    }
+
+    /// Signs of life, and at the end whatever `say` makes of the envelope. An end that comes soon still has a
+    /// status; a stream that has begun can only say it failed.
+    pub(super) async fn stream(
+        mut self,
+        gateway: &Gateway,
+        heartbeat: &'static [u8],
+        say: impl FnOnce(&Value) -> Vec<u8> + Send + 'static,
+    ) -> Result<Body, Value> {
+        let soon = tokio::time::timeout(limits::HEARTBEAT, &mut self.last).await.ok();
+        let stage = match soon.map(envelope_of) {
+            Some(envelope) if envelope["ok"] == true => Stage::Done(Box::new(envelope)),
+            Some(envelope) => return Err(envelope),
+            None => Stage::Waits(self.last),
+        };
+        let reader = Reader {
+            stage,
+            heartbeat,
+            say: Some(Box::new(say)),
+            open: OpenStream::new(gateway, self.seat),
+        };
+        Ok(Body::from_stream(stream::unfold(reader, next)))
+    }
+}
+
 struct Reader {
     stage: Stage,
-    manner: Manner,
+    heartbeat: &'static [u8],
+    say: Option<Say>,
     open: OpenStream,
 }
+
+type Say = Box<dyn FnOnce(&Value) -> Vec<u8> + Send>;
 
 enum Stage {
     Waits(Last),
@@ -135,26 +176,26 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
             Ok(last) => envelope_of(last),
             Err(_) => {
                 reader.stage = Stage::Waits(last);
-                return Some((Ok(Bytes::from_static(Framing::Sse.heartbeat())), reader));
+                return Some((Ok(Bytes::from_static(reader.heartbeat)), reader));
             }
         },
     };
-    let bytes = told(&envelope, reader.manner.clone());
+    let say = reader.say.take()?;
+    let bytes = say(&envelope);
     reader.open.count(bytes.len());
     Some((Ok(Bytes::from(bytes)), reader))
 }
 
 /// The last message that is the user's: an object is the input, anything else the arguments.
-fn input_of(chat: &ChatRequest) -> Result<Value, Failure> {
+fn input_of(chat: &ChatRequest) -> Result<Value, Refusal> {
     let last = chat
         .messages
         .iter()
         .rev()
         .find(|message| message.role == Role::User);
     let Some(message) = last else {
-        return Err(Failure::invalid(
-            "a module is asked by a user's message, and there is none",
-        ));
+        let message = "a module is asked by a user's message, and there is none";
+        return Err(Refusal::new(ErrorBody::new(Code::E1001, message)));
     };
     let only_text = message
         .parts
@@ -163,7 +204,8 @@ fn input_of(chat: &ChatRequest) -> Result<Value, Failure> {
     if !only_text {
         let message =
             "a module is asked by text; media goes into its input, which the text can hold as a JSON object";
-        return Err(Failure::new(400, "E4011", message));
+        let body = ErrorBody::new(Code::E4011, message);
+        return Err(Refusal::with_status(body, StatusCode::BAD_REQUEST));
     }
     let text = message.joined_text();
     match serde_json::from_str::<Value>(&text) {
@@ -180,15 +222,32 @@ fn envelope_of(last: Result<Rendered, engine::Error>) -> Value {
 }
 
 /// The answer of a module as the answer of a model.
-fn response_of(envelope: &Value, dialect: Dialect) -> ChatResponse {
-    let mut response = ChatResponse {
-        parts: vec![Part::text(envelope["data"].to_string())],
-        finish_reason: Some(FinishReason::Stop),
-        usage: usage_of(&envelope["_usage"]),
-        ..ChatResponse::default()
-    };
+pub(super) fn outcome_of(envelope: &Value) -> Result<ChatResponse, Error> {
+    if envelope["ok"] == true {
+        return Ok(ChatResponse {
+            parts: vec![Part::text(envelope["data"].to_string())],
+            finish_reason: Some(FinishReason::Stop),
+            usage: usage_of(&envelope["_usage"]),
+            ..ChatResponse::default()
+        });
+    }
+    Err(error_of(envelope))
+}
+
+/// A module's failure as a back-end's.
+pub(super) fn error_of(envelope: &Value) -> Error {
+    let text = |pointer: &str| envelope.pointer(pointer).and_then(Value::as_str);
+    let message = text("/error/message").unwrap_or_default();
+    let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
+    let code = text("/error/code").unwrap_or_default();
+    error.with_provider_code(Some(String::from(code)))
+}
+
+/// The same with the envelope beside it.
+fn response_of(envelope: &Value, dialect: Dialect) -> Result<ChatResponse, Error> {
+    let mut response = outcome_of(envelope)?;
     response.ext.set(dialect, "cogn", envelope.clone());
-    response
+    Ok(response)
 }
 
 fn usage_of(told: &Value) -> Option<Usage> {
@@ -202,10 +261,8 @@ fn usage_of(told: &Value) -> Option<Usage> {
 }
 
 fn written(envelope: &Value, mut manner: Manner) -> Result<Response, Failure> {
-    if envelope["ok"] != true {
-        return Err(Failure::of_envelope(envelope.clone()));
-    }
-    let mut response = response_of(envelope, manner.dialect);
+    let response = response_of(envelope, manner.dialect);
+    let mut response = response.map_err(|_| Failure::of_envelope(envelope.clone()))?;
     manner.complete(&mut response);
     whole::write(manner.dialect, &response)
 }
@@ -215,25 +272,9 @@ fn told(envelope: &Value, manner: Manner) -> Vec<u8> {
     let mut bytes = Vec::new();
     let dialect = manner.dialect;
     let mut voice = Voice::new(manner);
-    let events = match envelope["ok"] == true {
-        true => unfold(&response_of(envelope, dialect)),
-        false => {
-            let text = |pointer: &str| {
-                envelope
-                    .pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
-            let error = Error::new(
-                ErrorKind::InvalidResponse,
-                Phase::MidStream,
-                text("/error/message"),
-            );
-            let code = Some(String::from(text("/error/code")));
-            vec![Event::Error {
-                error: error.with_provider_code(code),
-            }]
-        }
+    let events = match response_of(envelope, dialect) {
+        Ok(response) => unfold(&response),
+        Err(error) => vec![Event::Error { error }],
     };
     for event in events {
         voice.say(event, &mut bytes);

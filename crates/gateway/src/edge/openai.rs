@@ -53,7 +53,10 @@ pub(super) fn question(field: &str, schema: &Value) -> Value {
             "cogn": {
                 "type": "object",
                 "description": "What only this server knows; it never reaches a back-end.",
-                "properties": {"validate": {"enum": ["off", "check", "repair"]}}
+                "properties": {
+                    "validate": {"enum": ["off", "check", "repair"]},
+                    "degradation": {"enum": ["strict", "warn", "allow"]}
+                }
             }
         }
     })
@@ -66,6 +69,11 @@ pub(super) fn wishes(operation: Operation) -> Operation {
             "X-Cogn-Validate",
             "Whether the answer is held to the JSON Schema of the request by this server.",
             crate::operation::one_of(&["off", "check", "repair"]),
+        )
+        .header(
+            "X-Cogn-Degradation",
+            "Whether a back-end that lacks what is asked for may answer as well as it can, and say so.",
+            crate::operation::one_of(&["strict", "warn", "allow"]),
         )
         .header(
             "X-Cogn-Resumable",

@@ -109,6 +109,7 @@ impl Question {
     ) -> Result<(RelayCall, Admission), Failure> {
         let mut request = Request::chat("", chat);
         request.routing.backend.clone_from(&self.backend);
+        request.degradation = self.wish.degradation;
         let call = RelayCall {
             request: Arc::new(request),
             verbatim: verbatim.map(Arc::new),

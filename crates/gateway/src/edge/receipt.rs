@@ -5,10 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use engine::Relayed;
 use ir::{Decimal, RunId};
 
-pub(crate) const RUN_HEADER: &str = "x-cogn-run";
-pub(crate) const BACKEND_HEADER: &str = "x-cogn-backend";
-pub(crate) const ATTEMPTS_HEADER: &str = "x-cogn-attempts";
-pub(crate) const COST_HEADER: &str = "x-cogn-cost-usd";
+use crate::header::{ATTEMPTS_HEADER, BACKEND_HEADER, COST_HEADER, RUN_HEADER};
 
 #[derive(Clone, Debug)]
 pub(super) struct Receipt {

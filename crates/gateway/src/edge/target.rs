@@ -24,7 +24,22 @@ pub(super) enum Target {
     Module(Arc<Module>),
 }
 
+/// What a name leads to, if anybody here answers under it.
 pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, Refusal> {
+    let target = follow(gateway, caller, asked)?;
+    if let Target::Model { name, .. } = &target {
+        let fleet = gateway.engine.fleet();
+        // A back-end without a model of its own answers with any.
+        let known = |own: &Option<String>| own.as_ref().is_none_or(|own| own == name);
+        if !fleet.candidates().iter().any(|candidate| known(&candidate.model)) {
+            return Err(unknown(asked));
+        }
+    }
+    Ok(target)
+}
+
+/// What a name leads to; whether anybody answers under it is left to the router, which says why not.
+pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, Refusal> {
     let settings = gateway.settings();
     let alias = settings.aliases.get(asked);
     let name = alias.map_or(asked, |alias| alias.model.as_str());
@@ -36,12 +51,6 @@ pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result
         let message = format!("these credentials do not allow the model `{asked}`");
         let body = ErrorBody::new(Code::E4007, message).detail("model", asked);
         return Err(Refusal::with_status(body, StatusCode::FORBIDDEN));
-    }
-    let fleet = gateway.engine.fleet();
-    // A back-end without a model of its own answers with any.
-    let known = |own: &Option<String>| own.as_deref().is_none_or(|own| own == name);
-    if !fleet.candidates().iter().any(|candidate| known(&candidate.model)) {
-        return Err(unknown(asked));
     }
     Ok(Target::Model {
         name: String::from(name),

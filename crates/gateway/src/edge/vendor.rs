@@ -47,11 +47,11 @@ impl Vendor {
     }
 
     /// An error as its clients read it.
-    pub(super) fn error(self, status: u16, code: &str, message: &str) -> Value {
+    pub(super) fn error(self, status: u16, code: &str, message: &str, field: Option<&str>) -> Value {
         match self {
             Self::OpenAi => {
                 let kind = openai_kind(status);
-                json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+                json!({"error": {"message": message, "type": kind, "param": field, "code": code}})
             }
             Self::Anthropic => {
                 json!({"type": "error", "error": {"type": anthropic_kind(status), "message": message}})

@@ -2,19 +2,23 @@
 //! header where the body is not the caller's to write. Neither ever reaches a back-end.
 
 use axum::http::HeaderMap;
-use ir::Map;
+use ir::{Degradation, Map};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure::Failure;
 
 const VALIDATE_HEADER: &str = "x-cogn-validate";
+const DEGRADATION_HEADER: &str = "x-cogn-degradation";
 
 /// Unknown wishes are left alone: they may be a newer client's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Wish {
     pub(super) validate: Validate,
+    /// What is to happen where a back-end lacks what is asked for.
+    pub(super) degradation: Option<Degradation>,
 }
 
 /// Whether an answer is held to the schema that was asked for.
@@ -36,12 +40,25 @@ impl Wish {
             return serde_json::from_value(value)
                 .map_err(|error| Failure::invalid(format!("`cogn`: {error}")));
         }
-        let Some(value) = headers.get(VALIDATE_HEADER) else {
-            return Ok(Self::default());
-        };
-        let word = Value::from(value.to_str().unwrap_or_default());
-        let validate = serde_json::from_value(word)
-            .map_err(|_| Failure::invalid("X-Cogn-Validate is `off`, `check` or `repair`"))?;
-        Ok(Self { validate })
+        let validate = said(
+            headers,
+            VALIDATE_HEADER,
+            "X-Cogn-Validate is `off`, `check` or `repair`",
+        )?;
+        let message = "X-Cogn-Degradation is `strict`, `warn` or `allow`";
+        Ok(Self {
+            validate: validate.unwrap_or_default(),
+            degradation: said(headers, DEGRADATION_HEADER, message)?,
+        })
     }
+}
+
+/// The word in a header, if it is one that is known.
+fn said<T: DeserializeOwned>(headers: &HeaderMap, name: &str, message: &str) -> Result<Option<T>, Failure> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    let word = Value::from(value.to_str().unwrap_or_default());
+    let known = serde_json::from_value(word).map_err(|_| Failure::invalid(message))?;
+    Ok(Some(known))
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::call::{Begun, Call};
 use crate::extract::{PathName, Query};
+use crate::header::WARNING_HEADER;
 use crate::negotiate::{Signals, Wanted, wanted};
 use crate::once::{REPLAYED_HEADER, Repeat};
 use crate::operation::{Operation, any_of_type, execute_body, one_of, text};
@@ -139,7 +140,7 @@ pub(super) async fn answer(
     if let Some(downgrade) = downgrade
         && let Ok(value) = HeaderValue::from_str(&downgrade.header())
     {
-        response.headers_mut().insert("x-cognitive-warning", value);
+        response.headers_mut().insert(WARNING_HEADER, value);
     }
     if replayed {
         let yes = HeaderValue::from_static("true");

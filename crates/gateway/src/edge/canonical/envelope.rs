@@ -7,9 +7,14 @@ use axum::response::{IntoResponse, Response};
 use engine::RelayFailure;
 use ir::adaptation::{Action, Adaptation, Party};
 use ir::envelope::{BackendInfo, VERSIONS};
-use ir::{ChatResponse, Error, ErrorKind, Operation, Payload, Phase, Request, ResponsePayload, RunId};
+use ir::{
+    ChatResponse, Dialect, Error, ErrorKind, Operation, Payload, Phase, Request, ResponsePayload, RunId,
+};
+use module::code;
 use serde_json::{Map, Value, json};
+use wire::field_type;
 
+use crate::header::RUN_HEADER;
 use crate::reply::Refusal;
 
 /// What every answer to a request repeats, and the form in which vectors or pictures are wanted.
@@ -92,6 +97,15 @@ impl Failure {
         failure
     }
 
+    /// A module that failed; its code decides the status.
+    pub(super) fn of_module(named: Named, error: Error) -> Self {
+        let status = error.provider_code.as_deref().map(code::http_status);
+        let mut failure = Self::of(named, error);
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        failure.0.status = status.unwrap_or(failure.0.status);
+        failure
+    }
+
     pub(super) fn failed(named: Named, failed: RelayFailure) -> Self {
         let mut failure = Self::of(named.with_run(failed.run), failed.error);
         failure.0.attempts = Some(failed.attempts);
@@ -138,9 +152,25 @@ pub(super) fn told(
     with_run(Json(response).into_response(), Some(run))
 }
 
+/// The response of a module that was asked, with its whole envelope beside the answer.
+pub(super) fn told_by_module(
+    named: Named,
+    run: RunId,
+    answer: ChatResponse,
+    envelope: Value,
+    adaptations: Vec<Adaptation>,
+) -> Response {
+    let named = named.with_run(run);
+    let payload = ResponsePayload::Chat(Box::new(answer));
+    let mut response = ir::Response::new(named.request_id(), payload);
+    response.adaptations = adaptations;
+    response.rest.insert(String::from("cogn"), envelope);
+    with_run(Json(response).into_response(), Some(run))
+}
+
 fn with_run(mut response: Response, run: Option<RunId>) -> Response {
     if let Some(Ok(run)) = run.map(|run| HeaderValue::from_str(&run.to_string())) {
-        response.headers_mut().insert("x-cogn-run", run);
+        response.headers_mut().insert(RUN_HEADER, run);
     }
     response
 }
@@ -168,6 +198,11 @@ pub(super) fn read(body: Value) -> Result<Request, Failure> {
         let message = format!("no operation {operation}; supported: {}", known.join(", "));
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         return Err(Failure::of(name(&map), error));
+    }
+    if operation == Operation::ChatCompletions.as_str()
+        && let Some(misfit) = field_type::misfit(Dialect::Canonical, &map)
+    {
+        return Err(wrong(&map, misfit.message));
     }
     let named = name(&map);
     let request: Request = serde_json::from_value(Value::Object(map))

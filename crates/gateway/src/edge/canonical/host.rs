@@ -3,7 +3,7 @@
 
 use engine::route::{Host, Policy};
 use ir::adaptation::{Action, Ledger};
-use ir::{Payload, Request};
+use ir::{Payload, Request, RoutingHints};
 use serde_json::json;
 
 use crate::state::Gateway;
@@ -42,6 +42,15 @@ fn bound(request: &mut Request, host: &Host, raw_answers: bool, ledger: &mut Led
     if !request.patches.is_empty() {
         request.patches.clear();
         ledger.dropped("/patches", "the host does not let requests change what is sent");
+    }
+}
+
+/// The one back-end that an alias leads to. A request that wants another gets nobody, rather than either.
+pub(super) fn pin(routing: &mut RoutingHints, backend: Option<String>) {
+    let Some(backend) = backend else { return };
+    match &routing.backend {
+        Some(own) if *own != backend => routing.backend_allowlist = Some(vec![backend]),
+        _ => routing.backend = Some(backend),
     }
 }
 

@@ -4,24 +4,32 @@
 
 mod envelope;
 mod host;
+mod module_run;
 mod stream;
+
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
-use engine::{Part, RelayCall, Relayed};
+use engine::{Admission, Part, RelayCall, Relayed};
 use ir::adaptation::{Adaptation, Ledger, Party};
 use ir::envelope::BackendInfo;
-use ir::{Error, ErrorKind, Fold, Operation as Kind, Payload, Phase, ResponsePayload};
+use ir::{Error, ErrorKind, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
+use module::Module;
 use serde_json::{Value, json};
+use tenancy::Scope;
 use wire::vectors;
 
 use self::envelope::{Failure, Named, read, told};
 use self::stream::Framing;
 use super::admit::admit;
+use super::module_model::ModuleCall;
 use super::picture::in_form;
+use super::target::{Target, follow};
 use crate::operation::Operation;
+use crate::reply::Refusal;
 use crate::request::read_json;
 use crate::seats::Client;
 use crate::state::Gateway;
@@ -60,69 +68,128 @@ async fn answer(
     extensions: &Extensions,
     body: Body,
 ) -> Result<Response, Failure> {
+    // Nothing is read of a caller who may not ask.
+    let unread = |refusal| Failure::refused(Named::default(), refusal);
+    let client = Client::of(extensions).map_err(unread)?;
+    let may_ask = client.caller.require(Scope::Execute);
+    may_ask.map_err(|denial| unread(Refusal::from(denial)))?;
     let body = read_json(body, gateway.settings().body_read).await;
-    let mut request = read(body.map_err(|refusal| Failure::refused(Named::default(), refusal))?)?;
+    let mut request = read(body.map_err(unread)?)?;
     let named = Named::of(&request);
     let framing = Framing::of(headers, &request);
     let mut ledger = Ledger::new(Party::Router);
     host::narrow(&mut request, gateway, &mut ledger);
-    let refused = |refusal| Failure::refused(named.clone(), refusal);
-    let client = Client::of(extensions).map_err(refused)?;
-    let admission = admit(gateway, &client).await.map_err(refused)?;
-    let tenant = &client.caller.tenant;
-    let changes = ledger.into_entries();
-    match &mut request.payload {
-        Payload::Realtime(_) => {
-            let message = "realtime_voice is not spoken here: ask for speech_to_text and text_to_speech";
-            let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
-            Err(Failure::of(named, error))
+    let target = match request.model().filter(|model| !model.is_empty()) {
+        Some(asked) => {
+            let target = follow(gateway, &client.caller, asked);
+            Some(target.map_err(|refusal| Failure::refused(named.clone(), refusal))?)
         }
-        Payload::Chat(chat) => {
-            chat.generation.stream = Some(framing.is_some());
-            let seat = match framing {
-                Some(_) => {
-                    let max = gateway.settings().streams_per_client_max;
-                    let seat = gateway.seats.take(&client, max);
-                    Some(seat.map_err(|refusal| Failure::refused(named.clone(), refusal))?)
-                }
-                None => None,
-            };
-            let mut call = RelayCall::new(request);
-            call.trace = trace::of(headers);
-            let relayed = gateway.engine.relay(tenant, call, admission).await;
-            let relayed = relayed.map_err(|failed| Failure::failed(named.clone(), *failed))?;
-            match framing {
-                Some(framing) => Ok(stream::response(relayed, framing, changes, seat)),
-                None => fold(named, relayed, changes).await,
+        None => None,
+    };
+    let asking = Asking {
+        gateway,
+        headers,
+        client,
+        named,
+        framing,
+        changes: ledger.into_entries(),
+    };
+    match target {
+        Some(Target::Module(module)) => asking.run(module, request.payload).await,
+        Some(Target::Model { name, backend }) => {
+            request.payload.rename(&name);
+            host::pin(&mut request.routing, backend);
+            asking.ask(request).await
+        }
+        None => asking.ask(request).await,
+    }
+}
+
+/// A request that was read, with everything about it that is not in it.
+struct Asking<'a> {
+    gateway: &'a Gateway,
+    headers: &'a HeaderMap,
+    client: Client,
+    named: Named,
+    framing: Option<Framing>,
+    /// What of the request was changed already.
+    changes: Vec<Adaptation>,
+}
+
+impl Asking<'_> {
+    async fn ask(self, mut request: Request) -> Result<Response, Failure> {
+        let admission = admit(self.gateway, &self.client).await;
+        let admission = admission.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        match &mut request.payload {
+            Payload::Realtime(_) => {
+                let message = "realtime_voice is not spoken here: ask for speech_to_text and text_to_speech";
+                let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
+                Err(Failure::of(self.named, error))
             }
+            Payload::Chat(chat) => {
+                chat.generation.stream = Some(self.framing.is_some());
+                self.converse(request, admission).await
+            }
+            _ => self.ask_whole(request, admission).await,
         }
-        _ => {
-            let mut call = RelayCall::new(request);
-            call.trace = trace::of(headers);
-            let asked = gateway.engine.ask(tenant, call, admission).await;
-            let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
-            let form = named.form.clone();
-            let shaped = shape(gateway, &mut asked.answer.payload, form.as_deref()).await;
-            shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
-            let backend = BackendInfo {
-                name: Some(asked.backend.name.clone()),
-                instance: Some(asked.instance()),
-                latency_ms: Some(asked.latency_ms),
-                attempts: Some(Value::from(asked.attempts)),
-                ..BackendInfo::default()
-            };
-            let mut adaptations = changes;
-            adaptations.extend(asked.answer.adaptations);
-            let raw = asked.answer.raw;
-            Ok(told(
-                named,
-                asked.run,
-                backend,
-                asked.answer.payload,
-                adaptations,
-                raw,
-            ))
+    }
+
+    fn call(&self, request: Request) -> RelayCall {
+        let mut call = RelayCall::new(request);
+        call.trace = trace::of(self.headers);
+        call
+    }
+
+    async fn converse(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+        let gateway = self.gateway;
+        let max = gateway.settings().streams_per_client_max;
+        let seat = self.framing.map(|_| gateway.seats.take(&self.client, max));
+        let seat = seat.transpose();
+        let seat = seat.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        let call = self.call(request);
+        let relayed = gateway.engine.relay(&self.client.caller.tenant, call, admission);
+        let relayed = relayed.await;
+        let relayed = relayed.map_err(|failed| Failure::failed(self.named.clone(), *failed))?;
+        match self.framing {
+            Some(framing) => Ok(stream::response(relayed, framing, self.changes, seat)),
+            None => fold(self.named, relayed, self.changes).await,
         }
+    }
+
+    async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+        let (gateway, named) = (self.gateway, &self.named);
+        let call = self.call(request);
+        let asked = gateway.engine.ask(&self.client.caller.tenant, call, admission);
+        let asked = asked.await;
+        let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
+        let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
+        shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
+        let backend = BackendInfo {
+            name: Some(asked.backend.name.clone()),
+            instance: Some(asked.instance()),
+            latency_ms: Some(asked.latency_ms),
+            attempts: Some(Value::from(asked.attempts)),
+            ..BackendInfo::default()
+        };
+        let mut adaptations = self.changes;
+        adaptations.extend(asked.answer.adaptations);
+        let (payload, raw) = (asked.answer.payload, asked.answer.raw);
+        Ok(told(self.named, asked.run, backend, payload, adaptations, raw))
+    }
+
+    async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, Failure> {
+        let Payload::Chat(chat) = payload else {
+            let error = Error::invalid_request("a module takes part in conversations only");
+            return Err(Failure::of(self.named, error));
+        };
+        let call = ModuleCall {
+            client: self.client,
+            module,
+            chat: *chat,
+            streams: self.framing.is_some(),
+        };
+        let (named, framing, changes) = (self.named, self.framing, self.changes);
+        module_run::answer(call, self.gateway, self.headers, named, framing, changes).await
     }
 }
 

@@ -10,9 +10,10 @@ use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
 use futures::stream;
 use ir::adaptation::Adaptation;
-use ir::event::Warning;
+use ir::event::{ADAPTED, Warning};
 use ir::{Event, Payload, Request};
 
+use crate::edge::receipt::Receipt;
 use crate::limits::HEARTBEAT;
 use crate::seats::Seat;
 
@@ -39,14 +40,20 @@ impl Framing {
         }
     }
 
-    fn content_type(self) -> &'static str {
-        match self {
+    /// The headers of a stream.
+    pub(super) fn head(self) -> HeaderMap {
+        let kind = match self {
             Self::Sse => "text/event-stream",
             Self::Lines => "application/x-ndjson",
-        }
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        headers
     }
 
-    fn write(self, event: &Event, bytes: &mut Vec<u8>) {
+    pub(super) fn write(self, event: &Event, bytes: &mut Vec<u8>) {
         let Ok(body) = serde_json::to_vec(event) else {
             return;
         };
@@ -64,7 +71,7 @@ impl Framing {
     }
 
     /// A sign of life that is no event.
-    fn heartbeat(self) -> &'static [u8] {
+    pub(super) fn heartbeat(self) -> &'static [u8] {
         match self {
             Self::Sse => b": hb\n\n",
             Self::Lines => b"\n",
@@ -86,25 +93,9 @@ pub(super) fn response(
     changes: Vec<Adaptation>,
     seat: Option<Seat>,
 ) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    let told = [
-        ("x-cogn-run", relayed.run.to_string()),
-        ("x-cogn-backend", relayed.backend.name.clone()),
-        ("x-cogn-attempts", relayed.attempts().to_string()),
-    ];
-    for (name, value) in told {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(name, value);
-        }
-    }
-    let mut first = Vec::new();
-    for change in changes {
-        let warning = Warning::new("adapted", format!("{}: {}", change.pointer, change.reason));
-        framing.write(&Event::Warning { warning }, &mut first);
-    }
+    let mut headers = framing.head();
+    Receipt::of(&relayed).put(&mut headers);
+    let first = announce(framing, changes);
     let reader = Reader {
         relayed,
         framing,
@@ -113,6 +104,16 @@ pub(super) fn response(
         _seat: seat,
     };
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
+}
+
+/// What was changed of the request, said before anything else.
+pub(super) fn announce(framing: Framing, changes: Vec<Adaptation>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for change in changes {
+        let warning = Warning::new(ADAPTED, format!("{}: {}", change.pointer, change.reason));
+        framing.write(&Event::Warning { warning }, &mut bytes);
+    }
+    bytes
 }
 
 async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {

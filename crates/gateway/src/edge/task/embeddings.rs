@@ -2,8 +2,6 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use ir::{Feature, Ledger, Party, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
@@ -13,8 +11,6 @@ use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
 use crate::edge::vendor::Vendor;
 use crate::operation::{Operation, any_of_type, object, text};
-use crate::request::read_json;
-use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
     let embed = Operation::post("/v1/embeddings", "create_embeddings", embed)
@@ -43,13 +39,8 @@ fn answer() -> Value {
     ])
 }
 
-async fn embed(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let body = read_json(body, gateway.settings().body_read).await?;
+async fn embed(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
     let payload = openai_embeddings::decode_request(body)?;
     let form = payload.encoding_format.clone();
     let tokens = openai_embeddings::has_tokens(&payload);
@@ -63,11 +54,6 @@ async fn embed(
         let features = &mut request.requirements.required_features;
         features.insert(Feature::TokenInput);
     }
-    let asking = Asking {
-        gateway: &gateway,
-        headers: &headers,
-        extensions: &extensions,
-    };
     let mut asked = asking.ask_as(request).await?;
     let ResponsePayload::Embeddings(response) = &mut asked.answer.payload else {
         return Err(wrong_answer());

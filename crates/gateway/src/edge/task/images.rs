@@ -2,8 +2,6 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use ir::envelope::ImageRequest;
 use ir::{Ledger, MediaKind, Party, Payload, ResponsePayload};
@@ -12,12 +10,9 @@ use wire::openai_images;
 
 use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
-use crate::edge::form::Form;
 use crate::edge::picture::in_form;
 use crate::edge::vendor::Vendor;
 use crate::operation::{Operation, any_of_type, object};
-use crate::request::read_json;
-use crate::state::Gateway;
 
 const IMAGE: &[&str] = &["image", "image[]"];
 const MASK: &[&str] = &["mask"];
@@ -65,29 +60,14 @@ fn answer() -> Value {
     ])
 }
 
-async fn generate(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let body = read_json(body, gateway.settings().body_read).await?;
+async fn generate(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
     let payload = openai_images::decode_request(body)?;
-    let asking = Asking {
-        gateway: &gateway,
-        headers: &headers,
-        extensions: &extensions,
-    };
     draw(&asking, payload).await
 }
 
-async fn edit(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let mut form = Form::read((&headers, &extensions), body, &gateway, FILES).await?;
+async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let mut form = asking.form(body, FILES).await?;
     for key in ["n", "output_compression", "partial_images"] {
         form.make_number(key)?;
     }
@@ -101,18 +81,13 @@ async fn edit(
     let mut payload = openai_images::decode_request(Value::Object(std::mem::take(&mut form.fields)))?;
     payload.image = Some(image.with_kind(MediaKind::Image));
     payload.mask = mask.map(|mask| mask.with_kind(MediaKind::Image));
-    let asking = Asking {
-        gateway: &gateway,
-        headers: &headers,
-        extensions: &extensions,
-    };
     // The form holds the files until the answer is here.
     let answer = draw(&asking, payload).await;
     drop(form);
     answer
 }
 
-async fn draw(asking: &Asking<'_>, payload: ImageRequest) -> Result<Response, Failure> {
+async fn draw(asking: &Asking, payload: ImageRequest) -> Result<Response, Failure> {
     let streams = payload.ext.value(ir::Dialect::OpenaiImages, "stream") == Some(&Value::from(true));
     if streams {
         return Err(Failure::invalid("pictures come whole here: leave `stream` out"));
@@ -125,7 +100,7 @@ async fn draw(asking: &Asking<'_>, payload: ImageRequest) -> Result<Response, Fa
     if response.created.is_none() {
         response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
     }
-    in_form(asking.gateway, response, form.as_deref()).await?;
+    in_form(&asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Party::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
     Ok(dressed(Json(body).into_response(), &asked))

@@ -7,22 +7,27 @@ mod images;
 mod speech;
 mod transcriptions;
 
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use engine::{Asked, RelayCall};
 use ir::{Payload, Phase, Request};
+use serde_json::Value;
+use tenancy::Scope;
 
 use super::admit::admit;
 use super::failure::Failure;
+use super::form::Form;
 use super::receipt::Receipt;
 use super::target::{Target, resolve};
+use crate::header::ADAPTED_HEADER;
 use crate::operation::Operation;
+use crate::request::read_json;
 use crate::seats::Client;
 use crate::state::Gateway;
 use crate::trace;
-
-/// Tells a vendor's client what was left out of its request: the answer has no place for it.
-const ADAPTED_HEADER: &str = "x-cogn-adapted";
 
 pub(super) fn operations() -> Vec<Operation> {
     [
@@ -36,23 +41,48 @@ pub(super) fn operations() -> Vec<Operation> {
     .collect()
 }
 
-/// Who asks, and what came along with the body.
-struct Asking<'a> {
-    gateway: &'a Gateway,
-    headers: &'a HeaderMap,
-    extensions: &'a Extensions,
+/// Who asks, and what came along with the body. It is made before the body is read, and only for a caller who
+/// may ask.
+#[derive(Debug)]
+struct Asking {
+    gateway: Gateway,
+    headers: HeaderMap,
+    client: Client,
 }
 
-impl Asking<'_> {
+impl FromRequestParts<Gateway> for Asking {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Failure> {
+        let client = Client::of(&parts.extensions)?;
+        client.caller.require(Scope::Execute)?;
+        Ok(Self {
+            gateway: gateway.clone(),
+            headers: parts.headers.clone(),
+            client,
+        })
+    }
+}
+
+impl Asking {
+    async fn read(&self, body: Body) -> Result<Value, Failure> {
+        Ok(read_json(body, self.gateway.settings().body_read).await?)
+    }
+
+    /// `files` are the fields that are files.
+    async fn form(&self, body: Body, files: &[&str]) -> Result<Form, Failure> {
+        Ok(Form::read(&self.headers, body, &self.gateway, files).await?)
+    }
+
     /// One question to the engine. When the caller leaves, this is dropped, and the back-end is hung up on.
     async fn ask(&self, payload: Payload) -> Result<Asked, Failure> {
         self.ask_as(Request::new("", payload)).await
     }
 
     async fn ask_as(&self, mut request: Request) -> Result<Asked, Failure> {
-        let client = Client::of(self.extensions)?;
+        let (gateway, client) = (&self.gateway, &self.client);
         if let Some(asked) = request.model().filter(|model| !model.is_empty()) {
-            match resolve(self.gateway, &client.caller, asked)? {
+            match resolve(gateway, &client.caller, asked)? {
                 Target::Model { name, backend } => {
                     request.payload.rename(&name);
                     request.routing.backend = backend;
@@ -63,10 +93,10 @@ impl Asking<'_> {
                 }
             }
         }
-        let admission = admit(self.gateway, &client).await?;
+        let admission = admit(gateway, client).await?;
         let mut call = RelayCall::new(request);
-        call.trace = trace::of(self.headers);
-        let engine = &self.gateway.engine;
+        call.trace = trace::of(&self.headers);
+        let engine = &gateway.engine;
         let asked = engine.ask(&client.caller.tenant, call, admission).await;
         asked.map_err(|failed| Failure::of_call(*failed))
     }

@@ -1,9 +1,8 @@
 //! A text read aloud.
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{Extensions, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use ir::{Dialect, Ledger, Party, Payload, ResponsePayload};
 use serde_json::json;
@@ -13,8 +12,6 @@ use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
 use crate::edge::vendor::Vendor;
 use crate::operation::Operation;
-use crate::request::read_json;
-use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
     let speak = Operation::post("/v1/audio/speech", "create_speech", speak)
@@ -35,13 +32,8 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![speak]
 }
 
-async fn speak(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let body = read_json(body, gateway.settings().body_read).await?;
+async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
     let payload = openai_speech::decode_request(body)?;
     if payload.input.trim().is_empty() {
         return Err(Failure::invalid("`input` is empty"));
@@ -50,11 +42,6 @@ async fn speak(
         let message = "speech comes as sound here: leave `stream_format` out";
         return Err(Failure::invalid(message));
     }
-    let asking = Asking {
-        gateway: &gateway,
-        headers: &headers,
-        extensions: &extensions,
-    };
     let asked = asking.ask(Payload::Speech(payload)).await?;
     let ResponsePayload::Speech(speech) = &asked.answer.payload else {
         return Err(wrong_answer());

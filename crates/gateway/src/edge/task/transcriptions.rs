@@ -2,9 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use ir::envelope::TranscriptionResponse;
 use ir::{
@@ -20,7 +18,6 @@ use crate::edge::failure::Failure;
 use crate::edge::form::Form;
 use crate::edge::vendor::Vendor;
 use crate::operation::Operation;
-use crate::state::Gateway;
 
 const FILE: &[&str] = &["file"];
 
@@ -84,13 +81,8 @@ impl Wanted {
     }
 }
 
-async fn transcribe(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
-) -> Result<Response, Failure> {
-    let mut form = Form::read((&headers, &extensions), body, &gateway, FILE).await?;
+async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let mut form = asking.form(body, FILE).await?;
     form.make_number("temperature")?;
     let wanted = Wanted::of(&form)?;
     let mut files = form.files(FILE);
@@ -118,11 +110,6 @@ async fn transcribe(
             .degradation_overrides
             .insert(Feature::Timestamps, Degradation::Strict);
     }
-    let asking = Asking {
-        gateway: &gateway,
-        headers: &headers,
-        extensions: &extensions,
-    };
     let asked = asking.ask_as(request).await;
     // The form holds the file until the answer is here.
     drop(form);
