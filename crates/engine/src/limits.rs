@@ -33,6 +33,10 @@ pub const LINGER_MS: u64 = 1_000;
 /// Most texts of one request that are asked one by one, and how many of them at once.
 pub const WHOLE_PARTS_MAX: usize = 256;
 pub const WHOLE_PARTS_AT_ONCE: usize = 4;
+/// Most bytes of a reply that are kept back because they may be calls of tools; a longer one is text.
+pub const CALLS_BYTES_MAX: usize = 1024 * 1024;
+/// Most calls of tools in one reply; a longer list is text.
+pub const CALLS_MAX: usize = 128;
 /// Longest recording that is let in where no module says otherwise.
 pub const SOUND_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
 /// Longest model reply that is gathered.

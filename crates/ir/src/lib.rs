@@ -19,8 +19,8 @@ pub mod limits;
 pub mod media;
 pub mod operation;
 pub mod patch;
-pub mod shared;
 pub mod price;
+pub mod shared;
 pub mod trace;
 pub mod usage;
 
@@ -44,7 +44,7 @@ pub use fold::Fold;
 pub use id::RunId;
 pub use media::{Media, MediaId, MediaKind, MediaSource};
 pub use operation::{Feature, Operation, Transport};
-pub use shared::SharedJson;
 pub use price::Price;
+pub use shared::SharedJson;
 pub use trace::TraceContext;
 pub use usage::Usage;

@@ -120,7 +120,10 @@ mod stage;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
+mod tools_by_prompt;
+#[cfg(test)]
 mod usage_relayed;
+
 #[cfg(test)]
 mod validate;
 #[cfg(test)]

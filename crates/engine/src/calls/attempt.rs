@@ -23,6 +23,8 @@ pub(crate) struct Attempt {
     pub(crate) model: Option<String>,
     /// How much it has written, of whatever kind.
     pub(crate) said_bytes: usize,
+    /// What of it nobody has heard yet, and is not counted there.
+    pub(crate) kept_back_bytes: usize,
     pub(crate) usage: Option<Usage>,
     /// It has written nothing since it said what it used.
     usage_is_current: bool,
@@ -42,6 +44,7 @@ impl Attempt {
             first_token_ms: None,
             model: None,
             said_bytes: 0,
+            kept_back_bytes: 0,
             usage: None,
             usage_is_current: false,
             finish: None,
@@ -162,7 +165,7 @@ impl Attempt {
             input_tokens: said
                 .and_then(|usage| usage.input_tokens)
                 .or_else(|| Some(tokens(asked))),
-            output_tokens: Some(tokens(self.said_bytes)),
+            output_tokens: Some(tokens(self.said_bytes + self.kept_back_bytes)),
             estimated: true,
             ..Usage::default()
         }

@@ -193,6 +193,7 @@ impl Calls {
             return false;
         };
         attempt.heard_ms = Some(now_ms);
+        attempt.kept_back_bytes = 0;
         let mut speaks = false;
         for event in events {
             speaks |= matches!(event, Event::BlockDelta { .. } | Event::Finish { .. });
@@ -203,6 +204,21 @@ impl Calls {
             attempt.lease.first_token(fleet_ms);
         }
         speaks
+    }
+
+    /// An open call said something that nobody is told yet: so many bytes of it wait. It is alive, and does not
+    /// lead.
+    pub(crate) fn keep_back(&mut self, number: u32, bytes: usize, now_ms: u64) {
+        let fleet_ms = self.dispatch.fleet_ms(now_ms);
+        let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
+            return;
+        };
+        attempt.heard_ms = Some(now_ms);
+        attempt.kept_back_bytes = bytes;
+        if bytes > 0 && attempt.first_token_ms.is_none() {
+            attempt.first_token_ms = Some(now_ms);
+            attempt.lease.first_token(fleet_ms);
+        }
     }
 
     /// The first to speak is the one that is heard; the others are dropped at once, and named here.

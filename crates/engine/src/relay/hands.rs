@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
 use ir::operation::Operation;
 use ir::{Error, Event, Request, RunId};
 use tenancy::Tenant;
@@ -18,6 +18,7 @@ use tokio::time::{Instant, Sleep};
 use super::Part;
 use super::book::Account;
 use super::machine::{Input, Machine, Output};
+use super::tools::{self, Reply};
 use super::whole;
 use crate::admission::Permit;
 use crate::fleet::Fleet;
@@ -60,6 +61,12 @@ pub(super) struct Work {
 /// An open line to a back-end.
 enum Line {
     Events(Events),
+    /// Tools are called by prompt: what is said may have to be kept back.
+    Prompted {
+        events: Events,
+        reply: Box<Reply>,
+        ready: VecDeque<Event>,
+    },
     Pieces(Pieces),
     Answer(Option<BoxFuture<'static, Result<Answer, Error>>>),
 }
@@ -141,6 +148,9 @@ impl Hands {
             let attempt = *attempt;
             match line.poll_next(context) {
                 Poll::Ready(Some(Heard::Said(said))) => return Poll::Ready(Input::Said { attempt, said }),
+                Poll::Ready(Some(Heard::KeptBack(bytes))) => {
+                    return Poll::Ready(Input::KeptBack { attempt, bytes });
+                }
                 Poll::Ready(Some(Heard::Answer(answer))) => {
                     return Poll::Ready(Input::Answered { attempt, answer });
                 }
@@ -196,7 +206,10 @@ impl Hands {
                     if let (Some(upstream), Operation::ChatCompletions) =
                         (self.fleet.upstream(lease.member()), request.operation())
                     {
-                        let events = upstream.open(request);
+                        let candidate = &self.fleet.candidates()[lease.member()];
+                        let prompted = tools::by_prompt(&request, candidate, self.run, false);
+                        let prompted = prompted.ok().flatten().map(|prompted| prompted.request);
+                        let events = upstream.open(prompted.unwrap_or(request));
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
                     }
                 }
@@ -210,9 +223,21 @@ impl Hands {
 
     fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
         let upstream = self.fleet.upstream(member)?;
+        let candidate = &self.fleet.candidates()[member];
         if request.operation() != Operation::ChatCompletions {
-            let candidate = &self.fleet.candidates()[member];
             return Some(Line::Answer(Some(whole::answer(upstream, candidate, request))));
+        }
+        // Whoever may not answer in the caller's own words goes on behind a text.
+        match tools::by_prompt(&request, candidate, self.run, !verbatim) {
+            Ok(None) => {}
+            Ok(Some(prompted)) => {
+                return Some(Line::Prompted {
+                    events: upstream.open(prompted.request),
+                    reply: Box::new(prompted.reply),
+                    ready: VecDeque::new(),
+                });
+            }
+            Err(error) => return Some(Line::Events(stream::iter([Event::Error { error }]).boxed())),
         }
         let words = self.verbatim.as_ref().filter(|_| verbatim);
         let pieces = words.and_then(|words| upstream.forward(&request, words));
@@ -264,6 +289,8 @@ impl Drop for Hands {
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
 enum Heard {
     Said(Said),
+    /// It is alive, and so many bytes of what it says are kept back.
+    KeptBack(usize),
     Answer(Box<Answer>),
 }
 
@@ -273,6 +300,18 @@ impl Line {
             Self::Events(events) => {
                 let event = ready!(events.poll_next_unpin(context));
                 Poll::Ready(event.map(|event| Heard::Said(Said::Event(event))))
+            }
+            Self::Prompted { events, reply, ready } => {
+                if ready.is_empty() {
+                    let Some(event) = ready!(events.poll_next_unpin(context)) else {
+                        return Poll::Ready(None);
+                    };
+                    reply.push(event, ready);
+                }
+                Poll::Ready(Some(match ready.pop_front() {
+                    Some(event) => Heard::Said(Said::Event(event)),
+                    None => Heard::KeptBack(reply.held_bytes()),
+                }))
             }
             Self::Pieces(pieces) => {
                 let said = ready!(pieces.poll_next_unpin(context));

@@ -29,6 +29,11 @@ pub enum Input {
         attempt: u32,
         said: Said,
     },
+    /// An open attempt said something that cannot be told yet: so much of its answer is kept back by now.
+    KeptBack {
+        attempt: u32,
+        bytes: usize,
+    },
     /// An open attempt gave its whole answer.
     Answered {
         attempt: u32,
@@ -190,6 +195,7 @@ impl Machine {
         match input {
             Input::Start => self.start(now_ms, out),
             Input::Said { attempt, said } => self.hear(attempt, said, now_ms, out),
+            Input::KeptBack { attempt, bytes } => self.calls.keep_back(attempt, bytes, now_ms),
             Input::Answered { attempt, answer } => self.take_answer(attempt, answer, now_ms, out),
             Input::Ended { attempt } => match self.calls.cut(attempt) {
                 Some(error) => self.lose(attempt, error, now_ms, out),

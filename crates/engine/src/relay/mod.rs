@@ -12,6 +12,7 @@ mod resumable;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod whole;
 
 use std::sync::Arc;

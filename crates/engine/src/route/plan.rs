@@ -55,11 +55,13 @@ impl<'r> Facts<'r> {
     pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Result<Self, Error> {
         let draws = request.operation() == Operation::ImageGeneration;
         let may_lack = needs.required_features.iter().filter(|feature| {
+            let made_good =
+                is_degradable(feature) || **feature == Feature::Tools && can_prompt_tools(request);
             match request.degradation_for(feature) {
                 Degradation::Strict => false,
-                Degradation::Warn => is_degradable(feature),
+                Degradation::Warn => made_good,
                 // A picture that is to be changed is let go only by who has said that anything may be.
-                Degradation::Allow => is_degradable(feature) || draws && **feature == Feature::ImageInput,
+                Degradation::Allow => made_good || draws && **feature == Feature::ImageInput,
             }
         });
         let policy = choose_policy(request, host)?;
@@ -216,6 +218,17 @@ fn is_degradable(feature: &Feature) -> bool {
             | Feature::Mask
             | Feature::Reasoning
     )
+}
+
+/// Whether tools can be described in the prompt instead: not those that a provider runs itself, nor where a
+/// request insists on a back-end that calls them.
+fn can_prompt_tools(request: &Request) -> bool {
+    let insists = request.requirements.required_features.contains(&Feature::Tools);
+    let own = |tool: &ir::ToolSpec| tool.hosted.is_none();
+    !insists
+        && request
+            .as_chat()
+            .is_some_and(|chat| chat.speaks_of_tools() && chat.tools.iter().all(own))
 }
 
 fn affinity_key(key: HashKey, request: &Request) -> u64 {

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ir::envelope::{PolicySpec, Request, Requirements};
 use ir::operation::{Feature, Operation};
-use ir::{ChatRequest, ErrorKind, Message, adaptation::Degradation};
+use ir::{ChatRequest, ErrorKind, Message, ToolSpec, adaptation::Degradation};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -205,6 +205,35 @@ fn what_a_request_can_do_without_decides_the_order_and_not_the_choice() {
     assert_eq!(case.names(), ["able", "plain"]);
     case.request.degradation = Some(Degradation::Strict);
     assert_eq!(case.names(), ["able"]);
+}
+
+#[test]
+fn tools_can_be_done_without_unless_somebody_insists_on_them() {
+    let mut able = chat("able");
+    able.features = BTreeSet::from([Feature::Tools]);
+    let mut case = Case::new(vec![chat("plain"), able], Policy::Priority);
+    let with = |tools: Vec<ToolSpec>| {
+        let chat = ChatRequest {
+            messages: vec![Message::text(ir::Role::User, "hello")],
+            tools,
+            ..ChatRequest::default()
+        };
+        Request::chat("req-1", chat)
+    };
+    let own = ToolSpec {
+        name: String::from("weather"),
+        ..ToolSpec::default()
+    };
+    case.request = with(vec![own.clone()]);
+    assert_eq!(case.names(), ["able", "plain"]);
+    case.request.degradation = Some(Degradation::Strict);
+    assert_eq!(case.names(), ["able"]);
+    case.request.degradation = None;
+    case.request.requirements.required_features = BTreeSet::from([Feature::Tools]);
+    assert_eq!(case.names(), ["able"], "whoever insists is taken at their word");
+    let hosted = ToolSpec::hosted(ir::Dialect::OpenaiResponses, json!({"type": "web_search"}));
+    case.request = with(vec![own, hosted]);
+    assert_eq!(case.names(), ["able"], "nobody else runs a provider's tool");
 }
 
 #[test]

@@ -128,6 +128,11 @@ impl ChatRequest {
         self.generation.stream == Some(true)
     }
 
+    /// Whether there are tools to call, or any were called.
+    pub fn speaks_of_tools(&self) -> bool {
+        !self.tools.is_empty() || self.messages.iter().any(Message::speaks_of_tools)
+    }
+
     /// Every piece of media, wherever in the messages it stands.
     pub fn media_mut(&mut self) -> Vec<&mut Media> {
         let mut found = Vec::new();

@@ -1,6 +1,7 @@
 //! The machine of a relayed call in simulated time: the test plays the back-ends.
 
 mod cuts;
+mod kept_back;
 
 use std::sync::Arc;
 

@@ -1,0 +1,165 @@
+//! Earlier calls and their results as text, in the form in which the model is told to call. What is neither
+//! stays what it is and where it is; a result's pictures stand behind its text.
+
+use std::collections::BTreeMap;
+
+use ir::chat::ToolResult;
+use ir::{Content, Message, Part, PartBody, Role, ToolCall};
+use serde_json::{Value, json};
+
+/// Which call a result belongs to: its place among the calls of its message, and its name.
+type Known = BTreeMap<String, (usize, String)>;
+
+/// Returns whether anything had to be written out.
+pub(super) fn write_out(messages: &mut Vec<Message>) -> bool {
+    if !messages.iter().any(Message::speaks_of_tools) {
+        return false;
+    }
+    let mut known = Known::new();
+    let mut results = Vec::new();
+    let mut written = Vec::with_capacity(messages.len());
+    for mut message in turns(std::mem::take(messages)) {
+        if !message.speaks_of_tools() {
+            written.extend(told(&mut results, Vec::new()));
+            written.push(message);
+            continue;
+        }
+        let calls = message.tool_calls().enumerate();
+        known.extend(calls.map(|(at, call)| (call.id.clone(), (at + 1, call.name.clone()))));
+        let parts = std::mem::take(&mut message.parts);
+        let parts = without_results(parts, &known, &mut results);
+        match message.role {
+            // Results of one turn may come in several messages: they are told together.
+            Role::Tool | Role::User if parts.is_empty() => {}
+            Role::Tool | Role::User => written.extend(told(&mut results, parts)),
+            Role::Assistant | Role::System | Role::Developer => {
+                written.extend(told(&mut results, Vec::new()));
+                written.push(with_parts(message, called(parts)));
+            }
+        }
+    }
+    written.extend(told(&mut results, Vec::new()));
+    *messages = written;
+    true
+}
+
+/// One message for each turn of the assistant in which it called anything: some dialects write every call as a
+/// message of its own.
+fn turns(messages: Vec<Message>) -> Vec<Message> {
+    let mut turns: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match turns.last_mut() {
+            Some(last)
+                if last.role == Role::Assistant
+                    && message.role == Role::Assistant
+                    && (last.speaks_of_tools() || message.speaks_of_tools()) =>
+            {
+                last.parts.extend(message.parts);
+            }
+            _ => turns.push(message),
+        }
+    }
+    turns
+}
+
+/// Takes the results out. What of them is not text stays, before whatever else is said.
+fn without_results(parts: Vec<Part>, known: &Known, results: &mut Vec<Value>) -> Vec<Part> {
+    let (mut shown, mut others) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part.body {
+            PartBody::ToolResult(result) => {
+                results.push(line(&result, known));
+                shown.extend(result.content.into_iter().filter(|part| part.as_text().is_none()));
+            }
+            _ => others.push(part),
+        }
+    }
+    shown.append(&mut others);
+    shown
+}
+
+/// The results so far as a message of the user, with what else the user says.
+fn told(results: &mut Vec<Value>, others: Vec<Part>) -> Option<Message> {
+    let mut parts = Vec::new();
+    if !results.is_empty() {
+        let mut text = json!({"results": std::mem::take(results)}).to_string();
+        if !others.is_empty() {
+            text.push_str("\n\n");
+        }
+        parts.push(Part::text(text));
+    }
+    parts.extend(others);
+    let message = Message::new(Role::User, Vec::new());
+    (!parts.is_empty()).then(|| with_parts(message, parts))
+}
+
+fn line(result: &ToolResult, known: &Known) -> Value {
+    let call = known.get(&result.call_id);
+    let mut line = json!({});
+    if let Some((at, _)) = call {
+        line["call"] = json!(at);
+    }
+    if let Some(name) = result.name.as_ref().or(call.map(|(_, name)| name)) {
+        line["tool"] = json!(name);
+    }
+    if !result.outcome.is_success() {
+        line["outcome"] = json!(result.outcome);
+    }
+    line["content"] = Value::from(result.joined_text());
+    line
+}
+
+/// Calls that stand side by side become one text.
+fn called(parts: Vec<Part>) -> Vec<Part> {
+    let mut written: Vec<Part> = Vec::new();
+    let mut calls: Vec<String> = Vec::new();
+    for part in parts {
+        match &part.body {
+            PartBody::ToolCall(call) => calls.push(written_call(call)),
+            _ => {
+                written.extend(joined(&mut calls, written.is_empty()));
+                written.push(part);
+            }
+        }
+    }
+    let first = written.is_empty();
+    written.extend(joined(&mut calls, first));
+    written
+}
+
+fn joined(calls: &mut Vec<String>, first: bool) -> Option<Part> {
+    if calls.is_empty() {
+        return None;
+    }
+    let text = format!("{{\"calls\":[{}]}}", std::mem::take(calls).join(","));
+    Some(Part::text(match first {
+        true => text,
+        false => format!("\n{text}"),
+    }))
+}
+
+/// The arguments word for word where they are JSON, else as the text that they are.
+fn written_call(call: &ToolCall) -> String {
+    let name = Value::from(call.name.as_str());
+    match &call.arguments {
+        Some(_) if !call.arguments_raw.trim().is_empty() => {
+            let raw = call.arguments_raw.trim();
+            format!("{{\"tool\":{name},\"arguments\":{raw}}}")
+        }
+        Some(value) => format!("{{\"tool\":{name},\"arguments\":{value}}}"),
+        None => {
+            let raw = Value::from(call.arguments_raw.as_str());
+            format!("{{\"tool\":{name},\"arguments\":{raw}}}")
+        }
+    }
+}
+
+/// One plain text is said as such: some servers take nothing else.
+fn with_parts(message: Message, parts: Vec<Part>) -> Message {
+    let plain = matches!(parts.as_slice(), [part] if part.plain_text().is_some());
+    Message {
+        content: if plain { Content::Text } else { Content::Parts },
+        parts,
+        ..message
+    }
+}
