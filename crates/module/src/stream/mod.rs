@@ -5,6 +5,7 @@
 mod assemble;
 mod check;
 mod chunk;
+mod data_text;
 mod digest;
 pub mod field;
 mod fold;
@@ -18,6 +19,7 @@ mod violation;
 pub use assemble::{Assembled, Assembler, envelope_of};
 pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
+pub use data_text::{DataText, TakenBack};
 pub use projection::{Projector, ProjectorOptions};
 pub use recording::assemble_ndjson;
 pub use violation::Violation;

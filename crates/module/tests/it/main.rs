@@ -36,6 +36,8 @@ mod stream_assemble;
 #[cfg(test)]
 mod stream_chunk;
 #[cfg(test)]
+mod stream_data_text;
+#[cfg(test)]
 mod stream_json;
 #[cfg(test)]
 mod stream_projection;

@@ -86,7 +86,7 @@ fn print(data: &Map<String, Value>) -> String {
 }
 
 /// A reply as models write them, and the data in it.
-fn reply() -> impl Strategy<Value = (String, Map<String, Value>)> {
+pub(crate) fn reply() -> impl Strategy<Value = (String, Map<String, Value>)> {
     let key = prop_oneof![2 => Just(String::from("\"a\"")), 1 => Just(String::from("\"b\"")), 3 => string()];
     let object = prop::collection::vec((key, document()), 0..6).prop_map(|pairs| {
         let pairs: Vec<String> = pairs
@@ -120,7 +120,7 @@ fn any_options() -> impl Strategy<Value = ProjectorOptions> {
     (chunk_type, prop_oneof![Just(0), 0..40usize, Just(1024)]).prop_map(|(kind, bytes)| options(kind, bytes))
 }
 
-fn cuts() -> impl Strategy<Value = Vec<(usize, bool)>> {
+pub(crate) fn cuts() -> impl Strategy<Value = Vec<(usize, bool)>> {
     let small = prop::collection::vec((0..6usize, any::<bool>()), 0..80);
     let large = prop::collection::vec((0..200usize, any::<bool>()), 0..6);
     prop_oneof![small, large]
