@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use crate::admission::{Admission, Permit, Queue};
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::gate::Action;
 use crate::launch::{Launch, Launcher, Seated};
 use crate::limits;
 use crate::media::MediaDesk;
@@ -100,6 +101,13 @@ impl Engine {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Whether a whole and good answer of this module may still be replaced by that of another back-end.
+    pub fn may_ask_elsewhere(&self, module: &str) -> bool {
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let rule = settings.gates.for_module(module);
+        rule.is_some_and(|rule| matches!(rule.action, Action::Rerun { .. }))
     }
 
     /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.

@@ -123,13 +123,14 @@ mod tokens;
 mod tools_by_prompt;
 #[cfg(test)]
 mod usage_relayed;
-
 #[cfg(test)]
 mod validate;
 #[cfg(test)]
 mod vendor;
 #[cfg(test)]
 mod vendor_chat;
+#[cfg(test)]
+mod vendor_choices;
 #[cfg(test)]
 mod vendor_continued;
 #[cfg(test)]
@@ -140,6 +141,10 @@ mod vendor_errors;
 mod vendor_leaving;
 #[cfg(test)]
 mod vendor_module;
+#[cfg(test)]
+mod vendor_module_media;
+#[cfg(test)]
+mod vendor_module_stream;
 #[cfg(test)]
 mod vendor_resume;
 #[cfg(test)]

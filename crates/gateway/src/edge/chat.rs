@@ -15,6 +15,7 @@ use super::question::{Question, headers_of};
 use super::resumable::Place;
 use super::target::{Target, resolve};
 use super::voice::Manner;
+use super::wish::Validate;
 use crate::once::Repeat;
 use crate::request::read_bytes;
 use crate::seats::Client;
@@ -38,6 +39,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         Dialect::OpenaiResponses => echo(&letter),
         _ => Map::new(),
     };
+    let several = several(&letter, &target)?;
     let warnings = std::mem::take(&mut letter.warnings);
     let created = gateway.engine.clock().now_ms() / 1_000;
     let manner = move |run| Manner {
@@ -46,6 +48,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         model,
         created,
         shows_usage,
+        several,
         echo,
         warnings,
     };
@@ -78,6 +81,22 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
             };
             question.answer(gateway, manner).await
         }
+    }
+}
+
+/// How many answers are wanted, where it is more than one. Back-ends that speak the caller's dialect may give them; where
+/// it is known before that there can be but one, the question is refused.
+fn several(letter: &Letter, target: &Target) -> Result<Option<u64>, Failure> {
+    let asked = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
+    let Some(n) = asked.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
+        return Ok(None);
+    };
+    match target {
+        Target::Module(_) => Err(Failure::invalid(format!("`n` is {n}: a module gives one answer"))),
+        Target::Model { .. } if letter.wish.validate != Validate::Off => Err(Failure::invalid(format!(
+            "`n` is {n}: one answer is held to a schema"
+        ))),
+        Target::Model { .. } => Ok(Some(n)),
     }
 }
 

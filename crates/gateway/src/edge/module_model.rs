@@ -1,41 +1,33 @@
 //! A module as a model: `module:NAME`. The last user message is its input, the answer's text is its `data`
-//! as JSON, and the whole envelope stands beside it under `cogn`. A module may start over while it runs, and
-//! no vendor's stream can take a word back; so a stream waits, with signs of life, and then says everything.
+//! as JSON, and the whole envelope stands beside it under `cogn`. How a stream is told is `module_stream`'s
+//! business, what becomes of the message's parts `module_input`'s.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use engine::Subscription;
 use engine::port::Rendered;
 use engine::run::{OnDisconnect, envelope};
-use futures::future::BoxFuture;
-use futures::stream;
 use ir::event::FinishReason;
-use ir::fold::unfold;
-use ir::{
-    ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Event, Part, PartBody, Phase, Role, RunId,
-    TraceContext, Usage,
-};
-use module::envelope::ErrorBody;
-use module::{Code, Module};
-use serde_json::{Value, json};
+use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Part, Phase, RunId, TraceContext, Usage};
+use module::Module;
+use module::manifest::{ChunkType, ResponseMode};
+use serde_json::Value;
 
 use super::failure::Failure;
+use super::module_input::input_of;
+use super::module_stream::Telling;
 use super::receipt::Receipt;
-use super::voice::{Manner, Voice};
+use super::voice::Manner;
 use super::whole;
 use crate::call::Call;
-use crate::framing::Framing;
-use crate::limits;
 use crate::negotiate::{Signals, Wanted};
 use crate::once::Repeat;
 use crate::reply::Refusal;
 use crate::request::{ExecuteBody, RequestOptions};
 use crate::seats::{Client, Seat};
 use crate::state::Gateway;
-use crate::streaming::{self, OpenStream};
 use crate::trace;
 
 /// What is asked of a module.
@@ -46,31 +38,41 @@ pub(super) struct ModuleCall {
     pub(super) streams: bool,
 }
 
-/// The last event of a run, once it is there.
-type Last = BoxFuture<'static, Result<Rendered, engine::Error>>;
-
 /// A module that runs.
 pub(super) struct Begun {
     pub(super) run: RunId,
     pub(super) trace: Option<TraceContext>,
-    last: Last,
-    seat: Option<Seat>,
+    pub(super) subscription: Subscription,
+    pub(super) seat: Option<Seat>,
 }
 
 impl ModuleCall {
-    pub(super) async fn begin(self, gateway: &Gateway, headers: &HeaderMap) -> Result<Begun, Refusal> {
-        let input = input_of(&self.chat)?;
+    /// `grows` where words are told before the end.
+    pub(super) async fn begin(
+        self,
+        gateway: &Gateway,
+        headers: &HeaderMap,
+        grows: bool,
+    ) -> Result<Begun, Refusal> {
+        let input = input_of(&self.module, &self.chat)?;
+        // A run that streams takes its own seat.
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.streams.then(|| gateway.seats.take(&self.client, max));
-        let seat = seat.transpose()?;
+        let sits = self.streams && !grows;
+        let seat = sits.then(|| gateway.seats.take(&self.client, max)).transpose()?;
         let trace = trace::of(headers);
+        let repeat = Repeat::from_headers(headers)?;
         let call = Call {
             client: self.client,
             module: self.module,
             body: ExecuteBody {
                 input,
                 options: RequestOptions {
-                    on_disconnect: OnDisconnect::Cancel,
+                    // Whoever may come again under the same name finds the run.
+                    on_disconnect: match repeat.keeps() {
+                        true => OnDisconnect::Keep,
+                        false => OnDisconnect::Cancel,
+                    },
+                    chunk_type: grows.then_some(ChunkType::Delta),
                     progress: Some(false),
                     trace,
                     ..RequestOptions::default()
@@ -78,17 +80,20 @@ impl ModuleCall {
                 recovery: None,
             },
             signals: Signals {
-                header: Some(Wanted::Sync),
+                header: Some(match grows {
+                    true => Wanted::Streaming,
+                    false => Wanted::Sync,
+                }),
                 ..Signals::default()
             },
-            repeat: Repeat::from_headers(headers)?,
+            repeat,
         };
         let begun = call.begin(gateway).await?;
         Ok(Begun {
             run: begun.subscription.run(),
             trace,
-            last: Box::pin(begun.subscription.last()),
-            seat,
+            subscription: begun.subscription,
+            seat: begun.seat.or(seat),
         })
     }
 
@@ -96,10 +101,11 @@ impl ModuleCall {
         self,
         gateway: &Gateway,
         headers: &HeaderMap,
-        manner: impl FnOnce(RunId) -> Manner,
+        manner: impl FnOnce(RunId) -> Manner + Send,
     ) -> Result<Response, Failure> {
         let streams = self.streams;
-        let begun = self.begin(gateway, headers).await?;
+        let grows = streams && self.grows(gateway);
+        let begun = self.begin(gateway, headers, grows).await?;
         let (run, trace) = (begun.run, begun.trace);
         let receipt = Receipt {
             run,
@@ -108,130 +114,44 @@ impl ModuleCall {
             cost_usd: None,
         };
         let manner = manner(run);
-        let failed = |failure: Failure| failure.with_receipt(receipt.clone());
-        let mut response = match streams {
-            false => written(&begun.whole().await, manner).map_err(failed)?,
+        let response = match streams {
             true => {
-                let say = move |envelope: &Value| told(envelope, manner);
-                let body = begun.stream(gateway, Framing::Sse.heartbeat(), say).await;
-                let body = body.map_err(|envelope| failed(Failure::of_envelope(envelope)))?;
-                (streaming::head(Framing::Sse), body).into_response()
+                let telling = Telling::new(begun.subscription, manner);
+                telling.response(gateway, begun.seat).await
             }
+            false => written(&envelope_of(begun.subscription.last().await), manner),
         };
+        let mut response = response.map_err(|failure| failure.with_receipt(receipt.clone()))?;
         receipt.put(response.headers_mut());
         Ok(trace::tell_run(response, trace, run))
     }
-}
 
-impl Begun {
-    /// The envelope that it ends with.
-    pub(super) async fn whole(self) -> Value {
-        envelope_of(self.last.await)
-    }
-
-    /// Signs of life, and at the end whatever `say` makes of the envelope. An end that comes soon still has a
-    /// status; a stream that has begun can only say it failed.
-    pub(super) async fn stream(
-        mut self,
-        gateway: &Gateway,
-        heartbeat: &'static [u8],
-        say: impl FnOnce(&Value) -> Vec<u8> + Send + 'static,
-    ) -> Result<Body, Value> {
-        let soon = tokio::time::timeout(limits::HEARTBEAT, &mut self.last).await.ok();
-        let stage = match soon.map(envelope_of) {
-            Some(envelope) if envelope["ok"] == true => Stage::Done(Box::new(envelope)),
-            Some(envelope) => return Err(envelope),
-            None => Stage::Waits(self.last),
-        };
-        let reader = Reader {
-            stage,
-            heartbeat,
-            say: Some(Box::new(say)),
-            open: OpenStream::new(gateway, self.seat),
-        };
-        Ok(Body::from_stream(stream::unfold(reader, next)))
+    /// Whether words of the answer may be shown before its end: not if the module says that it does not
+    /// stream, nor if a gate may yet replace the whole answer by that of another back-end.
+    fn grows(&self, gateway: &Gateway) -> bool {
+        self.module.manifest.response.mode != ResponseMode::Sync
+            && !gateway.engine.may_ask_elsewhere(self.module.name())
     }
 }
 
-struct Reader {
-    stage: Stage,
-    heartbeat: &'static [u8],
-    say: Option<Say>,
-    open: OpenStream,
-}
-
-type Say = Box<dyn FnOnce(&Value) -> Vec<u8> + Send>;
-
-enum Stage {
-    Waits(Last),
-    Done(Box<Value>),
-    Ended,
-}
-
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
-    let envelope = match std::mem::replace(&mut reader.stage, Stage::Ended) {
-        Stage::Ended => return None,
-        Stage::Done(envelope) => *envelope,
-        Stage::Waits(mut last) => match tokio::time::timeout(limits::HEARTBEAT, &mut last).await {
-            Ok(last) => envelope_of(last),
-            Err(_) => {
-                reader.stage = Stage::Waits(last);
-                return Some((Ok(Bytes::from_static(reader.heartbeat)), reader));
-            }
-        },
-    };
-    let say = reader.say.take()?;
-    let bytes = say(&envelope);
-    reader.open.count(bytes.len());
-    Some((Ok(Bytes::from(bytes)), reader))
-}
-
-/// The last message that is the user's: an object is the input, anything else the arguments.
-fn input_of(chat: &ChatRequest) -> Result<Value, Refusal> {
-    let last = chat
-        .messages
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User);
-    let Some(message) = last else {
-        let message = "a module is asked by a user's message, and there is none";
-        return Err(Refusal::new(ErrorBody::new(Code::E1001, message)));
-    };
-    let only_text = message
-        .parts
-        .iter()
-        .all(|part| matches!(part.body, PartBody::Text(_)));
-    if !only_text {
-        let message =
-            "a module is asked by text; media goes into its input, which the text can hold as a JSON object";
-        let body = ErrorBody::new(Code::E4011, message);
-        return Err(Refusal::with_status(body, StatusCode::BAD_REQUEST));
-    }
-    let text = message.joined_text();
-    match serde_json::from_str::<Value>(&text) {
-        Ok(input @ Value::Object(_)) => Ok(input),
-        _ => Ok(json!({"$ARGUMENTS": text, "query": text})),
-    }
-}
-
-fn envelope_of(last: Result<Rendered, engine::Error>) -> Value {
+pub(super) fn envelope_of(last: Result<Rendered, engine::Error>) -> Value {
     match last {
         Ok(last) => envelope(&last),
         Err(error) => module::envelope::Envelope::failure(error.into_body()).into_value(),
     }
 }
 
-/// The answer of a module as the answer of a model.
+/// The answer of a module as the answer of a model, with nothing beside it.
 pub(super) fn outcome_of(envelope: &Value) -> Result<ChatResponse, Error> {
-    if envelope["ok"] == true {
-        return Ok(ChatResponse {
+    match envelope["ok"] == true {
+        true => Ok(ChatResponse {
             parts: vec![Part::text(envelope["data"].to_string())],
             finish_reason: Some(FinishReason::Stop),
             usage: usage_of(&envelope["_usage"]),
             ..ChatResponse::default()
-        });
+        }),
+        false => Err(error_of(envelope)),
     }
-    Err(error_of(envelope))
 }
 
 /// A module's failure as a back-end's.
@@ -243,11 +163,23 @@ pub(super) fn error_of(envelope: &Value) -> Error {
     error.with_provider_code(Some(String::from(code)))
 }
 
-/// The same with the envelope beside it.
-fn response_of(envelope: &Value, dialect: Dialect) -> Result<ChatResponse, Error> {
-    let mut response = outcome_of(envelope)?;
+/// The answer of a module as the answer of a model.
+fn response_of(envelope: &Value, dialect: Dialect) -> ChatResponse {
+    ChatResponse {
+        parts: vec![Part::text(envelope["data"].to_string())],
+        ..beside(envelope, dialect)
+    }
+}
+
+/// The same without its words.
+pub(super) fn beside(envelope: &Value, dialect: Dialect) -> ChatResponse {
+    let mut response = ChatResponse {
+        finish_reason: Some(FinishReason::Stop),
+        usage: usage_of(&envelope["_usage"]),
+        ..ChatResponse::default()
+    };
     response.ext.set(dialect, "cogn", envelope.clone());
-    Ok(response)
+    response
 }
 
 fn usage_of(told: &Value) -> Option<Usage> {
@@ -261,24 +193,10 @@ fn usage_of(told: &Value) -> Option<Usage> {
 }
 
 fn written(envelope: &Value, mut manner: Manner) -> Result<Response, Failure> {
-    let response = response_of(envelope, manner.dialect);
-    let mut response = response.map_err(|_| Failure::of_envelope(envelope.clone()))?;
+    if envelope["ok"] != true {
+        return Err(Failure::of_envelope(envelope.clone()));
+    }
+    let mut response = response_of(envelope, manner.dialect);
     manner.complete(&mut response);
     whole::write(manner.dialect, &response)
-}
-
-/// Everything at once, or why there is nothing.
-fn told(envelope: &Value, manner: Manner) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let dialect = manner.dialect;
-    let mut voice = Voice::new(manner);
-    let events = match response_of(envelope, dialect) {
-        Ok(response) => unfold(&response),
-        Err(error) => vec![Event::Error { error }],
-    };
-    for event in events {
-        voice.say(event, &mut bytes);
-    }
-    voice.end(&mut bytes);
-    bytes
 }

@@ -20,6 +20,8 @@ pub(super) struct Manner {
     /// Unix time in seconds.
     pub(super) created: u64,
     pub(super) shows_usage: bool,
+    /// How many answers were asked for, where it is more than one.
+    pub(super) several: Option<u64>,
     /// What the answer repeats of the question.
     pub(super) echo: Map<String, Value>,
     pub(super) warnings: Vec<Warning>,
@@ -77,10 +79,21 @@ impl Manner {
         response.created = self.created_at(response.created);
         response.usage = self.usage_at_least(response.usage.take());
         self.warnings.append(&mut response.warnings);
+        if response.ext.value(self.dialect, "more_choices").is_none() {
+            self.note_one();
+        }
         for (key, value) in std::mem::take(&mut self.echo) {
             response.ext.set(self.dialect, &key, value);
         }
         self.tell_warnings(&mut response.ext);
+    }
+
+    /// One answer in place of several says so.
+    fn note_one(&mut self) {
+        if let Some(asked) = self.several.take() {
+            let message = format!("/n: {asked} answers were asked for, and one is given");
+            self.warnings.insert(0, Warning::new("adapted", message));
+        }
     }
 
     fn tell_warnings(&mut self, ext: &mut Ext) {
@@ -209,6 +222,7 @@ impl Voice {
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.state = State::Finished;
         let mut ext = std::mem::take(&mut self.beside);
+        self.manner.note_one();
         self.manner.tell_warnings(&mut ext);
         if !ext.is_empty() {
             self.push(&Event::Meta { ext }, out);
@@ -253,6 +267,7 @@ mod tests {
             model: String::from("asked"),
             created: 7,
             shows_usage: false,
+            several: None,
             echo: Map::new(),
             warnings: Vec::new(),
         }

@@ -5,6 +5,7 @@
 mod envelope;
 mod host;
 mod module_run;
+mod module_wait;
 mod stream;
 
 use std::sync::Arc;

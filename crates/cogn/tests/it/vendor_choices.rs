@@ -1,0 +1,101 @@
+//! Several answers to one question (`n`): given where a back-end's own bytes are passed on, and nowhere else without
+//! a word about it.
+
+use ir::Dialect;
+use serde_json::{Value, json};
+use testkit::http::{Answer, HttpUpstream, scripted};
+
+use crate::stage::{Server, Stage};
+use crate::vendor::{ask, body_of, error_of, question, read};
+
+const CHAT: Dialect = Dialect::OpenaiChat;
+const SAID: &str = "/n: 3 answers were asked for, and one is given";
+
+fn serve(stage: &Stage, kind: &str, url: &str) -> Server {
+    let config = stage.config(&format!(
+        "[[backends]]\nname = \"behind\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodel = \"m\"\n\
+         features = [\"supports_stream\", \"supports_system_role\"]\n"
+    ));
+    stage.serve_with(&["--config", &config], &[])
+}
+
+fn several(model: &str) -> Value {
+    let mut body = question(CHAT, model, "hi");
+    body["n"] = json!(3);
+    body
+}
+
+#[tokio::test]
+async fn several_answers_are_passed_on_as_they_are() {
+    let choice = |index: u64| json!({"index": index, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"});
+    let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [choice(0), choice(1), choice(2)]});
+    let upstream = HttpUpstream::playing(Answer::good("application/json", answer.to_string()));
+    let stage = Stage::new();
+    let server = serve(&stage, "openai", &upstream.url(""));
+    let body = body_of(ask(&server, CHAT, &several("m")).await).await;
+    assert_eq!(body, answer);
+    // The same back-end, asked in other words than the caller's: its answers are written anew, all of them.
+    let mut asked = several("m");
+    asked["seed"] = json!(7);
+    let body = body_of(ask(&server, CHAT, &asked).await).await;
+    let told = body["cogn"]["warnings"].to_string();
+    assert!(told.contains("seed") && !told.contains("/n:"), "{body}");
+    assert_eq!(body["choices"], answer["choices"]);
+}
+
+#[tokio::test]
+async fn one_answer_in_place_of_several_says_so() {
+    for (kind, dialect) in [
+        ("anthropic", Dialect::Anthropic),
+        ("gemini", Dialect::Gemini),
+        ("ollama", Dialect::Ollama),
+    ] {
+        let upstream = scripted(
+            dialect,
+            &json!([{"reply": "hello", "chunk_bytes": 2}]).to_string(),
+        );
+        let stage = Stage::new();
+        let server = serve(&stage, kind, &upstream.url(""));
+        let body = body_of(ask(&server, CHAT, &several("m")).await).await;
+        assert_eq!(body["choices"].as_array().unwrap().len(), 1, "{kind}: {body}");
+        assert!(
+            body["cogn"]["warnings"].to_string().contains(SAID),
+            "{kind}: {body}"
+        );
+        let mut asked = several("m");
+        asked["stream"] = json!(true);
+        let text = ask(&server, CHAT, &asked).await.text().await.unwrap();
+        assert!(text.contains(SAID) && text.contains("[DONE]"), "{kind}: {text}");
+        // Who asks for one is told nothing.
+        asked["n"] = json!(1);
+        let answer = read(CHAT, ask(&server, CHAT, &asked).await).await;
+        assert_eq!(
+            (answer.text().as_str(), answer.warnings.len()),
+            ("hello", 0),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_can_give_but_one_answer_refuses_to_give_several() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    for streams in [false, true] {
+        let mut asked = several("module:counter");
+        asked["stream"] = json!(streams);
+        let response = ask(&server, CHAT, &asked).await;
+        assert_eq!(response.status(), 400);
+        let (kind, why) = error_of(CHAT, &body_of(response).await);
+        assert_eq!(kind, "invalid_request_error");
+        assert_eq!(why, "`n` is 3: a module gives one answer");
+    }
+    let mut asked = several("any");
+    asked["cogn"] = json!({"validate": "check"});
+    asked["response_format"] = json!({"type": "json_object"});
+    let response = ask(&server, CHAT, &asked).await;
+    assert_eq!(response.status(), 400);
+    let (_, why) = error_of(CHAT, &body_of(response).await);
+    assert_eq!(why, "`n` is 3: one answer is held to a schema");
+}
