@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 
 use super::layer::Layer;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 4] = [
     ("espeak-ng", include_str!("recipes/espeak-ng.toml")),
+    ("faster-whisper", include_str!("recipes/faster-whisper.toml")),
+    ("piper", include_str!("recipes/piper.toml")),
     ("pocketsphinx", include_str!("recipes/pocketsphinx.toml")),
 ];
 

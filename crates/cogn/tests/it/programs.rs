@@ -232,7 +232,7 @@ fn the_guide_shows_good_configurations() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for block in blocks {
         let ran = place(block).run(&["config", "check"]);
         assert_eq!(ran.code(), 0, "{block}\n{}{}", ran.stdout(), ran.stderr());

