@@ -180,13 +180,18 @@ class Modules(unittest.TestCase):
         with self.assertRaises(openai.NotFoundError):
             client().chat.completions.create(model="module:nobody", messages=ask("x"))
         # An answer against the contract.
-        for stream in [False, True]:
-            with self.assertRaises(openai.InternalServerError) as caught:
-                client().chat.completions.create(
-                    model="module:counter", messages=ask('{"text": "badly"}'), stream=stream
-                )
-            self.assertRegex(caught.exception.code, "^E3")
-            self.assertIs(caught.exception.response.json()["cogn"]["ok"], False)
+        asked = {"model": "module:counter", "messages": ask('{"text": "badly"}')}
+        with self.assertRaises(openai.InternalServerError) as caught:
+            client().chat.completions.create(**asked)
+        self.assertRegex(caught.exception.code, "^E3")
+        self.assertIs(caught.exception.response.json()["cogn"]["ok"], False)
+        # What was shown of it by then has no good end.
+        ends = []
+        with self.assertRaises(openai.APIError) as caught:
+            for chunk in client().chat.completions.create(stream=True, **asked):
+                ends += [choice.finish_reason for choice in chunk.choices if choice.finish_reason]
+        self.assertEqual(ends, [])
+        self.assertIn("/data", str(caught.exception))
 
     def test_the_embedded_model_keeps_to_the_contract(self):
         answer = client(scene.CLOSED, scene.KEY).chat.completions.create(
