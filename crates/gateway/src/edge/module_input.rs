@@ -2,14 +2,14 @@
 //! arguments, and each picture, sound, film or document stands in the field that the input schema has for it.
 //! Whether the input is good is not asked here.
 
+use axum::http::StatusCode;
 use ir::adaptation::{Ledger, Party};
 use ir::media::Aliases;
 use ir::{ChatRequest, Dialect, Media, MediaKind, PartBody, Role};
-use axum::http::StatusCode;
 use module::envelope::ErrorBody;
-use module::{Code, Module};
 use module::input::{media_field, put_media};
 use module::manifest::Modality;
+use module::{Code, Module};
 use serde_json::{Map, Value, json};
 use wire::media::{Place, Setting};
 

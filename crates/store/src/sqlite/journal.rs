@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow};
+use engine::port::{
+    Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, Review, RunRow, State,
+};
 use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
@@ -159,7 +161,15 @@ impl Journal for SqliteJournal {
         match self.find(tenant, run).await? {
             None => Err(JournalError::Unknown(run)),
             // It was booked, and is in the tables by now.
-            Some(row) if row.last_offset > after => self.entries(tenant, run, after, limit).await,
+            Some(row) if row.last_offset > after => {
+                let entries = self.entries(tenant, run, after, limit).await?;
+                match self.calls.closed(tenant, run) {
+                    Some((Some(event), _)) if entries.is_empty() && limit > 0 => {
+                        Ok(vec![Entry { offset: 1, event }])
+                    }
+                    _ => Ok(entries),
+                }
+            }
             Some(_) => Ok(entries),
         }
     }
@@ -179,8 +189,22 @@ impl Journal for SqliteJournal {
         }
     }
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
-        self.calls.settle().await?;
-        self.row(tenant, run).await
+        let settled = self.calls.settle().await;
+        let row = self.row(tenant, run).await?;
+        let Err(error) = settled else { return Ok(row) };
+        // What the tables do not take is still known.
+        let row = row.or_else(|| self.calls.entered(tenant, run).map(begun));
+        let Some(mut row) = row else { return Err(error) };
+        if let (State::Running, Some((last, end))) = (row.state, self.calls.closed(tenant, run)) {
+            row.state = end.finish.state();
+            row.finished = Some(end.finish);
+            row.review = end.review.map(|reason| Review {
+                reason,
+                verdict: None,
+            });
+            row.last_offset = u64::from(last.is_some());
+        }
+        Ok(Some(row))
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
@@ -191,6 +215,21 @@ impl Journal for SqliteJournal {
             .await
             .map_err(failed)?;
         rows.iter().map(run_row).collect()
+    }
+}
+
+/// A run that has only been booked.
+fn begun(new: NewRun) -> RunRow {
+    RunRow {
+        id: new.id,
+        module: new.module,
+        client: new.client,
+        command: new.command,
+        state: State::Running,
+        created_at_ms: new.created_at_ms,
+        finished: None,
+        review: None,
+        last_offset: 0,
     }
 }
 

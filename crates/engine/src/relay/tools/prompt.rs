@@ -126,7 +126,8 @@ fn call_format(offered: &[&ToolSpec], many: bool) -> ResponseFormat {
             "properties": {"calls": calls},
             "required": ["calls"],
             "additionalProperties": false,
-        }),
+        })
+        .into(),
         strict: None,
     }
 }

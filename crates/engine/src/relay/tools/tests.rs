@@ -183,7 +183,7 @@ fn the_form_of_a_plain_answer_moves_to_the_prompt() {
     chat.response_format = Some(ResponseFormat::JsonSchema {
         name: None,
         description: None,
-        schema: json!({"required": ["label"]}),
+        schema: json!({"required": ["label"]}).into(),
         strict: None,
     });
     let prompted = prompted_by(chat, &[Feature::JsonSchema]).unwrap().unwrap();

@@ -72,4 +72,3 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
     reader.open.count(bytes.len());
     Some((Ok(Bytes::from(bytes)), reader))
 }
-

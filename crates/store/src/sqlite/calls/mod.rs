@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::Tenant;
-use engine::port::{Booking, JournalError, NewRun};
+use engine::port::{Booking, End, JournalError, NewRun, Rendered};
 use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
@@ -107,13 +107,26 @@ impl Calls {
 
     /// How a run was entered, if it may not be in the tables yet: whoever writes behind it brings it along.
     pub(super) fn entered(&self, tenant: &Tenant, run: RunId) -> Option<NewRun> {
-        let desk = self.0.desk();
-        let lines = desk.waiting.iter().rev().chain(desk.carried.iter().rev());
-        let mut lines = lines.filter(|line| line.tenant == *tenant);
-        lines.find_map(|line| match &line.booking {
+        self.held(tenant, |booking| match booking {
             Booking::Enter(new) if new.id == run => Some(new.clone()),
             _ => None,
         })
+    }
+
+    /// How a run ended, if it may not be in the tables yet.
+    pub(super) fn closed(&self, tenant: &Tenant, run: RunId) -> Option<(Option<Rendered>, End)> {
+        self.held(tenant, |booking| match booking {
+            Booking::Close { run: own, last, end } if *own == run => Some((last.clone(), end.clone())),
+            _ => None,
+        })
+    }
+
+    /// The latest booking that is what is looked for.
+    fn held<T>(&self, tenant: &Tenant, is: impl Fn(&Booking) -> Option<T>) -> Option<T> {
+        let desk = self.0.desk();
+        let lines = desk.waiting.iter().rev().chain(desk.carried.iter().rev());
+        let mut own = lines.filter(|line| line.tenant == *tenant);
+        own.find_map(|line| is(&line.booking))
     }
 
     /// Returns when everything that was booked before is in the tables.
