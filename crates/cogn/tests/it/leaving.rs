@@ -97,7 +97,7 @@ async fn every_call_that_is_left_is_hung_up() {
     for (endpoint, path) in WAYS {
         scene.leave_for_a_while(endpoint, path, model(endpoint)).await;
     }
-    for endpoint in ["chat", "chat-early"] {
+    for endpoint in ["chat", "chat-stream"] {
         scene
             .leave_for_a_while(endpoint, "/v1/chat/completions", MODULE)
             .await;

@@ -394,3 +394,30 @@ async fn every_request_has_an_id_of_its_own() {
     assert_eq!(ids, runs);
     assert_ne!(ids[0], ids[1]);
 }
+
+#[tokio::test]
+async fn an_answer_is_asked_for_whole_where_its_silence_is_no_news() {
+    let puppet = Puppet::new("p");
+    let engine = engine(
+        Arc::new(MemoryJournal::default()),
+        puppet.clone(),
+        Settings::default(),
+    );
+    // A silent back-end is given up after 60 s.
+    for (mode, timeout_ms, streams) in [
+        (Mode::Sync, None, true),
+        (Mode::Sync, Some(60_001), true),
+        (Mode::Sync, Some(60_000), false),
+        (Mode::Stream, Some(1_000), true),
+    ] {
+        let mut execute = execute(mode);
+        execute.options.timeout_ms = timeout_ms;
+        engine.start(&Tenant::local(), execute).await.unwrap();
+        let asked = puppet.attempt().await.request;
+        assert_eq!(
+            asked.as_chat().unwrap().streams(),
+            streams,
+            "{mode:?} {timeout_ms:?}"
+        );
+    }
+}

@@ -63,14 +63,21 @@ impl Archive for SqliteJournal {
     }
 
     async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<Spent>, JournalError> {
-        self.calls.settle().await?;
+        let settled = self.calls.settle().await;
         let rows = sqlx::query(include_str!("query/read_usage.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
             .fetch_all(&self.database.readers)
             .await
             .map_err(failed)?;
-        rows.iter().map(spent).collect()
+        match settled {
+            // What the tables do not take is still known.
+            Err(error) if rows.is_empty() => {
+                let closed = self.calls.closed(tenant, run);
+                closed.map(|(_, end)| end.spent).ok_or(error)
+            }
+            _ => rows.iter().map(spent).collect(),
+        }
     }
 
     async fn usage(

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use engine::Tenant;
-use engine::port::{Archive, Booking, End, Journal, Spent, UsageFilter};
+use engine::port::{Archive, Booking, End, Journal, JournalError, Kind, Rendered, Spent, State, UsageFilter};
 use ir::RunId;
-use store::sqlite::SqliteJournal;
+use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::journal::{new, run};
 
 fn close(run: RunId) -> Booking {
@@ -84,4 +84,67 @@ async fn what_another_process_still_books_is_left_to_it() {
     first.close().await;
     drop(first);
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
+}
+
+#[tokio::test]
+async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let full = Options {
+        bytes_max: Some(200_000),
+    };
+    let journal = SqliteJournal::open_with(&path, full).await.unwrap();
+    let tenant = Tenant::local();
+    let event = |body: &str| Rendered {
+        kind: Kind::Final,
+        seq: None,
+        body: body.into(),
+    };
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let large = event(&"x".repeat(20_000));
+    let mut after = 0;
+    while journal
+        .append(&tenant, run(1), after, std::slice::from_ref(&large))
+        .await
+        .is_ok()
+    {
+        after += 1;
+    }
+    // As long as nobody has tried, nobody knows.
+    let last = event(&"y".repeat(30_000));
+    journal.book(&tenant, Booking::Enter(new(run(2)))).unwrap();
+    let Booking::Close { run: own, end, .. } = close(run(2)) else {
+        unreachable!()
+    };
+    let booking = Booking::Close {
+        run: own,
+        last: Some(last.clone()),
+        end,
+    };
+    journal.book(&tenant, booking).unwrap();
+    let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Done, 1));
+    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
+    assert_eq!(entries[0].event, last);
+    assert_eq!(
+        journal.spent(&tenant, run(2)).await.unwrap()[0].input_tokens,
+        Some(5)
+    );
+    assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
+    let more = journal.book(&tenant, Booking::Enter(new(run(3))));
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
+    journal.close().await;
+    drop(journal);
+    // With room again, it is there.
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    assert!(
+        journal
+            .unfinished()
+            .await
+            .unwrap()
+            .iter()
+            .all(|(_, row)| row.id != run(2))
+    );
+    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
+    assert_eq!(entries[0].event, last);
 }
