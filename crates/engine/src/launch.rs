@@ -122,13 +122,14 @@ impl Launcher {
         Some(self.task(launch, seated, (preface, ready), permit))
     }
 
-    /// Whether a run gives up no later than one gives up on a back-end that says nothing. Then nothing is learnt from
-    /// words that come one by one; unless the first of them is a race.
-    fn waits_as_long(&self, launch: &Launch) -> bool {
+    /// Whether nothing is learnt from words that come one by one: nobody reads them, and the run gives up no later than
+    /// one gives up on a back-end that says nothing; unless the first of them is a race.
+    fn may_ask_whole(&self, launch: &Launch) -> bool {
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
         let races = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
-        limit_ms <= self.fleet.settings().timeouts.first_byte_ms && !races
+        let patience_ms = self.fleet.settings().timeouts.first_byte_ms;
+        launch.mode == Mode::Sync && limit_ms <= patience_ms && !races
     }
 
     fn task(
@@ -138,14 +139,13 @@ impl Launcher {
         (preface, ready): (Preface, Ready),
         permit: Option<Permit>,
     ) -> Task {
-        let whole = launch.mode == Mode::Sync && self.waits_as_long(&launch);
-        let module = launch.module;
         let options = LowerOptions {
             request_id: launch.run.to_string(),
             model: launch.options.model.clone(),
             backend: launch.options.backend.clone(),
-            whole,
+            whole: self.may_ask_whole(&launch),
         };
+        let module = launch.module;
         // Only steps need the input as it came, with the media that may stand in it.
         let composed = !links(&module).is_empty();
         let (mut shown, input) = match composed {

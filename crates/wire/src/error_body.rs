@@ -24,8 +24,8 @@ pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[
 }
 
 /// The error inside an answer with a good status, if it is one.
-pub fn inside(dialect: Dialect, body: Value) -> Option<Error> {
-    from_value(dialect, &body, Phase::BeforeFirstByte, None)
+pub fn inside(dialect: Dialect, body: &Value) -> Option<Error> {
+    from_value(dialect, body, Phase::BeforeFirstByte, None)
 }
 
 /// The error that a JSON value is, in whichever of the known shapes; `None` if it is not one.

@@ -105,9 +105,9 @@ impl Task {
     }
 
     /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write.
-    /// Returns whether the server goes on.
+    /// Whoever takes a run over says at once that it is theirs. Returns whether the server goes on.
     async fn open(&mut self, work: &mut Work, began: Instant) -> bool {
-        if work.events.is_empty() || self.machine.has_ended() {
+        if work.events.is_empty() || self.taken_over || self.machine.has_ended() {
             return true;
         }
         match tokio::time::timeout(limits::OPENING_PAUSE, self.wait(work, began)).await {

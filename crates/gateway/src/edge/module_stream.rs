@@ -83,11 +83,11 @@ impl Telling {
             let events = match self.subscription.next().await {
                 Ok(Some(events)) => events,
                 Ok(None) => {
-                    self.conclude(envelope_of(Err(engine::Error::Lost(run))), &mut words)?;
+                    self.conclude(&envelope_of(Err(engine::Error::Lost(run))), &mut words)?;
                     break;
                 }
                 Err(error) => {
-                    self.conclude(envelope_of(Err(error)), &mut words)?;
+                    self.conclude(&envelope_of(Err(error)), &mut words)?;
                     break;
                 }
             };
@@ -101,7 +101,7 @@ impl Telling {
     fn take(&mut self, event: Rendered, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
         match event.kind {
             _ if self.ended => Ok(()),
-            Kind::Final | Kind::Error => self.conclude(envelope_of(Ok(event)), words),
+            Kind::Final | Kind::Error => self.conclude(&envelope_of(Ok(event)), words),
             Kind::Chunk => {
                 let chunk = serde_json::from_str(&event.body)
                     .ok()
@@ -109,7 +109,7 @@ impl Telling {
                 let grown = chunk.map_or(Ok(String::new()), |chunk| self.text.push(&chunk));
                 match grown {
                     Ok(text) => self.tell(text, words),
-                    Err(TakenBack) => return self.conclude(taken_back(), words),
+                    Err(TakenBack) => return self.conclude(&taken_back(), words),
                 }
                 Ok(())
             }
@@ -118,7 +118,7 @@ impl Telling {
     }
 
     /// The run is over: the rest of its answer and what stands beside it, or why there is none.
-    fn conclude(&mut self, envelope: Value, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
+    fn conclude(&mut self, envelope: &Value, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
         let data = envelope.get("data").and_then(Value::as_object);
         let rest = match data.filter(|_| envelope["ok"] == true) {
             Some(data) => self.rest(data),
@@ -129,7 +129,7 @@ impl Telling {
             Ok(rest) => {
                 self.tell(rest, words);
                 self.voice.say(Event::BlockEnd { index: 0 }, words);
-                for event in unfold(&beside(&envelope, self.dialect)) {
+                for event in unfold(&beside(envelope, self.dialect)) {
                     self.voice.say(event, words);
                 }
             }

@@ -77,7 +77,7 @@ impl SqliteJournal {
     ) -> Result<(), JournalError> {
         let write = Write::Append {
             entered: match after {
-                0 => self.calls.entered(tenant, run),
+                0 => self.calls.entered(tenant, run).map(Box::new),
                 _ => None,
             },
             tenant: tenant.clone(),

@@ -39,7 +39,7 @@ pub(super) enum Write {
         tenant: Tenant,
         run: RunId,
         /// How the run was booked, where that may not be in the tables yet.
-        entered: Option<NewRun>,
+        entered: Option<Box<NewRun>>,
         after: u64,
         events: Vec<Rendered>,
         end: Option<End>,

@@ -99,7 +99,7 @@ fn line(result: &ToolResult, known: &Known) -> Value {
     if let Some((at, _)) = call {
         line["call"] = json!(at);
     }
-    if let Some(name) = result.name.as_ref().or(call.map(|(_, name)| name)) {
+    if let Some(name) = result.name.as_ref().or_else(|| call.map(|(_, name)| name)) {
         line["tool"] = json!(name);
     }
     if !result.outcome.is_success() {

@@ -83,7 +83,7 @@ impl Reading {
             }
             // JSON where sound was expected: an error in spite of its status, or nothing that is known.
             Payload::Speech(_) | Payload::Chat(_) | Payload::Realtime(_) => {
-                let told = error_body::inside(self.dialect, value);
+                let told = error_body::inside(self.dialect, &value);
                 Err(told.unwrap_or_else(|| fault::foreign("application/json")))
             }
         }
