@@ -20,7 +20,7 @@ pub mod media;
 pub mod operation;
 pub mod patch;
 pub mod price;
-pub mod shared;
+pub mod shared_json;
 pub mod trace;
 pub mod usage;
 
@@ -45,6 +45,6 @@ pub use id::RunId;
 pub use media::{Media, MediaId, MediaKind, MediaSource};
 pub use operation::{Feature, Operation, Transport};
 pub use price::Price;
-pub use shared::SharedJson;
+pub use shared_json::SharedJson;
 pub use trace::TraceContext;
 pub use usage::Usage;

@@ -8,7 +8,7 @@ use crate::chat::part::{Part, PartBody};
 use crate::chat::tool::{ToolChoice, ToolSpec};
 use crate::ext::{Ext, Map};
 use crate::media::Media;
-use crate::shared::SharedJson;
+use crate::shared_json::SharedJson;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::row::Row;
 use super::scene::{Bench, Folder, KEY, bound, measured, number};
@@ -42,34 +42,44 @@ pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
 
 fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
     let upstream = bench.upstream.address();
-    let openai = format!(
-        "[[backends]]\nname = \"upstream\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
-         default_model = \"{STEADY_MODEL}\"\noperations = [\"chat_completions\", \"embeddings\", \
-         \"image_generation\", \"speech_to_text\", \"text_to_speech\"]\n"
-    );
+    // A module names no model, so the usual one is as slow as what is asked.
+    let openai = |model: &str| {
+        format!(
+            "[[backends]]\nname = \"upstream\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
+             default_model = \"{model}\"\noperations = [\"chat_completions\", \"embeddings\", \
+             \"image_generation\", \"speech_to_text\", \"text_to_speech\"]\n"
+        )
+    };
     let anthropic = format!(
         "[[backends]]\nname = \"upstream\"\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\n"
     );
     let mut rows = Vec::new();
     for (endpoint, path) in WAYS {
-        // Messages are asked of a back-end that speaks them, so that they are passed on as they are.
-        let configuration = match path {
-            "/v1/messages" => &anthropic,
-            _ => &openai,
-        };
-        let folder = Folder::with(configuration)?;
-        let server = folder.serve(bench.cogn)?;
         let model = match endpoint.ends_with("-stream") {
             true => STEADY_MODEL,
             false => SLOW_MODEL,
         };
+        // Messages are asked of a back-end that speaks them, so that they are passed on as they are.
+        let configuration = match path {
+            "/v1/messages" => anthropic.clone(),
+            _ => openai(model),
+        };
+        let folder = Folder::with(&configuration)?;
+        let server = folder.serve(bench.cogn)?;
         let leave = ["--mode", "leave", "--endpoint", endpoint, "--model", model];
-        let more = ["--upstream", upstream, "--key", KEY, "--seconds", "2"];
-        let figures = bench.load(&server, path, &[leave, more].concat())?;
+        let more = ["--upstream", upstream, "--seconds", "2"];
+        // A key of a vendor's is nonsense where it is not the vendor's client that asks.
+        let key: &[&str] = match path.starts_with("/v1/modules") || path == "/v1/canonical" {
+            true => &[],
+            false => &["--key", KEY],
+        };
+        let figures = bench
+            .load(&server, path, &[&leave[..], &more, key].concat())
+            .context(endpoint)?;
         let name = format!("{endpoint}: the upstream goes on after its caller left, at most");
         rows.push(bound(&name, number(&figures, "/whole_us/max")?, "us", BOUND));
     }
-    rows.push(kept(bench, &openai)?);
+    rows.push(kept(bench, &openai(STEADY_MODEL))?);
     Ok(rows)
 }
 
