@@ -27,7 +27,7 @@ use crate::compose::{Preparation, Prepared};
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{Booking, Clock, End, Entry, Events, Journal, JournalError, Rendered, Spent};
+use crate::port::{Booking, Clock, End, Entry, Events, Journal, JournalError, Kind, Rendered, Spent};
 
 #[derive(Debug)]
 pub(crate) struct Task {
@@ -62,6 +62,8 @@ struct Work {
     streams: Vec<(u32, Events)>,
     preparation: Option<Preparation>,
     events: Vec<Rendered>,
+    /// The first words of the answer are among them, or gone.
+    speaks: bool,
     finish: Option<Finish>,
 }
 
@@ -141,10 +143,15 @@ impl Task {
         }
     }
 
-    /// Takes events that are there already, so that they share one write.
+    /// Takes events that are there already, so that they share one write. The first words of an answer wait for no
+    /// others.
     fn take_what_is_ready(&mut self, work: &mut Work, began: Instant) {
         for _ in 0..limits::BATCH_EVENTS_MAX {
             if self.machine.has_ended() {
+                return;
+            }
+            if !work.speaks && has_words(&work.events) {
+                work.speaks = true;
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {
@@ -321,6 +328,10 @@ struct Unclosed {
     after: u64,
     last: Vec<Rendered>,
     end: End,
+}
+
+fn has_words(events: &[Rendered]) -> bool {
+    events.iter().any(|event| event.kind == Kind::Chunk)
 }
 
 /// What the steps say. They are done when their stream is over.
