@@ -148,3 +148,19 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
     assert_eq!(entries[0].event, last);
 }
+
+#[tokio::test]
+async fn whoever_asks_waits_for_no_pause() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&folder.path().join("journal.db"))
+        .await
+        .unwrap();
+    let tenant = Tenant::local();
+    let began = std::time::Instant::now();
+    for number in 1..=40 {
+        journal.book(&tenant, Booking::Enter(new(run(number)))).unwrap();
+        assert!(journal.find(&tenant, run(number)).await.unwrap().is_some());
+    }
+    // Forty pauses would be four seconds.
+    assert!(began.elapsed() < std::time::Duration::from_secs(3));
+}

@@ -29,6 +29,8 @@ struct Shared {
     desk: Mutex<Desk>,
     /// There is something to do.
     wake: Arc<Notify>,
+    /// Somebody waits for it to be done.
+    hurry: Arc<Notify>,
     /// How many bookings were tried, and whether the last of them got through.
     done: watch::Sender<Done>,
     tasks: TaskTracker,
@@ -68,6 +70,7 @@ impl Calls {
             writer,
             desk: Mutex::default(),
             wake: Arc::default(),
+            hurry: Arc::default(),
             done: watch::Sender::default(),
             tasks: TaskTracker::new(),
         }))
@@ -97,7 +100,7 @@ impl Calls {
         desk.waiting.push(line);
         desk.booked += 1;
         if !std::mem::replace(&mut desk.worked, true) {
-            let work = work(Arc::downgrade(shared), shared.wake.clone());
+            let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
             shared.tasks.spawn(work);
         }
         drop(desk);
@@ -142,6 +145,7 @@ impl Calls {
             return Ok(());
         }
         shared.wake.notify_one();
+        shared.hurry.notify_one();
         let seen = done.wait_for(|done| done.count >= booked || done.fault.is_some());
         let fault = seen.await.map_err(JournalError::storage)?.fault;
         fault.map_or(Ok(()), |fault| Err(fault.into()))
@@ -153,6 +157,7 @@ impl Calls {
         self.settle().await.ok();
         self.0.desk().closed = true;
         self.0.wake.notify_one();
+        self.0.hurry.notify_one();
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
@@ -172,6 +177,7 @@ impl Drop for Calls {
     fn drop(&mut self) {
         // Whoever carries bookings sees that there is nobody left.
         self.0.wake.notify_one();
+        self.0.hurry.notify_one();
     }
 }
 
@@ -226,7 +232,7 @@ impl Shared {
 
 /// Carries bookings for as long as there is anyone to book. In between it pauses, so that many share one
 /// step.
-async fn work(shared: Weak<Shared>, wake: Arc<Notify>) {
+async fn work(shared: Weak<Shared>, wake: Arc<Notify>, hurry: Arc<Notify>) {
     loop {
         let Some(strong) = shared.upgrade() else { return };
         let carried = strong.carry().await;
@@ -240,7 +246,10 @@ async fn work(shared: Weak<Shared>, wake: Arc<Notify>) {
         drop(strong);
         match (fault, carried && !hurries) {
             (Some(_), _) => tokio::time::sleep(limits::CALLS_RETRY).await,
-            (None, true) => tokio::time::sleep(limits::CALLS_PACE).await,
+            (None, true) => tokio::select! {
+                () = tokio::time::sleep(limits::CALLS_PACE) => {}
+                () = hurry.notified() => {}
+            },
             (None, false) => wake.notified().await,
         }
     }
