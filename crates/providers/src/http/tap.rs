@@ -232,7 +232,7 @@ mod tests {
 
     /// Cut at these places.
     fn pieces<'a>(stream: &'a str, cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
-        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         places.extend([0, stream.len()]);
         places.sort_unstable();
         let borders = places.windows(2);
