@@ -1,6 +1,7 @@
 //! How a run's task is put together, for runs that clients ask for and for the steps inside them alike.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ir::RunId;
 use module::Module;
@@ -204,6 +205,7 @@ impl Launcher {
             offset: seated.offset,
             taken_over,
             booked: launch.booked,
+            opening: Duration::from_millis(self.settings.opening_ms),
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),

@@ -65,8 +65,6 @@ pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long a client's name for a run is remembered.
 pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How long the first events of a run wait for those of its back-end.
-pub const OPENING_PAUSE: Duration = Duration::from_millis(5);
 /// Longest end of a run that is booked; a longer one is written at once.
 pub const BOOKED_BYTES_MAX: usize = 64 * 1024;
 /// What a client is told to wait when the journal is full.

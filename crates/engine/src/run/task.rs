@@ -45,6 +45,8 @@ pub(crate) struct Task {
     pub(crate) taken_over: bool,
     /// It writes nothing but its end, and waits for nobody to do it.
     pub(crate) booked: bool,
+    /// How long its first events wait for those of its back-end.
+    pub(crate) opening: Duration,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
@@ -106,21 +108,26 @@ impl Task {
         }
     }
 
-    /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write.
-    /// Whoever takes a run over says at once that it is theirs. Returns whether the server goes on.
+    /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write. Who
+    /// comes to listen meanwhile ends no pause. Whoever takes a run over says at once that it is theirs. Returns
+    /// whether the server goes on.
     async fn open(&mut self, work: &mut Work, began: Instant) -> bool {
-        if work.events.is_empty() || self.taken_over || self.machine.has_ended() {
+        let said = work.events.len();
+        if said == 0 || self.taken_over {
             return true;
         }
-        match tokio::time::timeout(limits::OPENING_PAUSE, self.wait(work, began)).await {
-            Ok(Some(input)) => {
-                self.step(input, began, work);
-                self.take_what_is_ready(work, began);
-                true
+        let pause = Instant::now() + self.opening;
+        while work.events.len() == said && !self.machine.has_ended() {
+            match tokio::time::timeout_at(pause, self.wait(work, began)).await {
+                Ok(Some(input)) => {
+                    self.step(input, began, work);
+                    self.take_what_is_ready(work, began);
+                }
+                Ok(None) => return false,
+                Err(_) => break,
             }
-            Ok(None) => false,
-            Err(_) => true,
         }
+        true
     }
 
     /// Whatever comes first; `None` when the server stops.

@@ -132,6 +132,33 @@ async fn what_a_reader_sees_is_in_the_journal() {
 }
 
 #[tokio::test]
+async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
+    let puppet = Puppet::new("p");
+    let journal = || Arc::new(MemoryJournal::default());
+    let opening = |opening_ms| Settings {
+        opening_ms,
+        ..Settings::default()
+    };
+    let patient = engine(journal(), puppet.clone(), opening(60_000));
+    let (_, mut reader) = start(&patient, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    // The reader is noticed, and ends no pause.
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    strings.text(&format!("{OPENING}first")).await;
+    let written = reader.next().await.unwrap().unwrap();
+    let last = written.last().unwrap();
+    assert!(written.len() > 1 && last.body.contains("first"), "{written:?}");
+    // One that takes its time is not waited for.
+    let hasty = engine(journal(), puppet.clone(), opening(1));
+    let (_, mut reader) = start(&hasty, Mode::Stream).await;
+    let _silent = puppet.attempt().await;
+    let written = reader.next().await.unwrap().unwrap();
+    assert!(written.iter().all(|event| event.seq.is_none()), "{written:?}");
+}
+
+#[tokio::test]
 async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
     let puppet = Puppet::new("p");
     let journal = Arc::new(MemoryJournal::default());
