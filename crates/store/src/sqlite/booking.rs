@@ -1,16 +1,16 @@
 //! How bookings get into the tables. A call that was entered and closed since the last time takes one row for
 //! both. What is there already stays as it is, so a booking that comes twice counts once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use engine::Tenant;
 use engine::port::{Booking, End, JournalError, NewRun, Rendered, State};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::calls::Line;
+use super::calls::{Line, Note, Opening};
 use super::row::integer;
-use super::writer::{account, failed, insert_event};
+use super::writer::{account, append, failed, insert_event};
 
 /// How a call ended.
 #[derive(Clone, Copy)]
@@ -21,24 +21,33 @@ pub(super) struct Closed<'l> {
 
 pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
     let mut closed: HashMap<(&str, RunId), Closed<'_>> = HashMap::new();
-    for Line { tenant, booking } in lines {
-        if let Booking::Close { run, last, end } = booking {
-            let last = last.as_ref();
-            // The first word counts.
-            closed
-                .entry((tenant.as_str(), *run))
-                .or_insert(Closed { last, end });
+    let mut opened = HashSet::new();
+    for Line { tenant, note } in lines {
+        match note {
+            Note::Booked(Booking::Enter(_)) => {}
+            // It has a writer, which will end it.
+            Note::Opened { run, .. } => {
+                opened.insert((tenant.as_str(), *run));
+            }
+            Note::Booked(Booking::Close { run, last, end }) => {
+                let (key, last) = ((tenant.as_str(), *run), last.as_ref());
+                if !opened.contains(&key) {
+                    // The first word counts.
+                    closed.entry(key).or_insert(Closed { last, end });
+                }
+            }
         }
     }
-    for Line { tenant, booking } in lines {
-        match booking {
-            Booking::Enter(new) => {
+    for Line { tenant, note } in lines {
+        match note {
+            Note::Booked(Booking::Enter(new)) => {
                 let key = (tenant.as_str(), new.id);
                 if enter(connection, tenant, new, closed.get(&key).copied())? {
                     closed.remove(&key);
                 }
             }
-            Booking::Close { run, .. } => {
+            Note::Opened { run, events } => say(connection, tenant, *run, events)?,
+            Note::Booked(Booking::Close { run, .. }) => {
                 if let Some(how) = closed.remove(&(tenant.as_str(), *run)) {
                     close(connection, tenant, *run, how)?;
                 }
@@ -48,8 +57,30 @@ pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), Journa
     Ok(())
 }
 
+/// Brings along how a run began, where the tables do not have it yet.
+pub(super) fn begin(connection: &Connection, tenant: &Tenant, opening: &Opening) -> Result<(), JournalError> {
+    enter(connection, tenant, &opening.new, None)?;
+    match &*opening.events {
+        [] => Ok(()),
+        events => say(connection, tenant, opening.new.id, events),
+    }
+}
+
+/// The first events of a run. One that has some already, or has ended, has had these.
+fn say(
+    connection: &Connection,
+    tenant: &Tenant,
+    run: RunId,
+    events: &[Rendered],
+) -> Result<(), JournalError> {
+    match append(connection, tenant, run, 0, events, None) {
+        Err(JournalError::Conflict(_) | JournalError::Ended(_) | JournalError::Unknown(_)) => Ok(()),
+        said => said,
+    }
+}
+
 /// Returns whether it was new.
-pub(super) fn enter(
+fn enter(
     connection: &Connection,
     tenant: &Tenant,
     new: &NewRun,

@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
-use super::calls::Calls;
+use super::calls::{Calls, Opening};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};
@@ -76,10 +76,7 @@ impl SqliteJournal {
         end: Option<End>,
     ) -> Result<(), JournalError> {
         let write = Write::Append {
-            entered: match after {
-                0 => self.calls.entered(tenant, run).map(Box::new),
-                _ => None,
-            },
+            opening: self.calls.opening(tenant, run, after).map(Box::new),
             tenant: tenant.clone(),
             run,
             after,
@@ -87,6 +84,30 @@ impl SqliteJournal {
             end,
         };
         self.writer.write(write).await
+    }
+
+    /// The events of a run that the tables have not taken.
+    fn held(&self, tenant: &Tenant, run: RunId) -> Vec<Entry> {
+        let events = match self.calls.closed(tenant, run) {
+            Some((last, _)) => last.into_iter().collect(),
+            None => self
+                .calls
+                .opening(tenant, run, 0)
+                .map_or_else(Vec::new, |opening| opening.events),
+        };
+        let entries = (1..).zip(events);
+        entries.map(|(offset, event)| Entry { offset, event }).collect()
+    }
+
+    async fn entry(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+        let row = sqlx::query(include_str!("query/locate_event.sql"))
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+            .bind(integer(seq)?)
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(failed)?;
+        row.as_ref().map(entry).transpose()
     }
 
     async fn entries(
@@ -129,6 +150,9 @@ impl Journal for SqliteJournal {
         after: u64,
         events: &[Rendered],
     ) -> Result<(), JournalError> {
+        if after == 0 && self.calls.open(tenant, run, events)? {
+            return Ok(());
+        }
         self.write(tenant, run, after, events, None).await
     }
 
@@ -163,37 +187,35 @@ impl Journal for SqliteJournal {
             // It was booked, and is in the tables by now.
             Some(row) if row.last_offset > after => {
                 let entries = self.entries(tenant, run, after, limit).await?;
-                match self.calls.closed(tenant, run) {
-                    Some((Some(event), _)) if entries.is_empty() && limit > 0 => {
-                        Ok(vec![Entry { offset: 1, event }])
-                    }
-                    _ => Ok(entries),
+                if !entries.is_empty() {
+                    return Ok(entries);
                 }
+                let held = self.held(tenant, run).into_iter();
+                Ok(held.filter(|entry| entry.offset > after).take(limit).collect())
             }
             Some(_) => Ok(entries),
         }
     }
 
     async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
-        let row = sqlx::query(include_str!("query/locate_event.sql"))
-            .bind(tenant.as_str())
-            .bind(run.to_string())
-            .bind(integer(seq)?)
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(failed)?;
-        match row {
-            Some(row) => entry(&row).map(Some),
-            None if self.find(tenant, run).await?.is_none() => Err(JournalError::Unknown(run)),
-            None => Ok(None),
+        if let Some(entry) = self.entry(tenant, run, seq).await? {
+            return Ok(Some(entry));
         }
+        if self.find(tenant, run).await?.is_none() {
+            return Err(JournalError::Unknown(run));
+        }
+        // What was booked is in the tables by now, if they take anything.
+        let entry = self.entry(tenant, run, seq).await?;
+        let held = || self.held(tenant, run).into_iter();
+        Ok(entry.or_else(|| held().find(|entry| entry.event.seq == Some(seq))))
     }
+
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
         let settled = self.calls.settle().await;
         let row = self.row(tenant, run).await?;
         let Err(error) = settled else { return Ok(row) };
         // What the tables do not take is still known.
-        let row = row.or_else(|| self.calls.entered(tenant, run).map(begun));
+        let row = row.or_else(|| self.calls.opening(tenant, run, 0).map(begun));
         let Some(mut row) = row else { return Err(error) };
         if let (State::Running, Some((last, end))) = (row.state, self.calls.closed(tenant, run)) {
             row.state = end.finish.state();
@@ -219,7 +241,7 @@ impl Journal for SqliteJournal {
 }
 
 /// A run that has only been booked.
-fn begun(new: NewRun) -> RunRow {
+fn begun(Opening { new, events }: Opening) -> RunRow {
     RunRow {
         id: new.id,
         module: new.module,
@@ -229,7 +251,7 @@ fn begun(new: NewRun) -> RunRow {
         created_at_ms: new.created_at_ms,
         finished: None,
         review: None,
-        last_offset: 0,
+        last_offset: events.len() as u64,
     }
 }
 

@@ -15,8 +15,8 @@ use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::booking::{book, enter};
-use super::calls::Line;
+use super::booking::{begin, book};
+use super::calls::{Line, Opening};
 use super::database::{BUSY_TIMEOUT, Options};
 use super::row::{damaged, integer};
 use crate::limits;
@@ -38,8 +38,8 @@ pub(super) enum Write {
     Append {
         tenant: Tenant,
         run: RunId,
-        /// How the run was booked, where that may not be in the tables yet.
-        entered: Option<Box<NewRun>>,
+        /// How the run began, where that may not be in the tables yet.
+        opening: Option<Box<Opening>>,
         after: u64,
         events: Vec<Rendered>,
         end: Option<End>,
@@ -174,13 +174,13 @@ fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
         Write::Append {
             tenant,
             run,
-            entered,
+            opening,
             after,
             events,
             end,
         } => {
-            if let Some(new) = entered {
-                enter(connection, tenant, new, None)?;
+            if let Some(opening) = opening {
+                begin(connection, tenant, opening)?;
             }
             append(connection, tenant, *run, *after, events, end.as_ref())
         }
@@ -244,7 +244,7 @@ fn take_name(
     })
 }
 
-fn append(
+pub(super) fn append(
     connection: &Connection,
     tenant: &Tenant,
     run: RunId,

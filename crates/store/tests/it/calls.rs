@@ -69,6 +69,89 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     assert_eq!(logs(folder.path()), 0);
 }
 
+fn said(seq: u64) -> Rendered {
+    Rendered {
+        kind: Kind::Chunk,
+        seq: Some(seq),
+        body: format!("{{\"seq\":{seq}}}").into(),
+    }
+}
+
+/// The first events are in the log in the moment in which they are said, like the run itself.
+#[tokio::test]
+async fn what_a_killed_process_said_first_is_picked_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    std::thread::scope(|scope| {
+        let dying = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let journal = runtime.block_on(SqliteJournal::open(&path)).unwrap();
+            let (tenant, events) = (Tenant::local(), [said(1), said(2)]);
+            let speaks = async {
+                for id in 1..=2 {
+                    journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+                    journal.append(&tenant, run(id), 0, &events).await.unwrap();
+                }
+                // What follows brings along what came before.
+                journal.append(&tenant, run(2), 2, &[said(3)]).await.unwrap();
+            };
+            runtime.block_on(speaks);
+            drop(runtime);
+        });
+        dying.join().unwrap();
+    });
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let tenant = Tenant::local();
+    for _ in 0..2 {
+        let unfinished = journal.unfinished().await.unwrap();
+        let ends = unfinished.iter().map(|(_, row)| (row.id, row.last_offset));
+        assert_eq!(ends.collect::<Vec<_>>(), [(run(1), 2), (run(2), 3)]);
+        let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
+        let events = entries.into_iter().map(|entry| (entry.offset, entry.event));
+        assert_eq!(
+            events.collect::<Vec<_>>(),
+            [(1, said(1)), (2, said(2)), (3, said(3))]
+        );
+    }
+}
+
+/// However it gets there, a run has one beginning, and whoever asks for it finds it.
+#[tokio::test]
+async fn a_run_begins_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let tenant = Tenant::local();
+    journal.book(&tenant, Booking::Enter(new(run(1)))).unwrap();
+    journal.append(&tenant, run(1), 0, &[said(1)]).await.unwrap();
+    let again = journal.append(&tenant, run(1), 0, &[said(1)]).await;
+    assert!(matches!(again, Err(JournalError::Conflict(_))), "{again:?}");
+    let other = Tenant::new("other");
+    let foreign = journal.append(&other, run(1), 0, &[said(1)]).await;
+    assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
+    for (id, seq) in [(2, 1), (3, 2)] {
+        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal
+            .append(&tenant, run(id), 0, &[said(1), said(2)])
+            .await
+            .unwrap();
+        let entry = journal.locate(&tenant, run(id), seq).await.unwrap().unwrap();
+        assert_eq!((entry.offset, entry.event), (seq, said(seq)));
+    }
+    // A second server sees all of it, once it is in the tables, and goes on behind it.
+    let second = SqliteJournal::open(&path).await.unwrap();
+    assert_eq!(
+        second.find(&tenant, run(3)).await.unwrap().unwrap().last_offset,
+        2
+    );
+    second.append(&tenant, run(3), 2, &[said(3)]).await.unwrap();
+    let late = journal.append(&tenant, run(3), 2, &[said(3)]).await;
+    assert!(matches!(late, Err(JournalError::Conflict(_))), "{late:?}");
+}
+
 #[tokio::test]
 async fn what_another_process_still_books_is_left_to_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,6 +205,9 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
         end,
     };
     journal.book(&tenant, booking).unwrap();
+    journal.book(&tenant, Booking::Enter(new(run(4)))).unwrap();
+    let first = [said(1), said(2)];
+    journal.append(&tenant, run(4), 0, &first).await.unwrap();
     let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (State::Done, 1));
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
@@ -131,6 +217,16 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
         Some(5)
     );
     assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
+    let row = journal.find(&tenant, run(4)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Running, 2));
+    let entries = journal.read(&tenant, run(4), 1, 5).await.unwrap();
+    assert_eq!((entries[0].offset, &entries[0].event), (2, &said(2)));
+    let entry = journal.locate(&tenant, run(4), 1).await.unwrap().unwrap();
+    assert_eq!(entry.event, said(1));
+    let more = journal
+        .append(&tenant, run(4), 2, std::slice::from_ref(&large))
+        .await;
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     let more = journal.book(&tenant, Booking::Enter(new(run(3))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
@@ -147,6 +243,8 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     );
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
     assert_eq!(entries[0].event, last);
+    let entries = journal.read(&tenant, run(4), 0, 5).await.unwrap();
+    assert_eq!(entries.len(), 2);
 }
 
 #[tokio::test]

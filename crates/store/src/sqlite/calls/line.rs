@@ -1,5 +1,5 @@
 //! One entry in the accounts of calls: what the tables get, and the line of JSON that the log keeps until they
-//! have it.
+//! have it. Besides bookings there are the first events of a run that was only booked.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,19 +12,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) struct Line {
     pub(in crate::sqlite) tenant: Tenant,
-    pub(in crate::sqlite) booking: Booking,
+    pub(in crate::sqlite) note: Note,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sqlite) enum Note {
+    Booked(Booking),
+    /// What a run said first.
+    Opened {
+        run: RunId,
+        events: Vec<Rendered>,
+    },
 }
 
 impl Line {
     /// Puts the line behind what is there.
     pub(super) fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let tenant = Cow::Borrowed(self.tenant.as_str());
-        match &self.booking {
-            Booking::Enter(new) => {
+        match &self.note {
+            Note::Booked(Booking::Enter(new)) => {
                 text.push(b'+');
                 serde_json::to_writer(&mut *text, &Enter::of(tenant, new))?;
             }
-            Booking::Close { run, last, end } => {
+            Note::Opened { run, events } => {
+                text.push(b'=');
+                serde_json::to_writer(&mut *text, &Open::of(tenant, *run, events))?;
+            }
+            Note::Booked(Booking::Close { run, last, end }) => {
                 text.push(b'-');
                 serde_json::to_writer(&mut *text, &Close::of(tenant, *run, last.as_ref(), end))?;
             }
@@ -33,10 +47,19 @@ impl Line {
         Ok(())
     }
 
+    pub(super) fn is_of(&self, tenant: &Tenant, run: RunId) -> bool {
+        let own = match &self.note {
+            Note::Booked(Booking::Enter(new)) => new.id,
+            Note::Opened { run, .. } | Note::Booked(Booking::Close { run, .. }) => *run,
+        };
+        own == run && self.tenant == *tenant
+    }
+
     pub(super) fn read(text: &str) -> Option<Self> {
         let (mark, json) = text.split_at_checked(1)?;
         match mark {
             "+" => serde_json::from_str::<Enter<'_>>(json).ok().map(Enter::line),
+            "=" => serde_json::from_str::<Open<'_>>(json).ok()?.line(),
             "-" => serde_json::from_str::<Close<'_>>(json).ok()?.line(),
             _ => None,
         }
@@ -68,14 +91,14 @@ impl<'a> Enter<'a> {
     fn line(self) -> Line {
         Line {
             tenant: Tenant::new(&self.tenant),
-            booking: Booking::Enter(NewRun {
+            note: Note::Booked(Booking::Enter(NewRun {
                 id: self.id,
                 module: self.module.into_owned(),
                 command: self.command.into_owned(),
                 created_at_ms: self.created_at_ms,
                 client: self.client.into_owned(),
                 once: None,
-            }),
+            })),
         }
     }
 }
@@ -88,14 +111,7 @@ struct Close<'a> {
     at_ms: u64,
     review: Option<Cow<'a, str>>,
     spent: Cow<'a, [Spent]>,
-    last: Option<Last<'a>>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Last<'a> {
-    kind: Cow<'a, str>,
-    seq: Option<u64>,
-    body: Cow<'a, str>,
+    last: Option<Said<'a>>,
 }
 
 impl<'a> Close<'a> {
@@ -107,26 +123,14 @@ impl<'a> Close<'a> {
             at_ms: end.finish.at_ms,
             review: end.review.as_deref().map(Cow::Borrowed),
             spent: Cow::Borrowed(&end.spent),
-            last: last.map(|last| Last {
-                kind: Cow::Borrowed(last.kind.as_str()),
-                seq: last.seq,
-                body: Cow::Borrowed(&last.body),
-            }),
+            last: last.map(Said::of),
         }
     }
 
     fn line(self) -> Option<Line> {
-        let last = self.last.map(|last| {
-            Some(Rendered {
-                kind: Kind::find(&last.kind)?,
-                seq: last.seq,
-                body: Arc::from(last.body),
-            })
-        });
-        // An event of a kind that nobody knows is no line of ours.
-        let last = match last {
+        let last = match self.last {
             None => None,
-            Some(known) => Some(known?),
+            Some(last) => Some(last.event()?),
         };
         let end = End {
             finish: Finish {
@@ -138,11 +142,63 @@ impl<'a> Close<'a> {
         };
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            booking: Booking::Close {
+            note: Note::Booked(Booking::Close {
                 run: self.id,
                 last,
                 end,
+            }),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Open<'a> {
+    tenant: Cow<'a, str>,
+    id: RunId,
+    #[serde(borrow)]
+    events: Vec<Said<'a>>,
+}
+
+impl<'a> Open<'a> {
+    fn of(tenant: Cow<'a, str>, id: RunId, events: &'a [Rendered]) -> Self {
+        let events = events.iter().map(Said::of).collect();
+        Self { tenant, id, events }
+    }
+
+    fn line(self) -> Option<Line> {
+        let events: Option<Vec<Rendered>> = self.events.into_iter().map(Said::event).collect();
+        Some(Line {
+            tenant: Tenant::new(&self.tenant),
+            note: Note::Opened {
+                run: self.id,
+                events: events?,
             },
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Said<'a> {
+    kind: Cow<'a, str>,
+    seq: Option<u64>,
+    body: Cow<'a, str>,
+}
+
+impl<'a> Said<'a> {
+    fn of(event: &'a Rendered) -> Self {
+        Self {
+            kind: Cow::Borrowed(event.kind.as_str()),
+            seq: event.seq,
+            body: Cow::Borrowed(&event.body),
+        }
+    }
+
+    /// An event of a kind that nobody knows is none of ours.
+    fn event(self) -> Option<Rendered> {
+        Some(Rendered {
+            kind: Kind::find(&self.kind)?,
+            seq: self.seq,
+            body: Arc::from(self.body),
         })
     }
 }
@@ -155,7 +211,7 @@ mod tests {
     use engine::port::{Booking, End, Kind, NewRun, Rendered, Spent};
     use ir::RunId;
 
-    use super::Line;
+    use super::{Line, Note};
 
     #[test]
     fn a_line_is_read_as_it_was_written() {
@@ -180,10 +236,15 @@ mod tests {
             seq: Some(4),
             body: Arc::from("{\"a\":\n\"ä\"}"),
         });
-        for booking in [Booking::Enter(new), plain, Booking::Close { run, last, end }] {
+        let opened = Note::Opened {
+            run,
+            events: last.iter().cloned().chain(last.clone()).collect(),
+        };
+        let bookings = [Booking::Enter(new), plain, Booking::Close { run, last, end }];
+        for note in bookings.map(Note::Booked).into_iter().chain([opened]) {
             let line = Line {
                 tenant: Tenant::new("t"),
-                booking,
+                note,
             };
             let mut text = Vec::new();
             line.write(&mut text).unwrap();
@@ -195,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_none() {
-        for text in ["", "+", "+{}", "-{\"tenant\":\"t\"", "?{}", "ä"] {
+        for text in ["", "+", "+{}", "=[]", "-{\"tenant\":\"t\"", "?{}", "ä"] {
             assert_eq!(Line::read(text), None, "{text}");
         }
     }

@@ -5,6 +5,7 @@
 mod line;
 mod log;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,7 +15,7 @@ use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
-pub(super) use self::line::Line;
+pub(super) use self::line::{Line, Note};
 use self::log::{Leftover, Log};
 use super::writer::{Write, Writer};
 use crate::limits;
@@ -54,13 +55,20 @@ struct Desk {
     /// On their way into the tables.
     carried: Arc<[Line]>,
     booked: u64,
+    /// The runs whose first events are among the lines.
+    opened: HashSet<RunId>,
     log: Option<Log>,
     /// Somebody carries bookings to the tables.
     worked: bool,
-    /// Somebody waits for them.
-    hurries: bool,
     fault: Option<Fault>,
     closed: bool,
+}
+
+/// The beginning of a run that may not be in the tables yet.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) new: NewRun,
+    pub(super) events: Vec<Rendered>,
 }
 
 impl Calls {
@@ -80,12 +88,8 @@ impl Calls {
     /// begin. What has begun is booked all the same.
     pub(super) fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         let shared = &self.0;
-        let line = Line {
-            tenant: tenant.clone(),
-            booking,
-        };
         let mut desk = shared.desk();
-        if let (Booking::Enter(_), Some(fault)) = (&line.booking, desk.fault) {
+        if let (Booking::Enter(_), Some(fault)) = (&booking, desk.fault) {
             return Err(fault.into());
         }
         if desk.closed || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
@@ -94,11 +98,10 @@ impl Calls {
         if desk.log.is_none() {
             desk.log = Some(Log::create(&shared.path).map_err(JournalError::storage)?);
         }
-        if let Some(log) = &mut desk.log {
-            log.append(&line).map_err(JournalError::storage)?;
-        }
-        desk.waiting.push(line);
-        desk.booked += 1;
+        desk.put(Line {
+            tenant: tenant.clone(),
+            note: Note::Booked(booking),
+        })?;
         if !std::mem::replace(&mut desk.worked, true) {
             let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
             shared.tasks.spawn(work);
@@ -108,39 +111,65 @@ impl Calls {
         Ok(())
     }
 
-    /// How a run was entered, if it may not be in the tables yet: whoever writes behind it brings it along.
-    pub(super) fn entered(&self, tenant: &Tenant, run: RunId) -> Option<NewRun> {
-        self.held(tenant, |booking| match booking {
-            Booking::Enter(new) if new.id == run => Some(new.clone()),
+    /// Takes the first events of a run without waiting, as long as nobody else can know of it: it was entered here
+    /// and is not on its way into the tables. Returns whether it took them.
+    pub(super) fn open(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        events: &[Rendered],
+    ) -> Result<bool, JournalError> {
+        let bytes: usize = events.iter().map(|event| event.body.len()).sum();
+        let mut desk = self.0.desk();
+        let latest = desk.waiting.iter().rev().find(|line| line.is_of(tenant, run));
+        let entered = latest.is_some_and(|line| matches!(line.note, Note::Booked(Booking::Enter(_))));
+        let free = !desk.closed && desk.fault.is_none() && bytes <= limits::CALLS_OPENING_BYTES_MAX;
+        if !entered || !free {
+            return Ok(false);
+        }
+        desk.put(Line {
+            tenant: tenant.clone(),
+            note: Note::Opened {
+                run,
+                events: events.to_vec(),
+            },
+        })?;
+        desk.opened.insert(run);
+        Ok(true)
+    }
+
+    /// How a run began, if that may not be in the tables yet: whoever writes behind it brings it along. `after` is
+    /// where that writer goes on.
+    pub(super) fn opening(&self, tenant: &Tenant, run: RunId, after: u64) -> Option<Opening> {
+        let desk = self.0.desk();
+        if after > 0 && !desk.opened.contains(&run) {
+            return None;
+        }
+        let new = desk.held(tenant, run, |note| match note {
+            Note::Booked(Booking::Enter(new)) => Some(new.clone()),
             _ => None,
-        })
+        })?;
+        let events = desk.held(tenant, run, |note| match note {
+            Note::Opened { events, .. } => Some(events.clone()),
+            Note::Booked(_) => None,
+        });
+        let events = events.unwrap_or_default();
+        Some(Opening { new, events })
     }
 
     /// How a run ended, if it may not be in the tables yet.
     pub(super) fn closed(&self, tenant: &Tenant, run: RunId) -> Option<(Option<Rendered>, End)> {
-        self.held(tenant, |booking| match booking {
-            Booking::Close { run: own, last, end } if *own == run => Some((last.clone(), end.clone())),
+        self.0.desk().held(tenant, run, |note| match note {
+            Note::Booked(Booking::Close { last, end, .. }) => Some((last.clone(), end.clone())),
             _ => None,
         })
-    }
-
-    /// The latest booking that is what is looked for.
-    fn held<T>(&self, tenant: &Tenant, is: impl Fn(&Booking) -> Option<T>) -> Option<T> {
-        let desk = self.0.desk();
-        let lines = desk.waiting.iter().rev().chain(desk.carried.iter().rev());
-        let mut own = lines.filter(|line| line.tenant == *tenant);
-        own.find_map(|line| is(&line.booking))
     }
 
     /// Returns when everything that was booked before is in the tables.
     pub(super) async fn settle(&self) -> Result<(), JournalError> {
         let shared = &self.0;
         let mut done = shared.done.subscribe();
-        let booked = {
-            let mut desk = shared.desk();
-            desk.hurries = true;
-            desk.booked
-        };
+        let booked = shared.desk().booked;
         if done.borrow().count >= booked {
             return Ok(());
         }
@@ -181,6 +210,25 @@ impl Drop for Calls {
     }
 }
 
+impl Desk {
+    /// Into the log first: what is there survives.
+    fn put(&mut self, line: Line) -> Result<(), JournalError> {
+        if let Some(log) = &mut self.log {
+            log.append(&line).map_err(JournalError::storage)?;
+        }
+        self.waiting.push(line);
+        self.booked += 1;
+        Ok(())
+    }
+
+    /// The latest line about a run that is what is looked for.
+    fn held<T>(&self, tenant: &Tenant, run: RunId, is: impl Fn(&Note) -> Option<T>) -> Option<T> {
+        let lines = self.waiting.iter().rev().chain(self.carried.iter().rev());
+        let mut own = lines.filter(|line| line.is_of(tenant, run));
+        own.find_map(|line| is(&line.note))
+    }
+}
+
 impl Shared {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         // No code panics while it holds the lock.
@@ -191,7 +239,6 @@ impl Shared {
     async fn carry(&self) -> bool {
         let (lines, booked) = {
             let mut desk = self.desk();
-            desk.hurries = false;
             if desk.waiting.is_empty() {
                 return false;
             }
@@ -212,7 +259,14 @@ impl Shared {
             desk.carried = Arc::default();
             desk.fault = fault;
             match fault {
-                None => drop(desk.log.as_mut().map(Log::clear)),
+                None => {
+                    drop(desk.log.as_mut().map(Log::clear));
+                    for line in &*lines {
+                        if let Note::Opened { run, .. } = &line.note {
+                            desk.opened.remove(run);
+                        }
+                    }
+                }
                 Some(_) => {
                     drop(desk.log.as_mut().map(Log::turn_back));
                     let newer = std::mem::replace(&mut desk.waiting, lines.to_vec());
@@ -230,27 +284,28 @@ impl Shared {
     }
 }
 
-/// Carries bookings for as long as there is anyone to book. In between it pauses, so that many share one
-/// step.
+/// Carries bookings for as long as there is anyone to book. It pauses before each step, so that many share one, and
+/// what a run says first comes while the run is still ours alone.
 async fn work(shared: Weak<Shared>, wake: Arc<Notify>, hurry: Arc<Notify>) {
     loop {
+        tokio::select! {
+            () = tokio::time::sleep(limits::CALLS_PACE) => {}
+            () = hurry.notified() => {}
+        }
         let Some(strong) = shared.upgrade() else { return };
         let carried = strong.carry().await;
-        let (fault, hurries) = {
+        let fault = {
             let desk = strong.desk();
             if desk.closed {
                 return;
             }
-            (desk.fault, desk.hurries)
+            desk.fault
         };
         drop(strong);
-        match (fault, carried && !hurries) {
-            (Some(_), _) => tokio::time::sleep(limits::CALLS_RETRY).await,
-            (None, true) => tokio::select! {
-                () = tokio::time::sleep(limits::CALLS_PACE) => {}
-                () = hurry.notified() => {}
-            },
-            (None, false) => wake.notified().await,
+        match fault {
+            Some(_) => tokio::time::sleep(limits::CALLS_RETRY).await,
+            None if carried => {}
+            None => wake.notified().await,
         }
     }
 }
