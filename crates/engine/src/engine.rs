@@ -269,9 +269,10 @@ impl Engine {
             // What says all it has to say at its end waits for no journal.
             booked: new.once.is_none() && command.mode == Mode::Sync && !command.resumable,
         };
+        // Before it is in the journal: whoever finds it there can listen to it.
+        let seated = self.set_up(tenant, run, execute.module, &command, beginning);
         // A name has to be looked up; all others are booked, and their back-end is asked at once.
         if new.once.is_none() {
-            let seated = self.set_up(tenant, run, execute.module, &command, beginning);
             if let Err(error) = self.ports.journal.book(tenant, Booking::Enter(new)) {
                 self.live().remove(&run);
                 return Err(error.into());
@@ -279,8 +280,6 @@ impl Engine {
             self.spawn(seated, admission.permit, None);
             return Ok(run);
         }
-        // Before it is in the journal: whoever finds it there can listen to it.
-        let seated = self.set_up(tenant, run, execute.module, &command, beginning);
         let (tell, told) = oneshot::channel();
         let first = First { new, tell };
         self.spawn(seated, admission.permit, Some(first));

@@ -133,6 +133,20 @@ impl Launcher {
         launch.mode == Mode::Sync && limit_ms <= patience_ms && !races
     }
 
+    fn lower_options(&self, launch: &Launch) -> LowerOptions {
+        LowerOptions {
+            request_id: launch.run.to_string(),
+            model: launch.options.model.clone(),
+            backend: launch.options.backend.clone(),
+            whole: self.may_ask_whole(launch),
+        }
+    }
+
+    /// The fleet's time.
+    fn fleet_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn task(
         &self,
         launch: Launch,
@@ -140,12 +154,7 @@ impl Launcher {
         (preface, ready): (Preface, Ready),
         permit: Option<Permit>,
     ) -> Task {
-        let options = LowerOptions {
-            request_id: launch.run.to_string(),
-            model: launch.options.model.clone(),
-            backend: launch.options.backend.clone(),
-            whole: self.may_ask_whole(&launch),
-        };
+        let options = self.lower_options(&launch);
         let module = launch.module;
         // Only steps need the input as it came, with the media that may stand in it.
         let composed = !links(&module).is_empty();
@@ -154,15 +163,19 @@ impl Launcher {
             false => (launch.input, Map::new()),
         };
         ready.show(&mut shown);
-        let media = ready.media.clone();
-        let mut request = lower_with_media(&module, &shown, &Results::default(), media, &options);
+        let mut request = lower_with_media(
+            &module,
+            &shown,
+            &Results::default(),
+            ready.media.clone(),
+            &options,
+        );
         let trace = launch.options.trace;
         if let Some(own) = trace.and_then(|trace| context(launch.run, Some(trace))) {
-            request.meta.trace_id = Some(own.trace_id());
-            request.meta.span_id = Some(own.span_id());
+            (request.meta.trace_id, request.meta.span_id) = (Some(own.trace_id()), Some(own.span_id()));
         }
-        let fleet_ms = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut dispatch = Dispatch::new(self.fleet.clone(), Arc::new(request), launch.run.seed(), fleet_ms);
+        let (request, fleet_ms) = (Arc::new(request), self.fleet_ms());
+        let mut dispatch = Dispatch::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
         let taken_over = launch.inherited.is_some();
         let preparation = composed.then(|| {
