@@ -14,8 +14,8 @@ pub const WRITES_WAITING_MAX: usize = 1_024;
 pub const WRITES_TOGETHER_MAX: usize = 256;
 /// Most bookings of calls that wait to get into the tables.
 pub const CALLS_WAITING_MAX: usize = 200_000;
-/// Most bytes of a run's first events that are booked; more are written at once.
-pub const CALLS_OPENING_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of a run's events that are booked; more are written at once.
+pub const CALLS_SAID_BYTES_MAX: usize = 16 * 1024;
 /// Room for a line of the log that is kept for the next one.
 pub const CALLS_LINE_BYTES_KEPT: usize = 4096;
 /// Most bytes of a log of bookings that somebody left behind.

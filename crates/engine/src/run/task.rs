@@ -66,8 +66,6 @@ struct Work {
     events: Vec<Rendered>,
     /// The first words of the answer are among them, or gone.
     speaks: bool,
-    /// It is the readers' turn.
-    turns: bool,
     finish: Option<Finish>,
 }
 
@@ -97,10 +95,6 @@ impl Task {
             }
             if self.machine.has_ended() {
                 break;
-            }
-            if std::mem::take(&mut work.turns) {
-                // The first words go out before anyone works on the next.
-                tokio::task::yield_now().await;
             }
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
@@ -165,7 +159,6 @@ impl Task {
             }
             if !work.speaks && has_words(&work.events) {
                 work.speaks = true;
-                work.turns = true;
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {

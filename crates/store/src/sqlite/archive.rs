@@ -73,8 +73,8 @@ impl Archive for SqliteJournal {
         match settled {
             // What the tables do not take is still known.
             Err(error) if rows.is_empty() => {
-                let closed = self.calls.closed(tenant, run);
-                closed.map(|(_, end)| end.spent).ok_or(error)
+                let held = self.calls.held(tenant, run);
+                held.end.map(|end| end.spent).ok_or(error)
             }
             _ => rows.iter().map(spent).collect(),
         }

@@ -1,55 +1,62 @@
-//! How bookings get into the tables. A call that was entered and closed since the last time takes one row for
-//! both. What is there already stays as it is, so a booking that comes twice counts once.
+//! How bookings get into the tables. A run that was entered since the last time takes one row, whatever else became of
+//! it meanwhile. What is there already stays as it is, so a booking that comes twice counts once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use engine::Tenant;
 use engine::port::{Booking, End, JournalError, NewRun, Rendered, State};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::calls::{Line, Note, Opening};
+use super::calls::{Held, Line, Note};
 use super::row::integer;
-use super::writer::{account, append, failed, insert_event};
+use super::writer::{account, failed, insert_event};
 
-/// How a call ended.
-#[derive(Clone, Copy)]
-pub(super) struct Closed<'l> {
-    last: Option<&'l Rendered>,
-    end: &'l End,
+/// What became of a run.
+#[derive(Clone, Debug, Default)]
+struct Told<'l> {
+    events: Vec<&'l Rendered>,
+    end: Option<&'l End>,
 }
 
-pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
-    let mut closed: HashMap<(&str, RunId), Closed<'_>> = HashMap::new();
-    let mut opened = HashSet::new();
-    for Line { tenant, note } in lines {
+impl<'l> Told<'l> {
+    fn add(&mut self, note: &'l Note) {
         match note {
             Note::Booked(Booking::Enter(_)) => {}
-            // It has a writer, which will end it.
-            Note::Opened { run, .. } => {
-                opened.insert((tenant.as_str(), *run));
+            Note::Said { events, end, .. } => {
+                self.events.extend(events);
+                self.end = end.as_ref();
             }
-            Note::Booked(Booking::Close { run, last, end }) => {
-                let (key, last) = ((tenant.as_str(), *run), last.as_ref());
-                if !opened.contains(&key) {
-                    // The first word counts.
-                    closed.entry(key).or_insert(Closed { last, end });
-                }
+            // It has a writer, which ends it, or it has ended already: the first word counts.
+            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
+            Note::Booked(Booking::Close { last, end, .. }) => {
+                self.events.extend(last);
+                self.end = Some(end);
             }
         }
     }
+}
+
+pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
+    let mut told: HashMap<(&str, RunId), Told<'_>> = HashMap::new();
     for Line { tenant, note } in lines {
+        let key = (tenant.as_str(), note.run());
+        told.entry(key).or_default().add(note);
+    }
+    for Line { tenant, note } in lines {
+        let key = (tenant.as_str(), note.run());
         match note {
             Note::Booked(Booking::Enter(new)) => {
-                let key = (tenant.as_str(), new.id);
-                if enter(connection, tenant, new, closed.get(&key).copied())? {
-                    closed.remove(&key);
+                let known = told.get(&key).cloned().unwrap_or_default();
+                if enter(connection, tenant, new, &known)? {
+                    told.remove(&key);
                 }
             }
-            Note::Opened { run, events } => say(connection, tenant, *run, events)?,
-            Note::Booked(Booking::Close { run, .. }) => {
-                if let Some(how) = closed.remove(&(tenant.as_str(), *run)) {
-                    close(connection, tenant, *run, how)?;
+            // What it said stands beside its row, or its writer has brought it along.
+            Note::Said { .. } => {}
+            Note::Booked(Booking::Close { .. }) => {
+                if let Some(how) = told.remove(&key) {
+                    close(connection, tenant, key.1, &how)?;
                 }
             }
         }
@@ -57,26 +64,15 @@ pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), Journa
     Ok(())
 }
 
-/// Brings along how a run began, where the tables do not have it yet.
-pub(super) fn begin(connection: &Connection, tenant: &Tenant, opening: &Opening) -> Result<(), JournalError> {
-    enter(connection, tenant, &opening.new, None)?;
-    match &*opening.events {
-        [] => Ok(()),
-        events => say(connection, tenant, opening.new.id, events),
-    }
-}
-
-/// The first events of a run. One that has some already, or has ended, has had these.
-fn say(
-    connection: &Connection,
-    tenant: &Tenant,
-    run: RunId,
-    events: &[Rendered],
-) -> Result<(), JournalError> {
-    match append(connection, tenant, run, 0, events, None) {
-        Err(JournalError::Conflict(_) | JournalError::Ended(_) | JournalError::Unknown(_)) => Ok(()),
-        said => said,
-    }
+/// Brings along what is known of a run, where the tables do not have it yet.
+pub(super) fn bring(connection: &Connection, tenant: &Tenant, held: &Held) -> Result<(), JournalError> {
+    let Some(new) = &held.new else { return Ok(()) };
+    let told = Told {
+        events: held.events.iter().collect(),
+        end: held.end.as_ref(),
+    };
+    enter(connection, tenant, new, &told)?;
+    Ok(())
 }
 
 /// Returns whether it was new.
@@ -84,12 +80,12 @@ fn enter(
     connection: &Connection,
     tenant: &Tenant,
     new: &NewRun,
-    closed: Option<Closed<'_>>,
+    told: &Told<'_>,
 ) -> Result<bool, JournalError> {
     let id = new.id.to_string();
-    let finish = closed.map(|closed| &closed.end.finish);
+    let finish = told.end.map(|end| &end.finish);
     let finished_at_ms = finish.map(|finish| integer(finish.at_ms)).transpose()?;
-    let created_at_ms = integer(new.created_at_ms)?;
+    let (created_at_ms, count) = (integer(new.created_at_ms)?, integer(told.events.len() as u64)?);
     let made = connection
         .prepare_cached(include_str!("query/enter_run.sql"))
         .and_then(|mut statement| {
@@ -102,26 +98,23 @@ fn enter(
                 finish.and_then(|finish| finish.code.as_deref()),
                 created_at_ms,
                 finished_at_ms,
-                closed.map_or(0, |closed| events(closed.last)),
+                count,
                 new.client,
-                closed.and_then(|closed| closed.end.review.as_deref()),
+                told.end.and_then(|end| end.review.as_deref()),
             ])
         })
         .map_err(failed)?;
-    if let (1, Some(closed)) = (made, closed) {
-        conclude(connection, tenant, &id, closed)?;
+    if made == 1 {
+        conclude(connection, tenant, &id, told)?;
     }
     Ok(made == 1)
 }
 
-fn close(
-    connection: &Connection,
-    tenant: &Tenant,
-    run: RunId,
-    closed: Closed<'_>,
-) -> Result<(), JournalError> {
-    let (id, finish) = (run.to_string(), &closed.end.finish);
-    let at_ms = integer(finish.at_ms)?;
+/// Ends a run that is in the tables and has said nothing there.
+fn close(connection: &Connection, tenant: &Tenant, run: RunId, told: &Told<'_>) -> Result<(), JournalError> {
+    let Some(end) = told.end else { return Ok(()) };
+    let (id, finish) = (run.to_string(), &end.finish);
+    let (at_ms, count) = (integer(finish.at_ms)?, integer(told.events.len() as u64)?);
     let moved = connection
         .prepare_cached(include_str!("query/close_run.sql"))
         .and_then(|mut statement| {
@@ -131,36 +124,24 @@ fn close(
                 finish.state().as_str(),
                 finish.code,
                 at_ms,
-                events(closed.last),
-                closed.end.review,
+                count,
+                end.review,
             ])
         })
         .map_err(failed)?;
     match moved {
         0 => Ok(()),
-        _ => conclude(connection, tenant, &id, closed),
+        _ => conclude(connection, tenant, &id, told),
     }
 }
 
 /// What stands beside the row.
-fn conclude(
-    connection: &Connection,
-    tenant: &Tenant,
-    id: &str,
-    closed: Closed<'_>,
-) -> Result<(), JournalError> {
-    if let Some(last) = closed.last {
-        insert_event(connection, tenant.as_str(), id, 1, last)?;
+fn conclude(connection: &Connection, tenant: &Tenant, id: &str, told: &Told<'_>) -> Result<(), JournalError> {
+    for (offset, event) in (1..).zip(&told.events) {
+        insert_event(connection, tenant.as_str(), id, offset, event)?;
     }
-    account(
-        connection,
-        tenant.as_str(),
-        id,
-        closed.end,
-        integer(closed.end.finish.at_ms)?,
-    )
-}
-
-fn events(last: Option<&Rendered>) -> i64 {
-    i64::from(last.is_some())
+    match told.end {
+        Some(end) => account(connection, tenant.as_str(), id, end, integer(end.finish.at_ms)?),
+        None => Ok(()),
+    }
 }

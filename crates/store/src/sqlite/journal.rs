@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
-use super::calls::{Calls, Opening};
+use super::calls::{Calls, Words};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};
@@ -67,35 +67,24 @@ impl SqliteJournal {
         Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
     }
 
-    async fn write(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[Rendered],
-        end: Option<End>,
-    ) -> Result<(), JournalError> {
+    async fn write(&self, tenant: &Tenant, run: RunId, words: Words<'_>) -> Result<(), JournalError> {
+        if self.calls.say(tenant, run, words)? {
+            return Ok(());
+        }
         let write = Write::Append {
-            opening: self.calls.opening(tenant, run, after).map(Box::new),
+            held: self.calls.take_over(tenant, run).map(Box::new),
             tenant: tenant.clone(),
             run,
-            after,
-            events: events.to_vec(),
-            end,
+            after: words.after,
+            events: words.events.to_vec(),
+            end: words.end.cloned(),
         };
         self.writer.write(write).await
     }
 
     /// The events of a run that the tables have not taken.
     fn held(&self, tenant: &Tenant, run: RunId) -> Vec<Entry> {
-        let events = match self.calls.closed(tenant, run) {
-            Some((last, _)) => last.into_iter().collect(),
-            None => self
-                .calls
-                .opening(tenant, run, 0)
-                .map_or_else(Vec::new, |opening| opening.events),
-        };
-        let entries = (1..).zip(events);
+        let entries = (1..).zip(self.calls.held(tenant, run).events);
         entries.map(|(offset, event)| Entry { offset, event }).collect()
     }
 
@@ -150,10 +139,8 @@ impl Journal for SqliteJournal {
         after: u64,
         events: &[Rendered],
     ) -> Result<(), JournalError> {
-        if after == 0 && self.calls.open(tenant, run, events)? {
-            return Ok(());
-        }
-        self.write(tenant, run, after, events, None).await
+        let end = None;
+        self.write(tenant, run, Words { after, events, end }).await
     }
 
     async fn finish(
@@ -164,7 +151,8 @@ impl Journal for SqliteJournal {
         events: &[Rendered],
         end: &End,
     ) -> Result<(), JournalError> {
-        self.write(tenant, run, after, events, Some(end.clone())).await
+        let end = Some(end);
+        self.write(tenant, run, Words { after, events, end }).await
     }
 
     fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
@@ -215,16 +203,20 @@ impl Journal for SqliteJournal {
         let row = self.row(tenant, run).await?;
         let Err(error) = settled else { return Ok(row) };
         // What the tables do not take is still known.
-        let row = row.or_else(|| self.calls.opening(tenant, run, 0).map(begun));
-        let Some(mut row) = row else { return Err(error) };
-        if let (State::Running, Some((last, end))) = (row.state, self.calls.closed(tenant, run)) {
-            row.state = end.finish.state();
-            row.finished = Some(end.finish);
-            row.review = end.review.map(|reason| Review {
-                reason,
-                verdict: None,
-            });
-            row.last_offset = u64::from(last.is_some());
+        let held = self.calls.held(tenant, run);
+        let Some(mut row) = row.or_else(|| held.new.map(begun)) else {
+            return Err(error);
+        };
+        if row.state == State::Running && row.last_offset == 0 {
+            row.last_offset = held.events.len() as u64;
+            if let Some(end) = held.end {
+                row.state = end.finish.state();
+                row.finished = Some(end.finish);
+                row.review = end.review.map(|reason| Review {
+                    reason,
+                    verdict: None,
+                });
+            }
         }
         Ok(Some(row))
     }
@@ -241,7 +233,7 @@ impl Journal for SqliteJournal {
 }
 
 /// A run that has only been booked.
-fn begun(Opening { new, events }: Opening) -> RunRow {
+fn begun(new: NewRun) -> RunRow {
     RunRow {
         id: new.id,
         module: new.module,
@@ -251,7 +243,7 @@ fn begun(Opening { new, events }: Opening) -> RunRow {
         created_at_ms: new.created_at_ms,
         finished: None,
         review: None,
-        last_offset: events.len() as u64,
+        last_offset: 0,
     }
 }
 

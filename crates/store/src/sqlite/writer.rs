@@ -15,8 +15,8 @@ use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::booking::{begin, book};
-use super::calls::{Line, Opening};
+use super::booking::{book, bring};
+use super::calls::{Held, Line};
 use super::database::{BUSY_TIMEOUT, Options};
 use super::row::{damaged, integer};
 use crate::limits;
@@ -38,8 +38,8 @@ pub(super) enum Write {
     Append {
         tenant: Tenant,
         run: RunId,
-        /// How the run began, where that may not be in the tables yet.
-        opening: Option<Box<Opening>>,
+        /// What is known of the run and may not be in the tables yet.
+        held: Option<Box<Held>>,
         after: u64,
         events: Vec<Rendered>,
         end: Option<End>,
@@ -174,13 +174,13 @@ fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
         Write::Append {
             tenant,
             run,
-            opening,
+            held,
             after,
             events,
             end,
         } => {
-            if let Some(opening) = opening {
-                begin(connection, tenant, opening)?;
+            if let Some(held) = held {
+                bring(connection, tenant, held)?;
             }
             append(connection, tenant, *run, *after, events, end.as_ref())
         }
@@ -244,7 +244,7 @@ fn take_name(
     })
 }
 
-pub(super) fn append(
+fn append(
     connection: &Connection,
     tenant: &Tenant,
     run: RunId,

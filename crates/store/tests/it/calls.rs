@@ -95,8 +95,13 @@ async fn what_a_killed_process_said_first_is_picked_up() {
                     journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
                     journal.append(&tenant, run(id), 0, &events).await.unwrap();
                 }
-                // What follows brings along what came before.
+                // What is too long to be booked brings along what came before.
                 journal.append(&tenant, run(2), 2, &[said(3)]).await.unwrap();
+                journal
+                    .append(&tenant, run(2), 3, &[large(20_000)])
+                    .await
+                    .unwrap();
+                journal.append(&tenant, run(2), 4, &[said(5)]).await.unwrap();
             };
             runtime.block_on(speaks);
             drop(runtime);
@@ -108,12 +113,15 @@ async fn what_a_killed_process_said_first_is_picked_up() {
     for _ in 0..2 {
         let unfinished = journal.unfinished().await.unwrap();
         let ends = unfinished.iter().map(|(_, row)| (row.id, row.last_offset));
-        assert_eq!(ends.collect::<Vec<_>>(), [(run(1), 2), (run(2), 3)]);
-        let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
-        let events = entries.into_iter().map(|entry| (entry.offset, entry.event));
-        assert_eq!(
-            events.collect::<Vec<_>>(),
-            [(1, said(1)), (2, said(2)), (3, said(3))]
+        assert_eq!(ends.collect::<Vec<_>>(), [(run(1), 2), (run(2), 5)]);
+        let entries = journal.read(&tenant, run(2), 0, 9).await.unwrap();
+        let events = [said(1), said(2), said(3), large(20_000), said(5)];
+        let expected = (1..).zip(events);
+        assert!(
+            entries
+                .into_iter()
+                .map(|entry| (entry.offset, entry.event))
+                .eq(expected)
         );
     }
 }
@@ -141,6 +149,21 @@ async fn a_run_begins_once() {
         let entry = journal.locate(&tenant, run(id), seq).await.unwrap().unwrap();
         assert_eq!((entry.offset, entry.event), (seq, said(seq)));
     }
+    // One that ends at once ends once, and is accounted for.
+    let Booking::Close { end, .. } = close(run(5)) else {
+        unreachable!()
+    };
+    journal.book(&tenant, Booking::Enter(new(run(5)))).unwrap();
+    journal.append(&tenant, run(5), 0, &[said(1)]).await.unwrap();
+    journal
+        .finish(&tenant, run(5), 1, &[large(9)], &end)
+        .await
+        .unwrap();
+    let late = journal.append(&tenant, run(5), 2, &[said(2)]).await;
+    assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
+    let row = journal.find(&tenant, run(5)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Done, 2));
+    assert_eq!(journal.spent(&tenant, run(5)).await.unwrap().len(), 1);
     // A second server sees all of it, once it is in the tables, and goes on behind it.
     let second = SqliteJournal::open(&path).await.unwrap();
     assert_eq!(
@@ -169,32 +192,84 @@ async fn what_another_process_still_books_is_left_to_it() {
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
 }
 
+fn large(bytes: usize) -> Rendered {
+    Rendered {
+        kind: Kind::Final,
+        seq: None,
+        body: "x".repeat(bytes).into(),
+    }
+}
+
+/// A journal that takes nothing large any more.
+async fn nearly_full(path: &Path) -> SqliteJournal {
+    let full = Options {
+        bytes_max: Some(200_000),
+    };
+    let journal = SqliteJournal::open_with(path, full).await.unwrap();
+    let (tenant, event) = (Tenant::local(), [large(20_000)]);
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let mut after = 0;
+    while journal.append(&tenant, run(1), after, &event).await.is_ok() {
+        after += 1;
+    }
+    journal
+}
+
+#[tokio::test]
+async fn what_a_run_said_is_known_when_the_file_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = nearly_full(&path).await;
+    let tenant = Tenant::local();
+    let Booking::Close { end, .. } = close(run(2)) else {
+        unreachable!()
+    };
+    // Together they are too large, and nobody knows yet.
+    let first = [said(1), said(2), large(15_000)];
+    for id in [2, 3] {
+        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.append(&tenant, run(id), 0, &first).await.unwrap();
+    }
+    journal
+        .finish(&tenant, run(2), 3, &[said(3)], &end)
+        .await
+        .unwrap();
+    for (id, state, count) in [(2, State::Done, 4), (3, State::Running, 3)] {
+        let row = journal.find(&tenant, run(id)).await.unwrap().unwrap();
+        assert_eq!((row.state, row.last_offset), (state, count));
+        let entries = journal.read(&tenant, run(id), 1, 1).await.unwrap();
+        assert_eq!(
+            (entries.len(), entries[0].offset, &entries[0].event),
+            (1, 2, &said(2))
+        );
+        let entry = journal.locate(&tenant, run(id), 1).await.unwrap().unwrap();
+        assert_eq!(entry.event, said(1));
+    }
+    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+    let more = journal.append(&tenant, run(3), 3, &[large(20_000)]).await;
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
+    journal.close().await;
+    drop(journal);
+    // With room again, it is there.
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let unfinished = journal.unfinished().await.unwrap();
+    let ids = unfinished.iter().map(|(_, row)| row.id);
+    assert_eq!(ids.collect::<Vec<_>>(), [run(1), run(3)]);
+    for (id, count) in [(2, 4), (3, 3)] {
+        let entries = journal.read(&tenant, run(id), 0, 9).await.unwrap();
+        assert_eq!(entries.len(), count);
+    }
+    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let full = Options {
-        bytes_max: Some(200_000),
-    };
-    let journal = SqliteJournal::open_with(&path, full).await.unwrap();
+    let journal = nearly_full(&path).await;
     let tenant = Tenant::local();
-    let event = |body: &str| Rendered {
-        kind: Kind::Final,
-        seq: None,
-        body: body.into(),
-    };
-    journal.create(&tenant, &new(run(1))).await.unwrap();
-    let large = event(&"x".repeat(20_000));
-    let mut after = 0;
-    while journal
-        .append(&tenant, run(1), after, std::slice::from_ref(&large))
-        .await
-        .is_ok()
-    {
-        after += 1;
-    }
     // As long as nobody has tried, nobody knows.
-    let last = event(&"y".repeat(30_000));
+    let last = large(30_000);
     journal.book(&tenant, Booking::Enter(new(run(2)))).unwrap();
     let Booking::Close { run: own, end, .. } = close(run(2)) else {
         unreachable!()
@@ -205,9 +280,6 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
         end,
     };
     journal.book(&tenant, booking).unwrap();
-    journal.book(&tenant, Booking::Enter(new(run(4)))).unwrap();
-    let first = [said(1), said(2)];
-    journal.append(&tenant, run(4), 0, &first).await.unwrap();
     let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (State::Done, 1));
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
@@ -217,16 +289,6 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
         Some(5)
     );
     assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
-    let row = journal.find(&tenant, run(4)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Running, 2));
-    let entries = journal.read(&tenant, run(4), 1, 5).await.unwrap();
-    assert_eq!((entries[0].offset, &entries[0].event), (2, &said(2)));
-    let entry = journal.locate(&tenant, run(4), 1).await.unwrap().unwrap();
-    assert_eq!(entry.event, said(1));
-    let more = journal
-        .append(&tenant, run(4), 2, std::slice::from_ref(&large))
-        .await;
-    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     let more = journal.book(&tenant, Booking::Enter(new(run(3))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
@@ -243,8 +305,6 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     );
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
     assert_eq!(entries[0].event, last);
-    let entries = journal.read(&tenant, run(4), 0, 5).await.unwrap();
-    assert_eq!(entries.len(), 2);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! One entry in the accounts of calls: what the tables get, and the line of JSON that the log keeps until they
-//! have it. Besides bookings there are the first events of a run that was only booked.
+//! have it. Besides bookings there are the events of a run that was only booked.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,11 +18,21 @@ pub(in crate::sqlite) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) enum Note {
     Booked(Booking),
-    /// What a run said first.
-    Opened {
+    /// What a run said while nobody else could know of it, and how it ended if it did.
+    Said {
         run: RunId,
         events: Vec<Rendered>,
+        end: Option<End>,
     },
+}
+
+impl Note {
+    pub(in crate::sqlite) fn run(&self) -> RunId {
+        match self {
+            Self::Booked(Booking::Enter(new)) => new.id,
+            Self::Said { run, .. } | Self::Booked(Booking::Close { run, .. }) => *run,
+        }
+    }
 }
 
 impl Line {
@@ -34,9 +44,9 @@ impl Line {
                 text.push(b'+');
                 serde_json::to_writer(&mut *text, &Enter::of(tenant, new))?;
             }
-            Note::Opened { run, events } => {
+            Note::Said { run, events, end } => {
                 text.push(b'=');
-                serde_json::to_writer(&mut *text, &Open::of(tenant, *run, events))?;
+                serde_json::to_writer(&mut *text, &Say::of(tenant, *run, events, end.as_ref()))?;
             }
             Note::Booked(Booking::Close { run, last, end }) => {
                 text.push(b'-');
@@ -48,18 +58,14 @@ impl Line {
     }
 
     pub(super) fn is_of(&self, tenant: &Tenant, run: RunId) -> bool {
-        let own = match &self.note {
-            Note::Booked(Booking::Enter(new)) => new.id,
-            Note::Opened { run, .. } | Note::Booked(Booking::Close { run, .. }) => *run,
-        };
-        own == run && self.tenant == *tenant
+        self.note.run() == run && self.tenant == *tenant
     }
 
     pub(super) fn read(text: &str) -> Option<Self> {
         let (mark, json) = text.split_at_checked(1)?;
         match mark {
             "+" => serde_json::from_str::<Enter<'_>>(json).ok().map(Enter::line),
-            "=" => serde_json::from_str::<Open<'_>>(json).ok()?.line(),
+            "=" => serde_json::from_str::<Say<'_>>(json).ok()?.line(),
             "-" => serde_json::from_str::<Close<'_>>(json).ok()?.line(),
             _ => None,
         }
@@ -107,11 +113,9 @@ impl<'a> Enter<'a> {
 struct Close<'a> {
     tenant: Cow<'a, str>,
     id: RunId,
-    code: Option<Cow<'a, str>>,
-    at_ms: u64,
-    review: Option<Cow<'a, str>>,
-    spent: Cow<'a, [Spent]>,
-    last: Option<Said<'a>>,
+    #[serde(flatten)]
+    end: Ended<'a>,
+    last: Option<Event<'a>>,
 }
 
 impl<'a> Close<'a> {
@@ -119,72 +123,96 @@ impl<'a> Close<'a> {
         Self {
             tenant,
             id,
-            code: end.finish.code.as_deref().map(Cow::Borrowed),
-            at_ms: end.finish.at_ms,
-            review: end.review.as_deref().map(Cow::Borrowed),
-            spent: Cow::Borrowed(&end.spent),
-            last: last.map(Said::of),
+            end: Ended::of(end),
+            last: last.map(Event::of),
         }
     }
 
     fn line(self) -> Option<Line> {
         let last = match self.last {
             None => None,
-            Some(last) => Some(last.event()?),
-        };
-        let end = End {
-            finish: Finish {
-                code: self.code.map(Cow::into_owned),
-                at_ms: self.at_ms,
-            },
-            review: self.review.map(Cow::into_owned),
-            spent: self.spent.into_owned(),
+            Some(last) => Some(last.rendered()?),
         };
         Some(Line {
             tenant: Tenant::new(&self.tenant),
             note: Note::Booked(Booking::Close {
                 run: self.id,
                 last,
-                end,
+                end: self.end.end(),
             }),
         })
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Open<'a> {
+struct Say<'a> {
     tenant: Cow<'a, str>,
     id: RunId,
-    #[serde(borrow)]
-    events: Vec<Said<'a>>,
+    events: Vec<Event<'a>>,
+    end: Option<Ended<'a>>,
 }
 
-impl<'a> Open<'a> {
-    fn of(tenant: Cow<'a, str>, id: RunId, events: &'a [Rendered]) -> Self {
-        let events = events.iter().map(Said::of).collect();
-        Self { tenant, id, events }
+impl<'a> Say<'a> {
+    fn of(tenant: Cow<'a, str>, id: RunId, events: &'a [Rendered], end: Option<&'a End>) -> Self {
+        Self {
+            tenant,
+            id,
+            events: events.iter().map(Event::of).collect(),
+            end: end.map(Ended::of),
+        }
     }
 
     fn line(self) -> Option<Line> {
-        let events: Option<Vec<Rendered>> = self.events.into_iter().map(Said::event).collect();
+        let events: Option<Vec<Rendered>> = self.events.into_iter().map(Event::rendered).collect();
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            note: Note::Opened {
+            note: Note::Said {
                 run: self.id,
                 events: events?,
+                end: self.end.map(Ended::end),
             },
         })
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Said<'a> {
+struct Ended<'a> {
+    code: Option<Cow<'a, str>>,
+    at_ms: u64,
+    review: Option<Cow<'a, str>>,
+    spent: Cow<'a, [Spent]>,
+}
+
+impl<'a> Ended<'a> {
+    fn of(end: &'a End) -> Self {
+        Self {
+            code: end.finish.code.as_deref().map(Cow::Borrowed),
+            at_ms: end.finish.at_ms,
+            review: end.review.as_deref().map(Cow::Borrowed),
+            spent: Cow::Borrowed(&end.spent),
+        }
+    }
+
+    fn end(self) -> End {
+        End {
+            finish: Finish {
+                code: self.code.map(Cow::into_owned),
+                at_ms: self.at_ms,
+            },
+            review: self.review.map(Cow::into_owned),
+            spent: self.spent.into_owned(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Event<'a> {
     kind: Cow<'a, str>,
     seq: Option<u64>,
     body: Cow<'a, str>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Event<'a> {
     fn of(event: &'a Rendered) -> Self {
         Self {
             kind: Cow::Borrowed(event.kind.as_str()),
@@ -194,7 +222,7 @@ impl<'a> Said<'a> {
     }
 
     /// An event of a kind that nobody knows is none of ours.
-    fn event(self) -> Option<Rendered> {
+    fn rendered(self) -> Option<Rendered> {
         Some(Rendered {
             kind: Kind::find(&self.kind)?,
             seq: self.seq,
@@ -236,12 +264,14 @@ mod tests {
             seq: Some(4),
             body: Arc::from("{\"a\":\n\"ä\"}"),
         });
-        let opened = Note::Opened {
+        let said = |end| Note::Said {
             run,
             events: last.iter().cloned().chain(last.clone()).collect(),
+            end,
         };
+        let said = [said(None), said(Some(end.clone()))];
         let bookings = [Booking::Enter(new), plain, Booking::Close { run, last, end }];
-        for note in bookings.map(Note::Booked).into_iter().chain([opened]) {
+        for note in bookings.map(Note::Booked).into_iter().chain(said) {
             let line = Line {
                 tenant: Tenant::new("t"),
                 note,

@@ -5,7 +5,7 @@
 mod line;
 mod log;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -55,8 +55,10 @@ struct Desk {
     /// On their way into the tables.
     carried: Arc<[Line]>,
     booked: u64,
-    /// The runs whose first events are among the lines.
-    opened: HashSet<RunId>,
+    /// The runs that were entered and are not in the tables yet.
+    begun: HashMap<RunId, Begun>,
+    /// How often lines were carried away.
+    turn: u64,
     log: Option<Log>,
     /// Somebody carries bookings to the tables.
     worked: bool,
@@ -64,11 +66,30 @@ struct Desk {
     closed: bool,
 }
 
-/// The beginning of a run that may not be in the tables yet.
 #[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) new: NewRun,
+struct Begun {
+    tenant: Tenant,
+    /// When it was entered. From the next turn on others may know of it.
+    turn: u64,
+    /// Where its events end; `None` when they are written elsewhere, or there will be no more.
+    offset: Option<u64>,
+    bytes: usize,
+}
+
+/// All that is known about a run and may not be in the tables yet.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) new: Option<NewRun>,
     pub(super) events: Vec<Rendered>,
+    pub(super) end: Option<End>,
+}
+
+/// What a run says next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    pub(super) after: u64,
+    pub(super) events: &'a [Rendered],
+    pub(super) end: Option<&'a End>,
 }
 
 impl Calls {
@@ -98,10 +119,27 @@ impl Calls {
         if desk.log.is_none() {
             desk.log = Some(Log::create(&shared.path).map_err(JournalError::storage)?);
         }
+        let (turn, tenant) = (desk.turn, tenant.clone());
+        let begun = match &booking {
+            Booking::Enter(new) => Some(new.id),
+            Booking::Close { run, .. } => {
+                desk.leave(*run);
+                None
+            }
+        };
         desk.put(Line {
             tenant: tenant.clone(),
             note: Note::Booked(booking),
         })?;
+        if let Some(run) = begun {
+            let begun = Begun {
+                tenant,
+                turn,
+                offset: Some(0),
+                bytes: 0,
+            };
+            desk.begun.insert(run, begun);
+        }
         if !std::mem::replace(&mut desk.worked, true) {
             let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
             shared.tasks.spawn(work);
@@ -111,58 +149,52 @@ impl Calls {
         Ok(())
     }
 
-    /// Takes the first events of a run without waiting, as long as nobody else can know of it: it was entered here
-    /// and is not on its way into the tables. Returns whether it took them.
-    pub(super) fn open(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        events: &[Rendered],
-    ) -> Result<bool, JournalError> {
-        let bytes: usize = events.iter().map(|event| event.body.len()).sum();
+    /// Takes what a run says without waiting, as long as nobody else can know of the run: it was entered here and is
+    /// not on its way into the tables. Returns whether it took them.
+    pub(super) fn say(&self, tenant: &Tenant, run: RunId, words: Words<'_>) -> Result<bool, JournalError> {
         let mut desk = self.0.desk();
-        let latest = desk.waiting.iter().rev().find(|line| line.is_of(tenant, run));
-        let entered = latest.is_some_and(|line| matches!(line.note, Note::Booked(Booking::Enter(_))));
-        let free = !desk.closed && desk.fault.is_none() && bytes <= limits::CALLS_OPENING_BYTES_MAX;
-        if !entered || !free {
+        let turn = desk.turn;
+        let more: usize = words.events.iter().map(|event| event.body.len()).sum();
+        if desk.closed || desk.fault.is_some() {
+            return Ok(false);
+        }
+        let Some(begun) = desk.begun.get(&run) else {
+            return Ok(false);
+        };
+        let bytes = begun.bytes + more;
+        let ours = begun.turn == turn && begun.offset == Some(words.after) && begun.tenant == *tenant;
+        if !ours || bytes > limits::CALLS_SAID_BYTES_MAX {
             return Ok(false);
         }
         desk.put(Line {
             tenant: tenant.clone(),
-            note: Note::Opened {
+            note: Note::Said {
                 run,
-                events: events.to_vec(),
+                events: words.events.to_vec(),
+                end: words.end.cloned(),
             },
         })?;
-        desk.opened.insert(run);
+        let offset = words.after + words.events.len() as u64;
+        if let Some(begun) = desk.begun.get_mut(&run) {
+            begun.bytes = bytes;
+            begun.offset = words.end.is_none().then_some(offset);
+        }
         Ok(true)
     }
 
-    /// How a run began, if that may not be in the tables yet: whoever writes behind it brings it along. `after` is
-    /// where that writer goes on.
-    pub(super) fn opening(&self, tenant: &Tenant, run: RunId, after: u64) -> Option<Opening> {
-        let desk = self.0.desk();
-        if after > 0 && !desk.opened.contains(&run) {
+    /// How a run began, if that may not be in the tables yet: whoever writes behind it brings it along, and from then
+    /// on writes all of it.
+    pub(super) fn take_over(&self, tenant: &Tenant, run: RunId) -> Option<Held> {
+        let mut desk = self.0.desk();
+        if desk.begun.get(&run)?.tenant != *tenant {
             return None;
         }
-        let new = desk.held(tenant, run, |note| match note {
-            Note::Booked(Booking::Enter(new)) => Some(new.clone()),
-            _ => None,
-        })?;
-        let events = desk.held(tenant, run, |note| match note {
-            Note::Opened { events, .. } => Some(events.clone()),
-            Note::Booked(_) => None,
-        });
-        let events = events.unwrap_or_default();
-        Some(Opening { new, events })
+        desk.leave(run);
+        Some(desk.held(tenant, run))
     }
 
-    /// How a run ended, if it may not be in the tables yet.
-    pub(super) fn closed(&self, tenant: &Tenant, run: RunId) -> Option<(Option<Rendered>, End)> {
-        self.0.desk().held(tenant, run, |note| match note {
-            Note::Booked(Booking::Close { last, end, .. }) => Some((last.clone(), end.clone())),
-            _ => None,
-        })
+    pub(super) fn held(&self, tenant: &Tenant, run: RunId) -> Held {
+        self.0.desk().held(tenant, run)
     }
 
     /// Returns when everything that was booked before is in the tables.
@@ -221,11 +253,39 @@ impl Desk {
         Ok(())
     }
 
-    /// The latest line about a run that is what is looked for.
-    fn held<T>(&self, tenant: &Tenant, run: RunId, is: impl Fn(&Note) -> Option<T>) -> Option<T> {
-        let lines = self.waiting.iter().rev().chain(self.carried.iter().rev());
-        let mut own = lines.filter(|line| line.is_of(tenant, run));
-        own.find_map(|line| is(&line.note))
+    /// Nothing more of what the run says comes here.
+    fn leave(&mut self, run: RunId) {
+        if let Some(begun) = self.begun.get_mut(&run) {
+            begun.offset = None;
+        }
+    }
+
+    fn held(&self, tenant: &Tenant, run: RunId) -> Held {
+        let mut held = Held::default();
+        for line in self.carried.iter().chain(&self.waiting) {
+            if line.is_of(tenant, run) {
+                held.add(&line.note);
+            }
+        }
+        held
+    }
+}
+
+impl Held {
+    fn add(&mut self, note: &Note) {
+        match note {
+            Note::Booked(Booking::Enter(new)) => self.new = Some(new.clone()),
+            Note::Said { events, end, .. } => {
+                self.events.extend_from_slice(events);
+                self.end.clone_from(end);
+            }
+            // It has a writer, which ends it, or it has ended already.
+            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
+            Note::Booked(Booking::Close { last, end, .. }) => {
+                self.events.extend(last.clone());
+                self.end = Some(end.clone());
+            }
+        }
     }
 }
 
@@ -245,6 +305,7 @@ impl Shared {
             if let Some(log) = &mut desk.log {
                 log.turn();
             }
+            desk.turn += 1;
             desk.carried = Arc::from(std::mem::take(&mut desk.waiting));
             (desk.carried.clone(), desk.booked)
         };
@@ -262,8 +323,8 @@ impl Shared {
                 None => {
                     drop(desk.log.as_mut().map(Log::clear));
                     for line in &*lines {
-                        if let Note::Opened { run, .. } = &line.note {
-                            desk.opened.remove(run);
+                        if let Note::Booked(Booking::Enter(new)) = &line.note {
+                            desk.begun.remove(&new.id);
                         }
                     }
                 }
@@ -285,7 +346,7 @@ impl Shared {
 }
 
 /// Carries bookings for as long as there is anyone to book. It pauses before each step, so that many share one, and
-/// what a run says first comes while the run is still ours alone.
+/// what a quick run says comes while the run is still ours alone.
 async fn work(shared: Weak<Shared>, wake: Arc<Notify>, hurry: Arc<Notify>) {
     loop {
         tokio::select! {
