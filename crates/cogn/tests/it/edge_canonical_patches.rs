@@ -1,6 +1,9 @@
 //! Changes to the body that is sent, through `POST /v1/canonical`: where the host allows them, at the back-end that
 //! is meant, the structure apart; and said where they are left out.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
@@ -197,4 +200,35 @@ async fn where_nothing_is_sent_and_in_a_module_it_is_said() {
     let (status, answer) = ask(&server, &request).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(places(&answer), ["/patches", "/degradation"], "{answer}");
+}
+
+/// A program is sent no body, and what it prints is no JSON of a server.
+#[tokio::test]
+async fn a_program_is_not_changed_and_it_is_said() {
+    let stage = Stage::new();
+    let (sound, program) = (stage.path("sound.wav"), stage.path("speaks"));
+    fs::write(&sound, crate::edge_whole::wav(1)).unwrap();
+    fs::write(&program, format!("#!/bin/sh\ncat {}\n", sound.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let config = format!(
+        "{ALLOWED}raw_answers = true\n[[backends]]\nname = \"mine\"\nkind = \"command\"\n\
+         operations = [\"text_to_speech\"]\ncommand = {{ argv = [\"./speaks\"] }}\n"
+    );
+    let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
+    let mut request = json!({
+        "operation": "text_to_speech", "payload": {"input": "Hi"}, "extra": {"raw": true},
+        "patches": [
+            {"match": {"backend": "mine"}, "pointer": "/a", "value": 1},
+            {"match": {"backend": "other"}, "pointer": "/a", "value": 1},
+        ]
+    });
+    let (status, answer) = ask(&server, &request).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(places(&answer), ["/patches/0", "/extra/raw"], "{answer}");
+    assert!(answer.get("raw").is_none());
+    request["degradation"] = json!("strict");
+    let (status, answer) = ask(&server, &request).await;
+    assert_eq!(status, 400, "{answer}");
+    let message = answer["result"]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("/patches/0"), "{message}");
 }
