@@ -69,6 +69,8 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
         assert!(!call.text().contains("dear") && !call.text().contains("candidateCount"));
         let told = places(&answer);
         assert!(told.ends_with(&["/patches/3", "/patches/4"]), "{kind}: {answer}");
+        let last = answer["adaptations"].as_array().and_then(|list| list.last());
+        assert_eq!(last.unwrap()["action"], "dropped", "{kind}: {answer}");
         assert!(!told.contains(&"/patches"), "{answer}");
 
         request["degradation"] = json!("strict");
