@@ -27,6 +27,8 @@ pub struct Settings {
     pub drain: Duration,
     /// Whether a canonical request may ask for what the provider said, word for word.
     pub raw_answers: bool,
+    /// Whether a canonical request may change the body that is sent to a back-end.
+    pub request_patches: bool,
     /// Names that vendors' clients may ask for in place of a model's own.
     pub aliases: BTreeMap<String, Alias>,
     /// Whether a person is asked before an MCP host runs a module that may act on the world.
@@ -54,6 +56,7 @@ impl Default for Settings {
             write_stall: limits::WRITE_STALL,
             drain: limits::DRAIN,
             raw_answers: false,
+            request_patches: false,
             aliases: BTreeMap::new(),
             mcp_confirm: true,
         }

@@ -50,6 +50,11 @@ pub enum Event {
         name: Option<String>,
         data: Value,
     },
+    /// The back-end's own words for the whole answer, for a caller who asked for them and may see them. Never
+    /// part of a stream that leaves this server.
+    Raw {
+        data: Value,
+    },
     Finish {
         reason: FinishReason,
     },

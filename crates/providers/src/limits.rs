@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Most bytes of one answer, stream or not.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// A conversation's answer that is kept in the server's own words too.
+pub const RAW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Most bytes of pictures or of sound in one answer.
 pub const MEDIA_ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much of a file is read at a time while it is sent.

@@ -100,6 +100,10 @@ impl Upstream for Paced {
         }
     }
 
+    fn takes_patches(&self) -> bool {
+        self.upstream.takes_patches()
+    }
+
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.upstream.count_tokens(text)
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
 use serde::de::IgnoredAny;
 
-use crate::framing::{Framing, Ndjson, Sse, SseOrList};
+use crate::framing::{Framing, Ndjson, Sse};
 use crate::markers::Markers;
 
 /// One dialect's reading of frames.
@@ -37,18 +37,14 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder for a dialect that streams.
     pub fn new(dialect: Dialect) -> Option<Self> {
-        let sse = || Framing::Sse(Sse::new());
-        let ndjson = || Framing::Ndjson(Ndjson::new());
-        let (framing, read): (Framing, Box<dyn Read>) = match dialect {
-            Dialect::OpenaiChat => (sse(), Box::new(crate::openai_chat::Reader::default())),
-            Dialect::OpenaiResponses => (sse(), Box::new(crate::openai_responses::Reader::default())),
-            Dialect::Anthropic => (sse(), Box::new(crate::anthropic::Reader::default())),
-            Dialect::Gemini => (
-                Framing::SseOrList(SseOrList::default()),
-                Box::new(crate::gemini::Reader::default()),
-            ),
-            Dialect::Ollama => (ndjson(), Box::new(crate::ollama::Reader::default())),
-            Dialect::Canonical => (ndjson(), Box::new(crate::canonical::Reader::default())),
+        let framing = Framing::of(dialect)?;
+        let read: Box<dyn Read> = match dialect {
+            Dialect::OpenaiChat => Box::new(crate::openai_chat::Reader::default()),
+            Dialect::OpenaiResponses => Box::new(crate::openai_responses::Reader::default()),
+            Dialect::Anthropic => Box::new(crate::anthropic::Reader::default()),
+            Dialect::Gemini => Box::new(crate::gemini::Reader::default()),
+            Dialect::Ollama => Box::new(crate::ollama::Reader::default()),
+            Dialect::Canonical => Box::new(crate::canonical::Reader::default()),
             _ => return None,
         };
         Some(Self {

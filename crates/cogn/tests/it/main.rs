@@ -33,6 +33,10 @@ mod edge_aliases;
 #[cfg(test)]
 mod edge_canonical;
 #[cfg(test)]
+mod edge_canonical_patches;
+#[cfg(test)]
+mod edge_canonical_raw;
+#[cfg(test)]
 mod edge_leaving;
 #[cfg(test)]
 mod edge_whole;

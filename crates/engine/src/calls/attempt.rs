@@ -70,6 +70,7 @@ impl Attempt {
             | Event::Meta { .. }
             | Event::Warning { .. }
             | Event::Foreign { .. }
+            | Event::Raw { .. }
             | Event::Error { .. } => {}
         }
     }

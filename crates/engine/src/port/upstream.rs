@@ -96,6 +96,11 @@ pub trait Upstream: Send + Sync + fmt::Debug {
         std::future::ready(Err(error)).boxed()
     }
 
+    /// Whether a request is sent on as a body that its patches can change.
+    fn takes_patches(&self) -> bool {
+        false
+    }
+
     /// How long a request is, where the back-end tells it without answering.
     fn count(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         std::future::ready(None).boxed()

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use ir::adaptation::Adaptation;
+use ir::event::{ADAPTED, Warning};
 use ir::operation::Operation;
 use ir::{Error, Event, Request, RunId};
 use tenancy::Tenant;
@@ -19,7 +21,7 @@ use super::Part;
 use super::book::Account;
 use super::machine::{Input, Machine, Output};
 use super::tools::{self, Reply};
-use super::whole;
+use super::{unpatched, whole};
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::limits;
@@ -224,26 +226,31 @@ impl Hands {
     fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
         let upstream = self.fleet.upstream(member)?;
         let candidate = &self.fleet.candidates()[member];
+        let notices = match unpatched::notices(upstream.as_ref(), &request) {
+            Ok(notices) => notices,
+            Err(error) => return Some(Line::failed(error)),
+        };
         if request.operation() != Operation::ChatCompletions {
-            return Some(Line::Answer(Some(whole::answer(upstream, candidate, request))));
+            let answer = whole::answer(upstream, candidate, request, notices);
+            return Some(Line::Answer(Some(answer)));
         }
         // Whoever may not answer in the caller's own words goes on behind a text.
         match tools::by_prompt(&request, candidate, self.run, !verbatim) {
             Ok(None) => {}
             Ok(Some(prompted)) => {
                 return Some(Line::Prompted {
-                    events: upstream.open(prompted.request),
+                    events: behind(notices, upstream.open(prompted.request)),
                     reply: Box::new(prompted.reply),
                     ready: VecDeque::new(),
                 });
             }
-            Err(error) => return Some(Line::Events(stream::iter([Event::Error { error }]).boxed())),
+            Err(error) => return Some(Line::failed(error)),
         }
         let words = self.verbatim.as_ref().filter(|_| verbatim);
         let pieces = words.and_then(|words| upstream.forward(&request, words));
         Some(match pieces {
             Some(pieces) => Line::Pieces(pieces),
-            None => Line::Events(upstream.open(request)),
+            None => Line::Events(behind(notices, upstream.open(request))),
         })
     }
 
@@ -294,7 +301,23 @@ enum Heard {
     Answer(Box<Answer>),
 }
 
+/// What was changed of the request is said before anything else.
+fn behind(notices: Vec<Adaptation>, events: Events) -> Events {
+    if notices.is_empty() {
+        return events;
+    }
+    let notices = notices.into_iter().map(|change| {
+        let warning = Warning::new(ADAPTED, format!("{}: {}", change.pointer, change.reason));
+        Event::Warning { warning }
+    });
+    stream::iter(notices).chain(events).boxed()
+}
+
 impl Line {
+    fn failed(error: Error) -> Self {
+        Self::Events(stream::iter([Event::Error { error }]).boxed())
+    }
+
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Heard>> {
         match self {
             Self::Events(events) => {

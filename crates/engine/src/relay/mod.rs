@@ -13,6 +13,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod unpatched;
 mod whole;
 
 use std::sync::Arc;

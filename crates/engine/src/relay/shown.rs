@@ -80,6 +80,7 @@ impl Shown {
             | Event::Usage { .. }
             | Event::Meta { .. }
             | Event::Warning { .. }
+            | Event::Raw { .. }
             | Event::Finish { .. }
             | Event::Error { .. } => {}
             Event::BlockStart { .. }
@@ -147,7 +148,7 @@ impl Shown {
         };
         match event {
             // The answer has begun already, and facts about another one are none about it.
-            Event::Started { .. } | Event::Meta { .. } | Event::Foreign { .. } => None,
+            Event::Started { .. } | Event::Meta { .. } | Event::Foreign { .. } | Event::Raw { .. } => None,
             Event::BlockStart {
                 index,
                 block: Block::Text,

@@ -15,7 +15,7 @@ use crate::envelope::routing::{PolicySpec, RoutingHints};
 use crate::error::Error;
 use crate::ext::Map;
 use crate::operation::{Feature, Operation};
-use crate::patch::Patch;
+use crate::patch::{self, Patch};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
@@ -137,7 +137,7 @@ impl Request {
                 "`required_ops` does not contain the operation itself",
             ));
         }
-        Ok(())
+        patch::check(&self.patches)
     }
 }
 

@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::adaptation::{Action, Ledger, Party};
 use crate::error::{Error, ErrorKind, Phase};
 use crate::operation::{Feature, Operation};
-use crate::patch::{self, Patch, Target};
 
 fn transcription() -> Value {
     json!({
@@ -173,54 +171,6 @@ fn errors_keep_their_facts_through_both_renderings() {
     assert_eq!(json["retryable"], true);
     assert_eq!(error.cognitive_code(), "E4002");
     assert_eq!(serde_json::from_value::<Error>(json).unwrap(), error);
-}
-
-#[test]
-fn patches_never_reach_the_structure() {
-    let patch = |pointer: &str, value: Value| Patch {
-        target: Target {
-            kind: Some(String::from("openai")),
-            ..Target::default()
-        },
-        pointer: String::from(pointer),
-        value: Some(value),
-        delete: false,
-    };
-    let patches = [
-        patch("/messages", json!([])),
-        patch("/tools/0", json!({})),
-        patch("/mess~0ages", json!(1)),
-        patch("/top_k", json!(3)),
-        patch("", json!({})),
-        patch("/nowhere/a", json!(1)),
-    ];
-    let actual = Target {
-        kind: Some(String::from("openai")),
-        ..Target::default()
-    };
-    let mut body = json!({"messages": [1], "tools": [1]});
-    let mut ledger = Ledger::new(Party::Adapter);
-    patch::apply(&mut body, &patches, &actual, &mut ledger);
-    assert_eq!(
-        body,
-        json!({"messages": [1], "tools": [1], "mess~ages": 1, "top_k": 3})
-    );
-    assert_eq!(
-        ledger
-            .entries()
-            .iter()
-            .filter(|entry| entry.action == Action::Dropped)
-            .count(),
-        4
-    );
-
-    let other = Target {
-        kind: Some(String::from("gemini")),
-        ..Target::default()
-    };
-    let mut untouched = json!({});
-    patch::apply(&mut untouched, &patches, &other, &mut ledger);
-    assert_eq!(untouched, json!({}));
 }
 
 /// What the provider said is kept only where somebody asked for it, and as the JSON it was.

@@ -19,6 +19,7 @@ use super::body::gather;
 use super::forward::Forwarded;
 use super::request::{Prepared, prepare};
 use super::tap::Tap;
+use super::words::Words;
 use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
@@ -55,6 +56,8 @@ struct Answer {
     ready: VecDeque<Said>,
     /// Lets the bytes through, for a caller that understands them.
     tap: Option<Tap>,
+    /// What the server says, for a caller who may see it.
+    words: Option<Words>,
     taken_bytes: usize,
 }
 
@@ -81,8 +84,14 @@ impl Answer {
             instance,
             ready: VecDeque::new(),
             tap,
+            words: None,
             taken_bytes: 0,
         }
+    }
+
+    fn new_words(&self) -> Words {
+        let Instance { vendor, options, .. } = &*self.instance;
+        Words::new(vendor.dialect, options.key.clone())
     }
 
     async fn next(&mut self) -> Option<Said> {
@@ -97,7 +106,10 @@ impl Answer {
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
                 Stage::Asked(request) => match prepare(&self.instance, &request).await {
-                    Ok(prepared) => self.stage = Stage::Prepared(Box::new(prepared)),
+                    Ok(prepared) => {
+                        self.words = request.wants_raw().then(|| self.new_words());
+                        self.stage = Stage::Prepared(Box::new(prepared));
+                    }
                     Err(error) => self.fail(error),
                 },
                 Stage::Prepared(prepared) => self.send(*prepared).await,
@@ -169,7 +181,13 @@ impl Answer {
             .map_err(|error| {
                 Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
             })
-            .and_then(|value| chat::decode_response(dialect, value));
+            .and_then(|value| {
+                if let Some(words) = self.words.take() {
+                    let told = words.of_whole(&value, body.len());
+                    self.ready.push_back(Said::Event(told));
+                }
+                chat::decode_response(dialect, value)
+            });
         match decoded {
             Ok(response) if passed_on => {
                 self.ready.push_back(Said::Piece(Piece {
@@ -232,12 +250,20 @@ impl Answer {
             }
             return;
         }
+        if let Some(words) = &mut self.words {
+            words.hear(bytes.as_deref());
+        }
         let mut events = Vec::new();
         match bytes {
             Some(bytes) => decoder.push(&bytes, &mut events),
             None => decoder.finish(&mut events),
         }
         for event in events {
+            if matches!(event, Event::Finish { .. })
+                && let Some(words) = self.words.take()
+            {
+                self.ready.push_back(Said::Event(words.of_stream()));
+            }
             match event {
                 Event::Error { error } => self.fail(error),
                 event => self.ready.push_back(Said::Event(event)),

@@ -11,10 +11,12 @@ mod fault;
 mod forward;
 mod models;
 mod outgoing;
+mod patched;
 mod request;
 mod schema;
 mod tap;
 mod whole;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -179,6 +181,10 @@ impl Http {
 impl Upstream for Http {
     fn backend(&self) -> &Backend {
         &self.backend
+    }
+
+    fn takes_patches(&self) -> bool {
+        true
     }
 
     fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {

@@ -10,6 +10,7 @@ use wire::chat;
 
 use super::adapt::adapt;
 use super::outgoing::{self, Outgoing};
+use super::patched::patch;
 use super::{HttpOptions, Instance, Vendor, models, schema};
 
 /// A call that is ready to go.
@@ -52,6 +53,7 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
             wire::openai_chat::continue_last_message(&mut body);
         }
     }
+    patch(&mut body, request, instance, chat.model.as_deref(), &mut ledger)?;
     let warnings = ledger
         .losses()
         .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));

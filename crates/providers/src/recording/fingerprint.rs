@@ -44,6 +44,9 @@ fn asked(request: &Request) -> Value {
     if let (Value::Object(map), false) = (&mut asked, request.extra.is_empty()) {
         map.insert(String::from("extra"), json!(request.extra));
     }
+    if let (Value::Object(map), false) = (&mut asked, request.patches.is_empty()) {
+        map.insert(String::from("patches"), json!(request.patches));
+    }
     settle(asked)
 }
 

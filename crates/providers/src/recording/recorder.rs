@@ -177,6 +177,10 @@ impl Upstream for Wrapped {
         self.inner.count(request)
     }
 
+    fn takes_patches(&self) -> bool {
+        self.inner.takes_patches()
+    }
+
     fn count_tokens(&self, text: &str) -> Option<usize> {
         self.inner.count_tokens(text)
     }
@@ -222,6 +226,8 @@ impl Taking {
         match event {
             Event::Finish { .. } => self.outcome = Outcome::Finished,
             Event::Error { .. } => self.outcome = Outcome::Failed,
+            // What is kept is what it means.
+            Event::Raw { .. } => return,
             _ => {}
         }
         if let (

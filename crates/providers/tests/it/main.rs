@@ -17,7 +17,11 @@ mod http;
 #[cfg(test)]
 mod kinds;
 #[cfg(test)]
+mod patches;
+#[cfg(test)]
 mod peers;
+#[cfg(test)]
+mod raw;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod sse;
 #[cfg(test)]
 mod tests;
 
+use ir::Dialect;
+
 pub use list::{List, SseOrList};
 pub use ndjson::Ndjson;
 pub use sse::Sse;
@@ -31,6 +33,18 @@ pub enum Framing {
 }
 
 impl Framing {
+    /// `None` for a dialect that does not stream.
+    pub fn of(dialect: Dialect) -> Option<Self> {
+        match dialect {
+            Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Anthropic => {
+                Some(Self::Sse(Sse::new()))
+            }
+            Dialect::Gemini => Some(Self::SseOrList(SseOrList::default())),
+            Dialect::Ollama | Dialect::Canonical => Some(Self::Ndjson(Ndjson::new())),
+            _ => None,
+        }
+    }
+
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) -> Result<(), TooLarge> {
         match self {
             Self::Sse(sse) => sse.push(bytes, sink),

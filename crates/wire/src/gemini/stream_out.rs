@@ -71,6 +71,8 @@ impl Write for Writer {
             Event::Foreign { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
+            // Nobody who speaks this dialect can have asked for it.
+            Event::Raw { .. } => {}
             Event::Error { error } => {
                 self.write(&error::encode(error), out);
                 self.close_list(out);

@@ -59,6 +59,8 @@ impl Write for Writer {
             Event::Foreign { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
+            // Nobody who speaks this dialect can have asked for it.
+            Event::Raw { .. } => {}
             Event::Error { error } => write_line(out, &error::encode(error)),
         }
     }

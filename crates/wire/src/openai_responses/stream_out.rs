@@ -64,7 +64,12 @@ impl Write for Writer {
                 self.write("error", event, out);
             }
             Event::Meta { ext } if self.head.is_null() => ext.restore(OWN, &mut self.before),
-            Event::Finish { .. } | Event::Usage { .. } | Event::Meta { .. } | Event::Warning { .. } => {}
+            // Nobody who speaks this dialect can have asked for a back-end's own words.
+            Event::Finish { .. }
+            | Event::Usage { .. }
+            | Event::Meta { .. }
+            | Event::Warning { .. }
+            | Event::Raw { .. } => {}
         }
         self.fold.push(event.clone());
         if matches!(event, Event::Finish { .. }) {

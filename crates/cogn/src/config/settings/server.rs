@@ -30,6 +30,8 @@ pub(crate) struct Server {
     pub(crate) resume_grace_ms: u64,
     /// Whether canonical requests may ask for what providers say, word for word.
     pub(crate) raw_answers: bool,
+    /// Whether canonical requests may change the body that is sent to a back-end.
+    pub(crate) request_patches: bool,
     pub(crate) tls: Option<TlsFiles>,
 }
 
@@ -66,6 +68,7 @@ impl Server {
             write_stall: Duration::from_millis(self.write_stall_ms),
             drain: Duration::from_millis(self.drain_ms),
             raw_answers: self.raw_answers,
+            request_patches: self.request_patches,
             aliases: aliases
                 .iter()
                 .map(|(name, alias)| (name.clone(), alias.gateway()))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Adaptation, Ledger, Party};
 use ir::{Error, ErrorKind, Phase, Request};
 
 use self::fit::fit;
@@ -21,20 +21,24 @@ use crate::limits;
 use crate::port::{Answer, Upstream};
 use crate::route::Candidate;
 
-/// The answer of this back-end. Dropping the future hangs up.
+/// The answer of this back-end, behind what was changed of the request already. Dropping the future hangs up.
 pub(super) fn answer(
     upstream: &Arc<dyn Upstream>,
     candidate: &Candidate,
     request: Arc<Request>,
+    notices: Vec<Adaptation>,
 ) -> BoxFuture<'static, Result<Answer, Error>> {
     let mut ledger = Ledger::new(Party::Adapter);
-    let Some(parts) = fit(&request, candidate, &mut ledger) else {
-        return upstream.answer(request);
+    let parts = match fit(&request, candidate, &mut ledger) {
+        Some(parts) => parts,
+        None if notices.is_empty() => return upstream.answer(request),
+        None => vec![Request::clone(&request)],
     };
     let upstream = upstream.clone();
     async move {
         let mut answer = ask(&upstream, parts).await?;
-        let mut adaptations = ledger.into_entries();
+        let mut adaptations = notices;
+        adaptations.extend(ledger.into_entries());
         adaptations.append(&mut answer.adaptations);
         answer.adaptations = adaptations;
         Ok(answer)

@@ -91,6 +91,7 @@ impl Machine {
             | Event::Usage { .. }
             | Event::Meta { .. }
             | Event::Foreign { .. }
+            | Event::Raw { .. }
             | Event::Finish { .. } => {}
         }
     }

@@ -237,9 +237,14 @@ pub(super) fn announced(response: &mut ChatResponse) -> Vec<Adaptation> {
     response.warnings = others;
     let changes = changes.into_iter().map(|warning| {
         let (pointer, reason) = warning.message.split_once(": ").unwrap_or(("", &warning.message));
+        // What stands beside the payload says how to ask, and is followed or left out.
+        let action = match pointer.starts_with("/patches") || pointer.starts_with("/extra") {
+            true => Action::Dropped,
+            false => Action::Replaced,
+        };
         Adaptation {
             pointer: String::from(pointer),
-            action: Action::Replaced,
+            action,
             asked: None,
             applied: None,
             reason: String::from(reason),

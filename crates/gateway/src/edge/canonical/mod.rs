@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use engine::{Admission, Part, RelayCall, Relayed};
 use ir::adaptation::{Adaptation, Ledger, Party};
 use ir::envelope::BackendInfo;
-use ir::{Error, ErrorKind, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
+use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
 use module::Module;
 use serde_json::{Value, json};
 use tenancy::Scope;
@@ -79,7 +79,7 @@ async fn answer(
     let named = Named::of(&request);
     let framing = Framing::of(headers, &request);
     let mut ledger = Ledger::new(Party::Router);
-    host::narrow(&mut request, gateway, &mut ledger);
+    host::narrow(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
         Some(asked) => {
             let target = follow(gateway, &client.caller, asked);
@@ -87,12 +87,16 @@ async fn answer(
         }
         None => None,
     };
+    if let Some(Target::Module(_)) = &target {
+        host::leave_to_module(&mut request, &mut ledger);
+    }
     let asking = Asking {
         gateway,
         headers,
         client,
         named,
         framing,
+        wants_raw: request.wants_raw(),
         changes: ledger.into_entries(),
     };
     match target {
@@ -113,6 +117,8 @@ struct Asking<'a> {
     client: Client,
     named: Named,
     framing: Option<Framing>,
+    /// The provider's own words are to stand beside the answer.
+    wants_raw: bool,
     /// What of the request was changed already.
     changes: Vec<Adaptation>,
 }
@@ -153,7 +159,7 @@ impl Asking<'_> {
         let relayed = relayed.map_err(|failed| Failure::failed(self.named.clone(), *failed))?;
         match self.framing {
             Some(framing) => Ok(stream::response(relayed, framing, self.changes, seat)),
-            None => fold(self.named, relayed, self.changes).await,
+            None => fold(self.named, relayed, self.changes, self.wants_raw).await,
         }
     }
 
@@ -175,6 +181,9 @@ impl Asking<'_> {
         let mut adaptations = self.changes;
         adaptations.extend(asked.answer.adaptations);
         let (payload, raw) = (asked.answer.payload, asked.answer.raw);
+        if self.wants_raw && raw.is_none() {
+            host::note_missing_raw(&mut adaptations);
+        }
         Ok(told(self.named, asked.run, backend, payload, adaptations, raw))
     }
 
@@ -213,22 +222,30 @@ async fn fold(
     named: Named,
     mut relayed: Relayed,
     mut adaptations: Vec<Adaptation>,
+    wants_raw: bool,
 ) -> Result<Response, Failure> {
     let mut fold = Fold::new();
+    let mut raw = None;
     while let Some(part) = relayed.next().await {
-        if let Part::Event(event) = part {
-            fold.push(event);
+        match part {
+            Part::Event(Event::Raw { data }) => raw = Some(data),
+            Part::Event(event) => fold.push(event),
+            // Without a vendor's words everything comes as events.
+            Part::Verbatim(_) | Part::SoFar(_) => {}
         }
     }
     let run = relayed.run;
     let response = fold.finish();
     let mut response = response.map_err(|error| Failure::of(named.clone().with_run(run), error))?;
     adaptations.extend(envelope::announced(&mut response));
+    if wants_raw && raw.is_none() {
+        host::note_missing_raw(&mut adaptations);
+    }
     let backend = BackendInfo {
         name: Some(relayed.backend.name.clone()),
         attempts: Some(Value::from(relayed.attempts())),
         ..BackendInfo::default()
     };
     let payload = ResponsePayload::Chat(Box::new(response));
-    Ok(told(named, run, backend, payload, adaptations, None))
+    Ok(told(named, run, backend, payload, adaptations, raw))
 }

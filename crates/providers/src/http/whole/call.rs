@@ -8,7 +8,7 @@ use serde_json::Value;
 use wire::{embeddings, openai_images, openai_speech, openai_transcriptions};
 
 use super::content::Content;
-use super::form::Form;
+use super::form::{File, Form};
 
 #[derive(Debug)]
 pub(super) enum Call {
@@ -16,22 +16,44 @@ pub(super) enum Call {
     Form(Form),
 }
 
+/// What is asked, before it is written: one object, and the files that go along.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) body: Value,
+    files: Vec<(&'static str, File)>,
+}
+
+impl Draft {
+    pub(super) fn into_call(self) -> Result<Call, Error> {
+        if self.files.is_empty() {
+            let bytes = serde_json::to_vec(&self.body);
+            let bytes = bytes.map_err(|error| Error::invalid_request(error.to_string()))?;
+            return Ok(Call::Json(bytes));
+        }
+        let mut form = Form::of(object(self.body));
+        for (field, file) in self.files {
+            form.file(field, file);
+        }
+        Ok(Call::Form(form))
+    }
+}
+
 pub(super) async fn encode(
     dialect: Dialect,
     payload: &Payload,
     model: String,
     ledger: &mut Ledger,
-) -> Result<Call, Error> {
+) -> Result<Draft, Error> {
     match payload {
         Payload::Embeddings(asked) => {
             let mut asked = asked.clone();
             asked.model = Some(model);
-            json(&embeddings::encode_request(dialect, &asked, ledger)?)
+            Ok(json(embeddings::encode_request(dialect, &asked, ledger)?))
         }
         Payload::Speech(asked) => {
             let mut asked = asked.clone();
             asked.model = Some(model);
-            json(&openai_speech::encode_request(&asked, ledger))
+            Ok(json(openai_speech::encode_request(&asked, ledger)))
         }
         Payload::Image(asked) => image(asked, model, ledger).await,
         Payload::Transcription(asked) => transcription(asked, model, ledger).await,
@@ -42,12 +64,12 @@ pub(super) async fn encode(
     }
 }
 
-fn json(body: &Value) -> Result<Call, Error> {
-    let bytes = serde_json::to_vec(body).map_err(|error| Error::invalid_request(error.to_string()))?;
-    Ok(Call::Json(bytes))
+fn json(body: Value) -> Draft {
+    let files = Vec::new();
+    Draft { body, files }
 }
 
-async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Call, Error> {
+async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
     let mut light = ImageRequest {
         image: None,
         mask: None,
@@ -66,26 +88,25 @@ async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Resu
         if asked.mask.is_some() {
             return Err(Error::invalid_request("a mask needs the picture that it is for"));
         }
-        return json(&openai_images::encode_request(&light, ledger)?);
+        return Ok(json(openai_images::encode_request(&light, ledger)?));
     };
     // There is no word for it where pictures are edited.
     if light.style.take().is_some() {
         ledger.dropped("/payload/style", "a picture is edited in its own style");
     }
-    let fields = object(openai_images::encode_request(&light, ledger)?);
-    let mut form = Form::of(fields);
-    form.file("image", file(picture, "image").await?);
+    let body = openai_images::encode_request(&light, ledger)?;
+    let mut files = vec![("image", file(picture, "image").await?)];
     if let Some(mask) = &asked.mask {
-        form.file("mask", file(mask, "mask").await?);
+        files.push(("mask", file(mask, "mask").await?));
     }
-    Ok(Call::Form(form))
+    Ok(Draft { body, files })
 }
 
 async fn transcription(
     asked: &TranscriptionRequest,
     model: String,
     ledger: &mut Ledger,
-) -> Result<Call, Error> {
+) -> Result<Draft, Error> {
     // The codec sees the request without its bytes: they go beside the fields.
     let nothing = MediaSource::Inline(Base64::from_text(""));
     let light = TranscriptionRequest {
@@ -102,16 +123,16 @@ async fn transcription(
     let mut fields = object(openai_transcriptions::encode_request(&light, ledger)?);
     fields.shift_remove("file");
     fields.shift_remove("filename");
-    let mut form = Form::of(fields);
-    form.file("file", file(&asked.audio, "audio").await?);
-    Ok(Call::Form(form))
+    let body = Value::Object(fields);
+    let files = vec![("file", file(&asked.audio, "audio").await?)];
+    Ok(Draft { body, files })
 }
 
-async fn file(media: &Media, name: &str) -> Result<super::form::File, Error> {
+async fn file(media: &Media, name: &str) -> Result<File, Error> {
     let content = Content::of(media).await?;
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
-    Ok(super::form::File {
+    Ok(File {
         // Vendors go by the ending of the name.
         name: match ending(&mime) {
             Some(ending) => format!("{name}.{ending}"),

@@ -18,8 +18,9 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
 use self::call::{Call, encode};
+use super::patched::patch;
 use super::request::traced;
-use super::{HttpOptions, Instance, fault, models};
+use super::{HttpOptions, Instance, fault, models, words};
 
 pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<Answer, Error> {
     let answered = ask(&instance, &request).await;
@@ -45,14 +46,15 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    let call = encode(dialect, &request.payload, model, &mut ledger).await?;
+    let mut draft = encode(dialect, &request.payload, model.clone(), &mut ledger).await?;
+    patch(&mut draft.body, request, instance, Some(&model), &mut ledger)?;
     if let Some(loss) = ledger.refused(request.degradation.unwrap_or_default()) {
         let message = format!("{}: {}", loss.pointer, loss.reason);
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
     let url = format!("{}{path}", options.base_url.trim_end_matches('/'));
     let mut headers = traced(instance.headers()?, request);
-    let body = match call {
+    let body = match draft.into_call()? {
         Call::Json(body) => Body::from(body),
         Call::Form(form) => form.into_body(&mut headers),
     };
@@ -72,6 +74,9 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         raw: request.wants_raw(),
     };
     let mut answer = reading.read(response, &request.payload).await?;
+    if let Some(raw) = &mut answer.raw {
+        words::hide(raw, options.key.as_ref());
+    }
     answer.adaptations = ledger.into_entries();
     Ok(answer)
 }

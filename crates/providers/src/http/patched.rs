@@ -1,0 +1,28 @@
+//! The changes that a request asks to be made to the body of one back-end, made when the body is written and before
+//! it is sent. Headers and address are made elsewhere, of the configuration alone, and no patch gets there.
+
+use ir::adaptation::Ledger;
+use ir::patch::{Target, apply};
+use ir::{Error, Request};
+use serde_json::Value;
+
+use super::Instance;
+
+pub(super) fn patch(
+    body: &mut Value,
+    request: &Request,
+    instance: &Instance,
+    model: Option<&str>,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    if request.patches.is_empty() {
+        return Ok(());
+    }
+    let actual = Target {
+        backend: Some(instance.options.name.clone()),
+        kind: Some(String::from(instance.vendor.kind)),
+        model: model.map(String::from),
+    };
+    let degradation = request.degradation.unwrap_or_default();
+    apply(body, &request.patches, &actual, degradation, ledger)
+}
