@@ -33,6 +33,8 @@ mod edge_aliases;
 #[cfg(test)]
 mod edge_canonical;
 #[cfg(test)]
+mod edge_large;
+#[cfg(test)]
 mod edge_leaving;
 #[cfg(test)]
 mod edge_whole;

@@ -19,6 +19,8 @@ mod kinds;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
+mod returned;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod ways;

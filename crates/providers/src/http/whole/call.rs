@@ -16,7 +16,7 @@ pub(super) enum Call {
     Form(Form),
 }
 
-pub(super) async fn encode(
+pub(super) fn encode(
     dialect: Dialect,
     payload: &Payload,
     model: String,
@@ -33,8 +33,8 @@ pub(super) async fn encode(
             asked.model = Some(model);
             json(&openai_speech::encode_request(&asked, ledger))
         }
-        Payload::Image(asked) => image(asked, model, ledger).await,
-        Payload::Transcription(asked) => transcription(asked, model, ledger).await,
+        Payload::Image(asked) => image(asked, model, ledger),
+        Payload::Transcription(asked) => transcription(asked, model, ledger),
         Payload::Chat(_) | Payload::Realtime(_) => {
             let message = "this operation does not answer in one piece";
             Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
@@ -47,7 +47,7 @@ fn json(body: &Value) -> Result<Call, Error> {
     Ok(Call::Json(bytes))
 }
 
-async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Call, Error> {
+fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Call, Error> {
     let mut light = ImageRequest {
         image: None,
         mask: None,
@@ -74,18 +74,14 @@ async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Resu
     }
     let fields = object(openai_images::encode_request(&light, ledger)?);
     let mut form = Form::of(fields);
-    form.file("image", file(picture, "image").await?);
+    form.file("image", file(picture, "image")?);
     if let Some(mask) = &asked.mask {
-        form.file("mask", file(mask, "mask").await?);
+        form.file("mask", file(mask, "mask")?);
     }
     Ok(Call::Form(form))
 }
 
-async fn transcription(
-    asked: &TranscriptionRequest,
-    model: String,
-    ledger: &mut Ledger,
-) -> Result<Call, Error> {
+fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledger) -> Result<Call, Error> {
     // The codec sees the request without its bytes: they go beside the fields.
     let nothing = MediaSource::Inline(Base64::from_text(""));
     let light = TranscriptionRequest {
@@ -103,12 +99,12 @@ async fn transcription(
     fields.shift_remove("file");
     fields.shift_remove("filename");
     let mut form = Form::of(fields);
-    form.file("file", file(&asked.audio, "audio").await?);
+    form.file("file", file(&asked.audio, "audio")?);
     Ok(Call::Form(form))
 }
 
-async fn file(media: &Media, name: &str) -> Result<super::form::File, Error> {
-    let content = Content::of(media).await?;
+fn file(media: &Media, name: &str) -> Result<super::form::File, Error> {
+    let content = Content::of(media)?;
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
     Ok(super::form::File {

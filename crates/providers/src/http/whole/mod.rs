@@ -5,6 +5,7 @@
 mod call;
 mod content;
 mod form;
+mod pictures;
 mod read;
 
 use std::sync::Arc;
@@ -45,7 +46,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    let call = encode(dialect, &request.payload, model, &mut ledger).await?;
+    let call = encode(dialect, &request.payload, model, &mut ledger)?;
     if let Some(loss) = ledger.refused(request.degradation.unwrap_or_default()) {
         let message = format!("{}: {}", loss.pointer, loss.reason);
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
@@ -70,9 +71,12 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         deadline,
         total: options.timeouts.total,
         raw: request.wants_raw(),
+        depot: &options.depot,
     };
     let mut answer = reading.read(response, &request.payload).await?;
-    answer.adaptations = ledger.into_entries();
+    let mut adaptations = ledger.into_entries();
+    adaptations.append(&mut answer.adaptations);
+    answer.adaptations = adaptations;
     Ok(answer)
 }
 
