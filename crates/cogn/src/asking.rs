@@ -10,7 +10,7 @@ use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
 use engine::route::Policy;
-use engine::{Engine, Execute, From, Modules, Ports, Settings, Tenant};
+use engine::{Depot, Engine, Execute, From, Modules, Ports, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
 use providers::{Recorder, Replay};
@@ -53,7 +53,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     pub(crate) fn live(asked: &Asked) -> Result<Self> {
-        let fleet = backends::fleet(&asked.backend, asked.config.as_deref())?;
+        let fleet = backends::fleet(&asked.backend, asked.config.as_deref(), &Depot::default())?;
         Ok(Self {
             fleet: Arc::new(fleet),
             gates: gates::configured(&asked.backend, asked.config.as_deref())?,

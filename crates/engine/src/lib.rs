@@ -29,7 +29,7 @@ pub use crate::admission::{Admission, Permit, Queue, Repeatable};
 pub use crate::engine::{Engine, Ports};
 pub use crate::error::Error;
 pub use crate::fleet::{Fleet, Member};
-pub use crate::media::{Depot, FetchRule, Keeping, MediaDesk, MediaSettings, Shelf};
+pub use crate::media::{Depot, FetchRule, Intake, Keeping, MediaDesk, MediaSettings, Shelf};
 pub use crate::modules::Modules;
 pub use crate::relay::{Asked, Part, RelayCall, RelayFailure, Relayed, Render, Resumable};
 pub use crate::run::{Execute, From, Mode, Subscription};

@@ -59,6 +59,8 @@ pub const MEDIA_BRINGS_MAX: usize = 16;
 pub const MEDIA_STORE_THRESHOLD: u64 = 64 * 1024;
 /// How much media of all runs lies in files, where nobody says otherwise.
 pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// How much of media is in memory while it is written to a file or read from one: whole groups of three bytes.
+pub const MEDIA_PIECE_BYTES: usize = 192 * 1024;
 /// What a client is told to wait when there is no room for its media.
 pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
 /// Inline media beyond this gets a hint.

@@ -13,6 +13,7 @@ pub mod openai;
 pub mod paced;
 pub mod recording;
 pub mod scripted;
+mod unkept;
 
 pub use anthropic::anthropic;
 pub use command::{Command, CommandOptions};

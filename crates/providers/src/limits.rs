@@ -6,12 +6,12 @@ use std::time::Duration;
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A conversation's answer that is kept in the server's own words too.
 pub const RAW_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Most bytes of pictures or of sound in one answer.
-pub const MEDIA_ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How much of a file is read at a time while it is sent.
-pub const PIECE_BYTES: usize = 64 * 1024;
-/// How much of media that lies in a file is in memory while it is sent: whole groups of three bytes.
-pub const MEDIA_PIECE_BYTES: u64 = 192 * 1024;
+/// Most bytes of an answer of pictures or of sound, as they are sent. They are not held in memory.
+pub const MEDIA_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The shortest and the longest picture in base64 that is left in the text of its answer, whatever the threshold of
+/// the depot is: the depot keeps in memory what is below it.
+pub const LIFT_CHARS_MIN: usize = 4 * 1024;
+pub const LIFT_CHARS_MAX: usize = 1024 * 1024;
 /// Most bytes of an error's body that are read.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a list of models that are read.

@@ -6,7 +6,7 @@
 //! that nobody outside can foresee: the words of a user are never taken for one.
 
 use ir::media::{Base64, Held, Stored};
-use ir::{ChatRequest, MediaSource};
+use ir::{Media, MediaSource};
 use memchr::memmem;
 
 /// What a body is made of, in order.
@@ -26,15 +26,15 @@ impl Piece {
     }
 }
 
-/// The media that was taken out of a request.
+/// The media that was taken out of a request or an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Holes(Vec<(String, Held)>);
 
 impl Holes {
-    /// Puts stand-ins into the request. `secret` is new for every call.
-    pub fn cut(chat: &mut ChatRequest, secret: u128) -> Self {
+    /// Puts stand-ins where media is held. `secret` is new for every body.
+    pub fn cut<'a>(media: impl IntoIterator<Item = &'a mut Media>, secret: u128) -> Self {
         let mut holes = Vec::new();
-        for media in chat.media_mut() {
+        for media in media {
             if let MediaSource::Stored(Stored::Held(held)) = &media.source {
                 let held = held.clone();
                 let stand_in = stand_in(&held, holes.len(), secret);

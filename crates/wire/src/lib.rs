@@ -18,6 +18,7 @@ mod gemini_embeddings;
 pub mod glance;
 mod held;
 pub mod holes;
+pub mod lift;
 pub mod limits;
 mod markers;
 pub mod media;

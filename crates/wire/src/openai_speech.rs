@@ -1,9 +1,9 @@
 //! OpenAI's speech. The answer is sound, not JSON: [`decode_audio`] and [`encode_audio`] deal in bytes and
-//! their type.
+//! their type, wherever the bytes lie.
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
-use ir::media::{Base64, mime_of_audio_format};
+use ir::media::{Held, Stored, mime_of_audio_format};
 use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource, Phase};
 use serde_json::{Value, json};
 
@@ -47,13 +47,13 @@ pub fn encode_request(request: &SpeechRequest, ledger: &mut Ledger) -> Value {
     Value::Object(map)
 }
 
-/// The answer: bytes, and the type that the server names or the format that was asked for.
-pub fn decode_audio(bytes: &[u8], content_type: Option<&str>, format: Option<&str>) -> SpeechResponse {
-    let named = content_type
-        .filter(|mime| mime.starts_with("audio/"))
-        .map(String::from);
-    let mime = named.or_else(|| mime_of_audio_format(format.unwrap_or("mp3"), None));
-    let audio = Media::new(MediaSource::Inline(Base64::from_bytes(bytes)), mime).with_kind(MediaKind::Audio);
+/// The answer: bytes, and the type that the server names, that they show themselves, or that was asked for.
+pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Option<&str>) -> SpeechResponse {
+    let is_sound = |mime: &str| mime.starts_with("audio/");
+    let named = content_type.filter(|mime| is_sound(mime)).map(String::from);
+    let mut audio = Media::new(source, named).with_kind(MediaKind::Audio);
+    let seen = audio.mime_or_sniffed().filter(|mime| is_sound(mime));
+    audio.mime = seen.or_else(|| mime_of_audio_format(format.unwrap_or("mp3"), None));
     SpeechResponse {
         audio,
         ext: Ext::default(),
@@ -61,21 +61,33 @@ pub fn decode_audio(bytes: &[u8], content_type: Option<&str>, format: Option<&st
     }
 }
 
+/// The bytes of a sound, or the way to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sound {
+    Here(Vec<u8>),
+    Held(Held),
+}
+
 /// The answer towards a client: the bytes and their type. Sound that stands elsewhere has to be fetched
 /// first, which is not done here.
-pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(Vec<u8>, String), Error> {
-    let MediaSource::Inline(text) = &response.audio.source else {
-        let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
-        return Err(Error::invalid_response(Phase::MidStream, message));
+pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(Sound, String), Error> {
+    let bad = |message: &str| Error::invalid_response(Phase::MidStream, message);
+    let sound = match &response.audio.source {
+        MediaSource::Inline(text) => {
+            let bytes = text.decode();
+            Sound::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
+        }
+        MediaSource::Stored(Stored::Held(held)) => Sound::Held(held.clone()),
+        _ => {
+            let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
+            return Err(bad(message));
+        }
     };
-    let bytes = text
-        .decode()
-        .map_err(|_| Error::invalid_response(Phase::MidStream, "the sound is not valid base64"))?;
     crate::extras::book_rest(&response.rest, OWN, ledger);
     ledger.foreign("/payload", &response.ext, OWN);
     let mime = response.audio.mime.clone();
     Ok((
-        bytes,
+        sound,
         mime.unwrap_or_else(|| String::from("application/octet-stream")),
     ))
 }
@@ -85,7 +97,11 @@ mod tests {
     use ir::media::Base64;
     use ir::{Ledger, MediaSource, Party};
 
-    use super::{decode_audio, encode_audio};
+    use super::{Sound, decode_audio, encode_audio};
+
+    fn inline(bytes: &[u8]) -> MediaSource {
+        MediaSource::Inline(Base64::from_bytes(bytes))
+    }
 
     #[test]
     fn sound_comes_out_as_it_went_in() {
@@ -95,17 +111,29 @@ mod tests {
             (Some("application/json"), Some("wav"), "audio/wav"),
             (None, None, "audio/mpeg"),
         ] {
-            let response = decode_audio(&bytes, content_type, format);
+            let response = decode_audio(inline(&bytes), content_type, format);
             let mut ledger = Ledger::new(Party::Adapter);
             let (sent, named) = encode_audio(&response, &mut ledger).unwrap();
-            assert_eq!((sent, named.as_str()), (bytes.clone(), mime));
+            assert_eq!((sent, named.as_str()), (Sound::Here(bytes.clone()), mime));
             assert_eq!(ledger.losses().count(), 0);
         }
     }
 
     #[test]
+    fn sound_whose_type_nobody_names_shows_it() {
+        let response = decode_audio(inline(b"OggS and so on"), Some("application/octet-stream"), None);
+        assert_eq!(response.audio.mime.as_deref(), Some("audio/ogg"));
+        let response = decode_audio(inline(b"\x89PNG\r\n\x1a\n"), None, Some("wav"));
+        assert_eq!(
+            response.audio.mime.as_deref(),
+            Some("audio/wav"),
+            "no picture speaks"
+        );
+    }
+
+    #[test]
     fn sound_that_is_not_here_is_refused() {
-        let mut response = decode_audio(b"RIFF", Some("audio/wav"), None);
+        let mut response = decode_audio(inline(b"RIFF"), Some("audio/wav"), None);
         response.audio.source = MediaSource::Inline(Base64::from_text("not base64!"));
         assert!(encode_audio(&response, &mut Ledger::new(Party::Adapter)).is_err());
         response.audio.source = MediaSource::Remote(String::from("https://example.org/a.wav"));

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use engine::Depot;
 use engine::fleet::{Fleet, Member};
 use engine::port::Upstream;
 use engine::route::{Host, Policy};
@@ -60,8 +61,8 @@ pub(crate) fn http_client(settings: &Settings) -> Result<Client> {
 }
 
 /// The fleet of a command: the named back-ends, each taking over from the one before it; or all that are
-/// configured, under the policy that is configured.
-pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>) -> Result<Fleet> {
+/// configured, under the policy that is configured. Media that they answer with goes to the depot.
+pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot) -> Result<Fleet> {
     let scripts_only = names.iter().all(|name| matches!(name, BackendName::Scripted(_)));
     if !names.is_empty() && scripts_only && config.is_none() {
         let scripted = names.iter().filter_map(|name| match name {
@@ -71,7 +72,7 @@ pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>) -> Result<Flee
         return Ok(Fleet::in_order(scripted.collect::<Result<Vec<_>>>()?));
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    fleet_of(&Shelf::new(settings)?, names)
+    fleet_of(&Shelf::new(settings, depot.clone())?, names)
 }
 
 /// The same for settings that were read already.

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use engine::Depot;
 use ir::operation::Operation;
 use providers::Command;
 use providers::command::MemoryBound;
@@ -39,7 +40,7 @@ impl Installed {
     }
 }
 
-pub(super) fn open(backend: &Backend, total_ms: u64) -> Result<Instance, Unavailable> {
+pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<Instance, Unavailable> {
     let recipe = backend.recipe();
     let program = backend.program()?;
     let operation = backend.operations().into_iter().next();
@@ -66,6 +67,7 @@ pub(super) fn open(backend: &Backend, total_ms: u64) -> Result<Instance, Unavail
     options.default_model.clone_from(&backend.default_model);
     options.environment = program.environment();
     options.timeout = Duration::from_millis(total_ms);
+    options.depot = depot.clone();
     let command = Command::new(options);
     Ok(Instance::Program(Installed { command, recipe }))
 }

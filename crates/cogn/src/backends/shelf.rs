@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
+use engine::Depot;
 use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
@@ -26,6 +27,8 @@ const CA_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Shelf {
     settings: Settings,
+    /// Where media of answers goes.
+    depot: Depot,
     /// The proxy and the certificates, or why they cannot be used.
     way: Result<ClientOptions, String>,
     /// By the time that connecting may take.
@@ -110,10 +113,11 @@ impl Listed {
 }
 
 impl Shelf {
-    pub(crate) fn new(settings: Settings) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, depot: Depot) -> Result<Self> {
         let way = way(&settings);
         Ok(Self {
             settings,
+            depot,
             way,
             clients: Mutex::default(),
         })
@@ -209,7 +213,7 @@ impl Shelf {
             BackendKind::Local => return Ok(vec![Instance::Other(local::open(backend)?)]),
             BackendKind::Command => {
                 let timeouts = self.settings.timeouts.with(backend.timeouts);
-                return Ok(vec![program::open(backend, timeouts.total_ms)?]);
+                return Ok(vec![program::open(backend, timeouts.total_ms, &self.depot)?]);
             }
             BackendKind::Openai => providers::openai,
             BackendKind::Anthropic => providers::anthropic,
@@ -220,7 +224,10 @@ impl Shelf {
         let client = self.client(timeouts.connect_ms)?;
         let keys = self.keys(backend)?;
         let instances = keys.into_iter().map(|key| {
-            let options = options(backend, key, timeouts);
+            let options = HttpOptions {
+                depot: self.depot.clone(),
+                ..options(backend, key, timeouts)
+            };
             Instance::Http(make(client.clone(), options))
         });
         Ok(instances.collect())
@@ -290,6 +297,7 @@ fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeo
             total: Duration::from_millis(timeouts.total_ms),
         },
         headers: backend.headers.clone(),
+        ..HttpOptions::default()
     }
 }
 

@@ -46,8 +46,9 @@ impl Mcp {
     pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
         log::start(settings.server.log, output.quiet);
-        let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
         let desk = media::desk_of_server(&settings);
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
+        let fleet = Arc::new(fleet);
         let modules = wiring::load_all(search, output)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let journal = Arc::new(MemoryJournal::default());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use engine::Depot;
 use engine::fleet::{Choice, Dispatch, Fleet};
 use engine::route::{Explanation, Selected};
 use ir::{Error, Request};
@@ -80,10 +81,14 @@ impl Route {
     /// Every back-end that is known, also those that cannot be called: that is what is to be shown.
     fn fleet(&self) -> Result<Fleet> {
         if !self.asked.backend.is_empty() {
-            return backends::fleet(&self.asked.backend, self.asked.config.as_deref());
+            return backends::fleet(
+                &self.asked.backend,
+                self.asked.config.as_deref(),
+                &Depot::default(),
+            );
         }
         let sources = Sources::from_environment(self.asked.config.as_deref())?;
-        let shelf = Shelf::new(Settings::of(&sources.merge()?)?)?;
+        let shelf = Shelf::new(Settings::of(&sources.merge()?)?, Depot::default())?;
         let members = shelf.all().into_iter().flat_map(Listed::into_members);
         let host = shelf.settings().routing.host()?;
         Ok(Fleet::new(members.collect(), host, shelf.fleet_settings()))

@@ -37,6 +37,8 @@ mod edge_canonical_patches;
 #[cfg(test)]
 mod edge_canonical_raw;
 #[cfg(test)]
+mod edge_large;
+#[cfg(test)]
 mod edge_leaving;
 #[cfg(test)]
 mod edge_whole;

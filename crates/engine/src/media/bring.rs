@@ -6,7 +6,7 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
-use ir::media::{Base64, Checksum, Media, MediaSource, Stored};
+use ir::media::{Base64, Checksum, Held, Media, MediaSource, Stored};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
@@ -31,8 +31,8 @@ pub(super) enum Origin {
     Url(String),
     Inline(Base64),
     File(String),
-    /// A file that the host itself has put there.
-    Own(PathBuf),
+    /// It is here already.
+    Held(Held),
 }
 
 impl Item {
@@ -71,10 +71,10 @@ impl Item {
         let from = match &media.source {
             MediaSource::Inline(data) => Origin::Inline(data.clone()),
             MediaSource::Remote(url) => Origin::Url(url.clone()),
-            // No reference that comes from outside can name a file: only the host makes these.
-            MediaSource::LocalFile(path) => Origin::Own(PathBuf::from(path)),
+            // No reference that comes from outside can name these: only the host makes them.
+            MediaSource::Stored(Stored::Held(held)) => Origin::Held(held.clone()),
+            MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(Stored::Id(id)) => return Err(not_stored(&id.uri())),
-            MediaSource::Stored(Stored::Held(held)) => return Err(not_stored(&held.id().uri())),
             MediaSource::Stored(Stored::Foreign { text, .. }) => return Err(not_stored(text)),
             MediaSource::ProviderFile { backend, id } => {
                 return Err(not_stored(&format!("{id} of {backend}")));
@@ -136,14 +136,7 @@ pub(super) async fn bring(
             let (path, settings) = (path.clone(), settings.clone());
             blocking(move || Ok(Box::new(open(&path, &settings)?) as Box<dyn Source>)).await
         }
-        Origin::Own(path) => {
-            let path = path.clone();
-            blocking(move || {
-                let file = File::open(path).map_err(|error| own(&error))?;
-                Ok(Box::new(file) as Box<dyn Source>)
-            })
-            .await
-        }
+        Origin::Held(held) => Ok(Box::new(held.reader())),
         Origin::Url(url) => {
             let hosts = match &settings.fetch {
                 FetchRule::From(hosts) => hosts,

@@ -2,6 +2,7 @@
 //! goes into one file that has no name: it is there as long as somebody holds a piece of it, and nothing of
 //! it is left when the run, the server or the machine stops, however that comes about.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ir::media::{Base64, Held, MediaBytes, MediaId, MediaSource, Stored};
+use sha2::{Digest as _, Sha256};
 
 use crate::limits;
 
@@ -58,7 +60,8 @@ impl Depot {
         }
     }
 
-    pub(super) fn threshold(&self) -> u64 {
+    /// Media of more bytes lies in a file.
+    pub fn threshold(&self) -> u64 {
         self.0.threshold
     }
 
@@ -131,11 +134,20 @@ pub struct Keeping {
     full: Arc<AtomicBool>,
 }
 
-#[derive(Debug)]
 struct Spilled {
     file: Arc<Nameless>,
     start: u64,
     length: u64,
+    sha256: Sha256,
+}
+
+impl fmt::Debug for Spilled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spilled")
+            .field("start", &self.start)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Keeping {
@@ -144,16 +156,27 @@ impl Keeping {
         self.full.clone()
     }
 
-    /// Where the bytes are now. `sha256` is that of all of them.
-    pub fn finish(self, sha256: &str) -> io::Result<MediaSource> {
-        let Some(Spilled { file, start, length }) = self.spilled else {
+    /// How many bytes were written.
+    pub fn size_bytes(&self) -> u64 {
+        let spilled = self.spilled.as_ref().map(|spilled| spilled.length);
+        spilled.unwrap_or(self.memory.len() as u64)
+    }
+
+    /// Where the bytes are now. The same bytes have the same id.
+    pub fn finish(self) -> io::Result<MediaSource> {
+        let Some(spilled) = self.spilled else {
             return Ok(MediaSource::Inline(Base64::from_bytes(&self.memory)));
         };
+        let Spilled {
+            file,
+            start,
+            length,
+            sha256,
+        } = spilled;
         self.shelf.close(start + length);
-        let bits = sha256
-            .get(..32)
-            .and_then(|half| u128::from_str_radix(half, 16).ok());
-        let id = MediaId::new(bits.unwrap_or_default());
+        let digest = sha256.finalize();
+        let half = digest.iter().take(16);
+        let id = MediaId::new(half.fold(0, |bits, byte| bits << 8 | u128::from(*byte)));
         let bytes = Arc::new(Part { file, start, length });
         Ok(MediaSource::Stored(Stored::Held(Held::new(id, bytes)?)))
     }
@@ -172,6 +195,7 @@ impl Keeping {
             .reserved
             .fetch_add(bytes.len() as u64, Ordering::SeqCst);
         spilled.file.write_at(spilled.start + spilled.length, bytes)?;
+        spilled.sha256.update(bytes);
         spilled.length += bytes.len() as u64;
         Ok(())
     }
@@ -190,6 +214,7 @@ impl Write for Keeping {
                 file,
                 start,
                 length: 0,
+                sha256: Sha256::new(),
             });
             let begun = std::mem::take(&mut self.memory);
             self.spill(&begun)?;

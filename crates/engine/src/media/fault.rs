@@ -102,7 +102,7 @@ pub(super) fn endless() -> Refusal {
 }
 
 /// There is room again when other runs have ended.
-pub(super) fn no_room() -> Refusal {
+pub fn no_room() -> Box<ErrorBody> {
     let body = ErrorBody::new(Code::E4000, "there is no room for the media of more runs")
         .suggest("try again later; whoever runs the server can raise media.store_max")
         .detail("reason", "media_store_full")

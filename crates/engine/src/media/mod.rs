@@ -8,6 +8,8 @@ mod bounds;
 mod bring;
 mod depot;
 mod fault;
+mod intake;
+mod outflow;
 mod ready;
 mod request;
 mod settings;
@@ -29,7 +31,10 @@ use tokio::sync::Semaphore;
 use self::bounds::bounds;
 use self::bring::Item;
 pub use self::depot::{Depot, Keeping, Shelf};
+pub use self::fault::no_room;
 use self::fault::{Refusal, at, refused, violation};
+pub use self::intake::Intake;
+pub use self::outflow::{base64_of, bytes_of};
 pub(crate) use self::ready::Ready;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
@@ -118,11 +123,6 @@ impl MediaDesk {
         bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
     }
 
-    /// Media above this many bytes lies in a file and not in memory.
-    pub fn store_threshold(&self) -> u64 {
-        self.settings.store_threshold
-    }
-
     async fn look(
         &self,
         source: Box<dyn ::media::Source>,
@@ -133,11 +133,11 @@ impl MediaDesk {
         let full = keeping.full();
         match self.look_into(source, declared, bounds, keeping).await {
             Ok((prepared, keeping)) => {
-                let kept = keeping.finish(&prepared.fit.sha256);
+                let kept = keeping.finish();
                 kept.map(|kept| (prepared, kept))
                     .map_err(|error| fault::own(&error))
             }
-            Err(_) if full.load(Ordering::SeqCst) => Err(fault::no_room()),
+            Err(_) if full.load(Ordering::SeqCst) => Err(no_room()),
             Err(refusal) => Err(refusal),
         }
     }

@@ -46,7 +46,7 @@ impl Ready {
         let source = match &item.from {
             Origin::Url(_) => "url",
             Origin::Inline(_) => "base64",
-            Origin::File(_) | Origin::Own(_) => "file",
+            Origin::File(_) | Origin::Held(_) => "file",
         };
         let inline = matches!(item.from, Origin::Inline(_));
         if inline && prepared.sent.size_bytes > limits::INLINE_HINT_BYTES {

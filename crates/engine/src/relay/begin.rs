@@ -84,11 +84,10 @@ impl Engine {
         admission: Admission,
     ) -> Result<Asked, Box<RelayFailure>> {
         let brought = self.media().bring_request(call.request).await;
-        let brought = brought.map_err(|error| {
+        call.request = brought.map_err(|error| {
             let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
             refuse(run, error)
         })?;
-        call.request = brought.request.clone();
         let began = Instant::now();
         let (upcoming, place) = self.let_in(call, admission)?;
         let mut hands = self.enter(tenant, upcoming, place)?;

@@ -1,19 +1,18 @@
-//! A form with files, read from the body piece by piece. A small file stays in memory; a larger one goes to a
-//! folder of its own as it arrives, and the folder goes with the form. Nothing is held beyond its limit.
+//! A form with files, read from the body piece by piece. A small file stays in memory; a larger one goes to the
+//! depot as it arrives, and is there for as long as somebody has it. Nothing is held beyond its limit.
 
 use std::io;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use ir::media::Base64;
-use ir::{Map, Media, MediaKind, MediaSource};
+use engine::media::no_room;
+use engine::{Intake, Keeping, Shelf};
+use ir::{Map, Media, MediaKind};
 use module::Code;
 use module::envelope::ErrorBody;
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use serde_json::Value;
-use tempfile::TempDir;
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
@@ -25,10 +24,6 @@ pub(super) struct Form {
     pub(super) fields: Map,
     /// By the name of their field, in the order in which they came.
     files: Vec<(String, Media)>,
-    /// Where larger files lie, for as long as the form is needed.
-    folder: Option<TempDir>,
-    /// Bytes of a file that are held in memory.
-    threshold: u64,
     /// One of the forms that may lie here at a time.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -53,7 +48,8 @@ impl Form {
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
             let place = gateway.forms.clone().acquire_owned().await.ok();
-            let mut form = Self::take(parts, files, gateway.engine.media().store_threshold()).await?;
+            let shelf = gateway.engine.media().depot().shelf();
+            let mut form = Self::take(parts, files, &shelf).await?;
             form._place = place;
             Ok(form)
         };
@@ -65,11 +61,8 @@ impl Form {
         })
     }
 
-    async fn take(mut parts: Multipart<'_>, files: &[&str], threshold: u64) -> Result<Self, Refusal> {
-        let mut form = Self {
-            threshold,
-            ..Self::default()
-        };
+    async fn take(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, Refusal> {
+        let mut form = Self::default();
         let mut count = 0;
         while let Some(mut field) = parts.next_field().await.map_err(|error| unreadable(&error))? {
             count += 1;
@@ -79,7 +72,7 @@ impl Form {
             }
             let name = String::from(field.name().unwrap_or_default());
             if files.contains(&name.as_str()) {
-                let media = form.keep(&mut field).await?;
+                let media = Self::keep(&mut field, shelf).await?;
                 form.files.push((name, media));
             } else {
                 let text = text(&mut field).await?;
@@ -108,49 +101,17 @@ impl Form {
     }
 
     /// What its sender says it is, is not believed: the bytes tell.
-    async fn keep(&mut self, field: &mut Field<'_>) -> Result<Media, Refusal> {
+    async fn keep(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, Refusal> {
         let filename = field.file_name().map(String::from);
-        let mut memory = Vec::new();
-        let mut file = None;
-        let mut taken = 0;
+        let mut intake = Intake::new(shelf.keep());
         while let Some(piece) = field.chunk().await.map_err(|error| unreadable(&error))? {
-            taken += piece.len() as u64;
-            if file.is_none() && taken > self.threshold {
-                let path = self.place()?;
-                let mut opened = tokio::fs::File::create(&path)
-                    .await
-                    .map_err(|error| own(&error))?;
-                opened.write_all(&memory).await.map_err(|error| own(&error))?;
-                memory = Vec::new();
-                file = Some((opened, path));
-            }
-            match &mut file {
-                Some((file, _)) => file.write_all(&piece).await.map_err(|error| own(&error))?,
-                None => memory.extend_from_slice(&piece),
-            }
+            intake = intake.push(&piece).await.map_err(|error| own(&error))?;
         }
-        let source = match file {
-            Some((mut file, path)) => {
-                file.flush().await.map_err(|error| own(&error))?;
-                MediaSource::LocalFile(path)
-            }
-            None => MediaSource::Inline(Base64::from_bytes(&memory)),
-        };
+        let kept = intake.finish().await.and_then(Keeping::finish);
+        let source = kept.map_err(|error| own(&error))?;
         let mut media = Media::new(source, None).with_kind(MediaKind::Other);
         media.hints.filename = filename;
         Ok(media)
-    }
-
-    /// A name of our own making; the sender's is only told on.
-    fn place(&mut self) -> Result<String, Refusal> {
-        let folder = match self.folder.take() {
-            Some(folder) => folder,
-            None => tempfile::tempdir().map_err(|error| own(&error))?,
-        };
-        let path = folder.path().join(format!("file-{}", self.files.len()));
-        self.folder = Some(folder);
-        let path = path.into_os_string().into_string();
-        path.map_err(|_| own(&io::Error::other("the folder has no name in letters")))
     }
 
     /// All files under any of these names.
@@ -203,6 +164,9 @@ fn unreadable(error: &multer::Error) -> Refusal {
 }
 
 fn own(error: &io::Error) -> Refusal {
+    if error.kind() == io::ErrorKind::StorageFull {
+        return Refusal::new(*no_room());
+    }
     tracing::error!(%error, "a file of a form could not be kept");
     Refusal::new(ErrorBody::new(Code::E4000, "the file could not be kept"))
 }

@@ -8,6 +8,7 @@ mod canonical;
 mod chat;
 mod failure;
 mod form;
+mod holed;
 mod letter;
 mod models;
 mod module_input;

@@ -251,6 +251,15 @@ impl Payload {
 }
 
 impl ResponsePayload {
+    /// The pictures or the sound that an answer in one piece is made of.
+    pub fn media_mut(&mut self) -> Vec<&mut Media> {
+        match self {
+            Self::Image(response) => response.images.iter_mut().collect(),
+            Self::Speech(response) => vec![&mut response.audio],
+            Self::Chat(_) | Self::Embeddings(_) | Self::Transcription(_) | Self::Realtime(_) => Vec::new(),
+        }
+    }
+
     pub fn operation(&self) -> Operation {
         match self {
             Self::Chat(_) => Operation::ChatCompletions,

@@ -3,7 +3,7 @@
 //! kept is the business of whoever keeps them.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use crate::media::{Base64, MediaId};
@@ -101,5 +101,17 @@ impl Read for HeldReader {
         let read = self.bytes.read_at(self.offset, buffer)?;
         self.offset += read as u64;
         Ok(read)
+    }
+}
+
+impl Seek for HeldReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let there = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(offset) => self.bytes.size_bytes().checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.offset.checked_add_signed(offset),
+        };
+        self.offset = there.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.offset)
     }
 }

@@ -17,7 +17,6 @@ use super::options::CommandOptions;
 use super::process::{Plan, Running};
 use super::template::Slot;
 use super::value::Values;
-use crate::limits::COMMAND_INPUT_BYTES_MAX;
 
 /// A call under way.
 #[derive(Debug)]
@@ -101,18 +100,12 @@ fn lay_out(options: &CommandOptions, values: &Values, input: &Input) -> io::Resu
 fn write_input(content: &Content, path: &Path) -> io::Result<()> {
     match content {
         Content::Bytes(bytes) => fs::write(path, bytes),
-        Content::File(file) => {
-            let bytes = fs::metadata(file)?.len();
-            if bytes > u64::try_from(COMMAND_INPUT_BYTES_MAX).unwrap_or(u64::MAX) {
-                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-            }
-            fs::copy(file, path).map(drop)
-        }
+        Content::Held(held) => io::copy(&mut held.reader(), &mut File::create(path)?).map(drop),
     }
 }
 
 /// What the program has written into its output file: a plain file within bounds, and no link to another.
-pub(super) fn read_output(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+pub(super) fn open_output(path: &Path, bytes_max: u64) -> io::Result<impl io::Read + use<>> {
     let facts = fs::symlink_metadata(path)?;
     if !facts.is_file() {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -120,7 +113,8 @@ pub(super) fn read_output(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if facts.len() > bytes_max {
         return Err(io::Error::from(io::ErrorKind::FileTooLarge));
     }
-    fs::read(path)
+    // It is not read beyond what was measured.
+    Ok(io::Read::take(File::open(path)?, facts.len()))
 }
 
 /// A folder for one process. What is in it is somebody's words or voice: only this user can look into it.

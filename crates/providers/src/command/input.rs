@@ -1,10 +1,8 @@
 //! What the program is given to read: a request as a text, as JSON, or as the bytes of its audio.
 
-use std::path::PathBuf;
-
 use ir::adaptation::{Ledger, Party};
 use ir::envelope::TranscriptionRequest;
-use ir::media::sniff;
+use ir::media::{Held, Stored, sniff};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
 use serde_json::json;
 
@@ -21,8 +19,8 @@ pub(super) struct Input {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
-    /// It is in a file of ours already.
-    File(PathBuf),
+    /// It lies outside of memory.
+    Held(Held),
 }
 
 pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input, Error> {
@@ -52,12 +50,19 @@ pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input
         (Payload::Transcription(asked), InputForm::Bytes) => audio(asked, options)?,
         _ => return Err(unsupported(options, "is not set up for this kind of input")),
     };
-    match &made.content {
-        Content::Bytes(bytes) if bytes.len() > COMMAND_INPUT_BYTES_MAX => {
-            let message = format!("the input is larger than {COMMAND_INPUT_BYTES_MAX} bytes");
-            Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message))
+    if made.content.size_bytes() > COMMAND_INPUT_BYTES_MAX as u64 {
+        let message = format!("the input is larger than {COMMAND_INPUT_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message));
+    }
+    Ok(made)
+}
+
+impl Content {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Held(held) => held.size_bytes(),
         }
-        _ => Ok(made),
     }
 }
 
@@ -96,7 +101,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
             let bytes = data.decode();
             Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
         }
-        MediaSource::LocalFile(path) => Content::File(PathBuf::from(path)),
+        MediaSource::Stored(Stored::Held(held)) => Content::Held(held.clone()),
         _ => {
             return Err(unsupported(
                 options,
@@ -106,7 +111,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
     };
     let sniffed = match &content {
         Content::Bytes(bytes) => sniff(bytes),
-        Content::File(_) => None,
+        Content::Held(held) => sniff(held.head()),
     };
     let mime = sniffed.map(String::from).or_else(|| asked.audio.mime.clone());
     let format = mime.as_deref().and_then(format_of);

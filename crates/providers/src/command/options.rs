@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::Depot;
 use ir::Operation;
 
 use super::template::{Slot, Template, TemplateError};
@@ -45,6 +46,8 @@ pub struct CommandOptions {
     pub processes_max: usize,
     /// Calls that wait while so many run.
     pub queue_max: usize,
+    /// Where pictures and sound go that it gives.
+    pub depot: Depot,
 }
 
 /// The most address space that each process of a program may take, and who holds it to that.
@@ -119,6 +122,7 @@ impl CommandOptions {
             memory: None,
             processes_max: std::thread::available_parallelism().map_or(1, usize::from),
             queue_max: limits::COMMAND_QUEUE_MAX,
+            depot: Depot::default(),
         })
     }
 

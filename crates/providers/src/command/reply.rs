@@ -1,15 +1,45 @@
 //! What the program gave, as an answer to what was asked. A program that says nothing where something was
-//! asked for, or something of another shape, has failed, whatever its status says.
+//! asked for, or something of another shape, has failed, whatever its status says. Pictures and sound lie in
+//! the depot already when they are looked at here.
 
+use engine::Keeping;
 use ir::envelope::{
     Embedding, EmbeddingVector, EmbeddingsResponse, ImageResponse, SpeechResponse, TranscriptionResponse,
 };
-use ir::media::{Base64, MimeTrust, mime_of_audio_format, sniff};
-use ir::{Error, Ext, Map, Media, MediaSource, Operation, Phase, Request, ResponsePayload};
+use ir::media::{MimeTrust, mime_of_audio_format};
+use ir::{Error, Ext, Map, Media, Operation, Phase, Request, ResponsePayload};
 use serde_json::{Number, Value};
 
 use super::options::{CommandOptions, ReplyForm};
 use super::value::Values;
+use crate::unkept::unkept;
+
+/// Whether what is given for an operation is pictures or sound.
+pub(super) fn is_media(operation: Operation) -> bool {
+    matches!(operation, Operation::TextToSpeech | Operation::ImageGeneration)
+}
+
+pub(super) fn media_reply(
+    keeping: Keeping,
+    values: &Values,
+    options: &CommandOptions,
+) -> Result<ResponsePayload, Error> {
+    if options.operation == Operation::TextToSpeech {
+        let audio = media(keeping, values.format.as_deref(), options)?;
+        return Ok(ResponsePayload::Speech(Box::new(SpeechResponse {
+            audio,
+            ext: Ext::default(),
+            rest: Map::new(),
+        })));
+    }
+    Ok(ResponsePayload::Image(ImageResponse {
+        images: vec![media(keeping, None, options)?],
+        created: None,
+        usage: None,
+        ext: Ext::default(),
+        rest: Map::new(),
+    }))
+}
 
 pub(super) fn reply(
     bytes: &[u8],
@@ -17,29 +47,8 @@ pub(super) fn reply(
     values: &Values,
     options: &CommandOptions,
 ) -> Result<ResponsePayload, Error> {
-    let bad = |what: String| {
-        let message = format!("back-end {} {what}", options.name);
-        Error::invalid_response(Phase::MidStream, message)
-    };
+    let bad = |what: String| bad(options, &what);
     match options.operation {
-        Operation::TextToSpeech => {
-            let audio = media(bytes, values.format.as_deref()).map_err(bad)?;
-            Ok(ResponsePayload::Speech(Box::new(SpeechResponse {
-                audio,
-                ext: Ext::default(),
-                rest: Map::new(),
-            })))
-        }
-        Operation::ImageGeneration => {
-            let image = media(bytes, None).map_err(bad)?;
-            Ok(ResponsePayload::Image(ImageResponse {
-                images: vec![image],
-                created: None,
-                usage: None,
-                ext: Ext::default(),
-                rest: Map::new(),
-            }))
-        }
         Operation::SpeechToText => transcription(value(bytes, options).map_err(bad)?)
             .map(ResponsePayload::Transcription)
             .map_err(bad),
@@ -58,11 +67,13 @@ pub(super) fn reply(
                 rest: Map::new(),
             }))
         }
-        Operation::ChatCompletions | Operation::RealtimeVoice => {
-            let what = format!("gives no {} in one piece", options.operation.as_str());
-            Err(bad(what))
-        }
+        operation => Err(bad(format!("gives no {} in words", operation.as_str()))),
     }
+}
+
+fn bad(options: &CommandOptions, what: &str) -> Error {
+    let message = format!("back-end {} {what}", options.name);
+    Error::invalid_response(Phase::MidStream, message)
 }
 
 /// The text of an answer that is one.
@@ -135,19 +146,22 @@ fn vectors(value: &Value, asked: usize) -> Result<Vec<Embedding>, String> {
 }
 
 /// Bytes with the type that they give away themselves, else the one that was asked for.
-fn media(bytes: &[u8], format: Option<&str>) -> Result<Media, String> {
-    if bytes.is_empty() {
-        return Err(String::from("gave nothing"));
+fn media(keeping: Keeping, format: Option<&str>, options: &CommandOptions) -> Result<Media, Error> {
+    let size_bytes = keeping.size_bytes();
+    if size_bytes == 0 {
+        return Err(bad(options, "gave nothing"));
     }
-    let seen = sniff(bytes).map(String::from);
+    let source = keeping.finish().map_err(|error| unkept(&error))?;
+    let seen = Media::new(source.clone(), None).mime_or_sniffed();
     let trust = match seen {
         Some(_) => MimeTrust::Verified,
         None => MimeTrust::Declared,
     };
     let said = || format.and_then(|format| mime_of_audio_format(format, None));
-    let mime = seen.or_else(said).ok_or("gave bytes of an unknown type")?;
-    let mut media = Media::new(MediaSource::Inline(Base64::from_bytes(bytes)), Some(mime));
+    let mime = seen.or_else(said);
+    let mime = mime.ok_or_else(|| bad(options, "gave bytes of an unknown type"))?;
+    let mut media = Media::new(source, Some(mime));
     media.mime_trust = trust;
-    media.facts.size_bytes = u64::try_from(bytes.len()).ok();
+    media.facts.size_bytes = Some(size_bytes);
     Ok(media)
 }

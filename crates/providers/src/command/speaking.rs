@@ -90,7 +90,7 @@ impl Speaking {
 
     async fn go_on(&mut self) -> Result<Vec<Event>, Error> {
         if !streams(&self.asked, &self.options) {
-            let bytes = gather(&mut self.asked, &self.options).await?;
+            let bytes = gather(&mut self.asked, &self.options, Vec::new()).await?;
             let said = value(&bytes, &self.options).and_then(text).map_err(|what| {
                 let message = format!("back-end {} {what}", self.options.name);
                 Error::invalid_response(Phase::MidStream, message)

@@ -1,20 +1,23 @@
 //! A program as a back-end. As many run at once as the configuration says; a bounded number of calls wait for
 //! their turn, and the next is refused. Dropping an answer ends the process and everything that it started.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
+use engine::Intake;
 use engine::port::{Answer, Backend, Events, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::ask::{Asked, ask, empty_folder, read_output};
+use super::ask::{Asked, ask, empty_folder, open_output};
 use super::options::{CommandOptions, ReplyForm};
 use super::process::{Plan, Running};
-use super::reply::reply;
+use super::reply::{is_media, media_reply, reply};
 use super::speaking::Speaking;
 use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
+use crate::unkept::unkept;
 
 #[derive(Clone, Debug)]
 pub struct Command {
@@ -123,8 +126,14 @@ impl Inner {
     async fn answer(&self, request: &Request) -> Result<Answer, Error> {
         let _turn = self.turn().await?;
         let mut asked = ask(&self.options, request).await?;
-        let bytes = gather(&mut asked, &self.options).await?;
-        let payload = reply(&bytes, request, &asked.values, &self.options)?;
+        let options = &*self.options;
+        let payload = if is_media(options.operation) {
+            let kept = gather(&mut asked, options, options.depot.shelf().keep()).await?;
+            media_reply(kept, &asked.values, options)?
+        } else {
+            let bytes = gather(&mut asked, options, Vec::new()).await?;
+            reply(&bytes, request, &asked.values, options)?
+        };
         Ok(Answer {
             payload,
             // A program counts no tokens, and unknown is not zero.
@@ -151,24 +160,32 @@ impl Inner {
     }
 }
 
-/// Everything that the program gives, once it has ended well.
-pub(super) async fn gather(asked: &mut Asked, options: &CommandOptions) -> Result<Vec<u8>, Error> {
-    let mut printed = Vec::new();
+/// Everything that the program gives, in `out`, once it has ended well. It is written off the event loop.
+pub(super) async fn gather<W: Write + Send + 'static>(
+    asked: &mut Asked,
+    options: &CommandOptions,
+    out: W,
+) -> Result<W, Error> {
+    let mut intake = Intake::new(out);
     while let Some(piece) = asked.running.read().await? {
         // What is printed beside a file is chatter.
         if asked.output.is_none() {
-            printed.extend_from_slice(&piece);
+            intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
         }
     }
+    let mut out = intake.finish().await.map_err(|error| unkept(&error))?;
     let Some(path) = asked.output.clone() else {
-        return Ok(printed);
+        return Ok(out);
     };
     let bytes_max = options.output_bytes_max;
-    let read = tokio::task::spawn_blocking(move || read_output(&path, bytes_max)).await;
-    match read {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(asked.running.too_much()),
-        _ => {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut written = open_output(&path, bytes_max)?;
+        Ok(io::copy(&mut written, &mut out).map(|_| out))
+    });
+    match read.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(copied) => copied.map_err(|error| unkept(&error)),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(asked.running.too_much()),
+        Err(_) => {
             let message = format!("back-end {} wrote no output", options.name);
             Err(Error::invalid_response(Phase::BeforeFirstByte, message))
         }

@@ -1,12 +1,18 @@
-//! A whole body within a limit of bytes and time. Nothing beyond the limit is held.
+//! A body within a limit of bytes and time: whole, or piece by piece to where it is kept. Nothing beyond the
+//! limit is held.
 
+use std::io::Write;
 use std::time::Duration;
 
+use bytes::Bytes;
+use engine::Intake;
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use ir::{Error, Phase};
 use tokio::time::{Instant, timeout};
 
 use super::fault;
+use crate::unkept::unkept;
 
 pub(super) async fn gather(
     response: reqwest::Response,
@@ -14,20 +20,69 @@ pub(super) async fn gather(
     idle: Duration,
     deadline: Instant,
 ) -> Result<Vec<u8>, Error> {
-    let announced = response.content_length().unwrap_or(0);
-    if announced > limit as u64 {
-        return Err(fault::too_large(limit));
+    let mut body = Body::of(response, limit, idle, deadline)?;
+    let mut whole = Vec::new();
+    while let Some(piece) = body.next().await? {
+        whole.extend_from_slice(&piece);
     }
-    let mut body = Vec::new();
-    let mut bytes = response.bytes_stream();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match timeout(idle.min(left), bytes.next()).await {
-            Ok(Some(Ok(piece))) if body.len() + piece.len() <= limit => body.extend_from_slice(&piece),
-            Ok(Some(Ok(_))) => return Err(fault::too_large(limit)),
-            Ok(Some(Err(error))) => return Err(fault::transport(&error, Phase::MidStream)),
-            Ok(None) => return Ok(body),
-            Err(_) => return Err(fault::silence(Phase::MidStream, idle.min(left))),
+    Ok(whole)
+}
+
+/// Gives every piece to `out`, and `out` back when it has all of them.
+pub(super) async fn pour<W: Write + Send + 'static>(
+    response: reqwest::Response,
+    limit: usize,
+    idle: Duration,
+    deadline: Instant,
+    out: W,
+) -> Result<W, Error> {
+    let mut body = Body::of(response, limit, idle, deadline)?;
+    let mut intake = Intake::new(out);
+    while let Some(piece) = body.next().await? {
+        intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
+    }
+    intake.finish().await.map_err(|error| unkept(&error))
+}
+
+struct Body {
+    pieces: BoxStream<'static, reqwest::Result<Bytes>>,
+    limit: usize,
+    left: usize,
+    idle: Duration,
+    deadline: Instant,
+}
+
+impl Body {
+    fn of(
+        response: reqwest::Response,
+        limit: usize,
+        idle: Duration,
+        deadline: Instant,
+    ) -> Result<Self, Error> {
+        if response.content_length().unwrap_or(0) > limit as u64 {
+            return Err(fault::too_large(limit));
+        }
+        Ok(Self {
+            pieces: response.bytes_stream().boxed(),
+            limit,
+            left: limit,
+            idle,
+            deadline,
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let time = self.deadline.saturating_duration_since(Instant::now());
+        let patience = self.idle.min(time);
+        match timeout(patience, self.pieces.next()).await {
+            Ok(Some(Ok(piece))) => {
+                let left = self.left.checked_sub(piece.len());
+                self.left = left.ok_or_else(|| fault::too_large(self.limit))?;
+                Ok(Some(piece))
+            }
+            Ok(Some(Err(error))) => Err(fault::transport(&error, Phase::MidStream)),
+            Ok(None) => Ok(None),
+            Err(_) => Err(fault::silence(Phase::MidStream, patience)),
         }
     }
 }

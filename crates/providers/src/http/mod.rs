@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use engine::Depot;
 use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -138,6 +139,8 @@ pub struct HttpOptions {
     pub timeouts: Timeouts,
     /// Headers that every call carries.
     pub headers: BTreeMap<String, String>,
+    /// Where pictures and sound go that it answers with.
+    pub depot: Depot,
 }
 
 impl Http {

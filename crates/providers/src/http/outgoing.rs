@@ -2,16 +2,15 @@
 //! by piece, when the connection takes it: however large it is, only a piece of it is held here, and a second
 //! attempt reads it again from where it lies.
 
-use std::io::{self, Read};
+use std::io;
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use ir::media::{Base64, Held, Stored};
+use engine::media::base64_of;
+use futures::{StreamExt, stream};
+use ir::media::Stored;
 use ir::{ChatRequest, Error, ErrorKind, Media, MediaSource, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use wire::holes::{Holes, Piece};
-
-use crate::limits;
 
 /// A body, and how long it is.
 #[derive(Debug)]
@@ -47,31 +46,8 @@ impl Outgoing {
 fn written(piece: Piece) -> stream::BoxStream<'static, io::Result<Bytes>> {
     match piece {
         Piece::Text(text) => stream::iter([Ok(Bytes::from(text))]).boxed(),
-        Piece::Base64(held) => encoded(&held).boxed(),
+        Piece::Base64(held) => base64_of(&held).boxed(),
     }
-}
-
-/// Whole groups of three bytes at a time, so that padding stands at the end alone.
-fn encoded(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + use<> {
-    let size = held.size_bytes();
-    stream::try_unfold((held.reader(), size), |(mut reader, left)| async move {
-        if left == 0 {
-            return Ok(None);
-        }
-        let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = Vec::new();
-            (&mut reader)
-                .take(limits::MEDIA_PIECE_BYTES.min(left))
-                .read_to_end(&mut bytes)?;
-            Ok::<_, io::Error>((Base64::from_bytes(&bytes), bytes.len() as u64, reader))
-        });
-        let (text, read, reader) = read.await.map_err(io::Error::other)??;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(Some((Bytes::from(text.into_string()), (reader, left - read))))
-    })
-    .into_stream()
 }
 
 /// Takes out of a request what is not in memory. Texts are no media to a dialect that has a word for texts,
@@ -95,7 +71,7 @@ pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
     }
     let mut secret = [0; 16];
     getrandom::fill(&mut secret).map_err(|_| unreadable())?;
-    Ok(Holes::cut(chat, u128::from_le_bytes(secret)))
+    Ok(Holes::cut(chat.media_mut(), u128::from_le_bytes(secret)))
 }
 
 fn unreadable() -> Error {

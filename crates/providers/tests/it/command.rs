@@ -9,7 +9,7 @@ use futures::StreamExt;
 use ir::envelope::{
     EmbeddingVector, EmbeddingsRequest, ResponsePayload, SpeechRequest, TranscriptionRequest,
 };
-use ir::media::Base64;
+use ir::media::{Base64, Held, MediaId, Stored};
 use ir::{
     ChatRequest, Error, ErrorKind, Event, Ext, Fold, Map, Media, MediaSource, Message, Operation, Payload,
     Request, Role,
@@ -271,6 +271,14 @@ async fn audio_is_heard_if_the_program_takes_its_format() {
         (heard.text.as_str(), heard.language.as_deref()),
         ("input.wav 16", Some("en"))
     );
+    // What does not lie in memory is heard alike.
+    let held = Held::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
+    let mut there = Request::clone(&hear(b""));
+    if let Payload::Transcription(asked) = &mut there.payload {
+        asked.audio.source = MediaSource::Stored(Stored::Held(held));
+    }
+    let again = answer(ear.clone(), Arc::new(there)).await.expect("text");
+    assert_eq!(again.payload, ResponsePayload::Transcription(heard));
     for strange in [&b"ID3\x04mp3"[..], b"no audio at all"] {
         let refused = answer(ear.clone(), hear(strange)).await.expect_err("refused");
         assert_eq!(refused.kind, ErrorKind::Unsupported, "{refused}");

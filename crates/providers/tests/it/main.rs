@@ -23,6 +23,8 @@ mod peers;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]
+mod returned;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod ways;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::port::{Answer as Answered, Upstream};
 use futures::future::join_all;
+use ir::media::{Held, MediaId, Stored};
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};
 use providers::{ClientOptions, Http, HttpOptions, Timeouts};
 use serde_json::{Value, json};
@@ -168,23 +169,23 @@ fn a_picture_is_edited_as_a_form_with_files() {
 }
 
 #[test]
-fn sound_becomes_text_from_memory_and_from_a_file() {
+fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
     run(async {
         let body = json!({
             "task": "transcribe", "language": "english", "duration": 1.5, "text": "Hello.",
             "segments": [{"id": 0, "start": 0.0, "end": 1.5, "text": " Hello."}],
             "usage": {"type": "duration", "seconds": 2}
         });
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sound");
         let long = [WAV, &[7; 200_000]].concat();
-        std::fs::write(&path, &long).unwrap();
         let audio = json!({"audio": inline("audio/wav", WAV), "language": "en", "timestamps": true});
         let here = request("speech_to_text", &audio);
         let mut there = here.clone();
         if let Payload::Transcription(asked) = &mut there.payload {
-            let source = MediaSource::LocalFile(path.to_str().unwrap().to_owned());
-            asked.audio = Media::new(source, Some(String::from("audio/wav")));
+            let held = Held::new(MediaId::new(1), Arc::new(long.clone())).unwrap();
+            asked.audio = Media::new(
+                MediaSource::Stored(Stored::Held(held)),
+                Some(String::from("audio/wav")),
+            );
         }
         for (asked, bytes) in [(here, WAV.to_vec()), (there, long)] {
             let (answered, calls) = ask(providers::openai, good(&body), asked).await;

@@ -1,6 +1,7 @@
 //! No bytes and no documents make a decoder panic.
 
 use ir::{Dialect, Ledger, Party};
+use wire::lift::{Lift, Taker};
 use wire::media::{Place, Setting};
 use wire::{Decoder, chat, document, error_body, media, messages};
 
@@ -104,6 +105,41 @@ fn message_decoders_stand_anything() {
                 for target in messages::DIALECTS {
                     messages::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
                 }
+            }
+        }
+    });
+}
+
+/// Counts what it is given.
+#[derive(Debug, Default)]
+struct Count(usize);
+
+impl Taker for Count {
+    fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0 += bytes.len();
+        Ok(())
+    }
+
+    fn close(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whatever a server says, what is lifted out of it and what stays are together no more than it said.
+#[test]
+fn long_strings_are_lifted_out_of_anything() {
+    bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
+        // Half of the tries get into a long string.
+        let inside = [b"{\"b64_json\":\"QUJDREVG".as_slice(), bytes].concat();
+        for input in [bytes, inside.as_slice()] {
+            let (mut lift, mut taken) = (Lift::new("b64_json", 8, 1), Count::default());
+            let went = input.chunks(7).try_for_each(|piece| lift.push(piece, &mut taken));
+            assert!(taken.0 <= input.len());
+            if went.is_ok()
+                && let Ok(left) = lift.finish()
+            {
+                let stood: usize = left.stand_ins.iter().map(String::len).sum();
+                assert!(left.text.len() - stood <= input.len());
             }
         }
     });

@@ -61,7 +61,7 @@ fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
         let mut ledgers = [Ledger::new(Party::Adapter), Ledger::new(Party::Adapter)];
         let inline = encode_request(*dialect, &chat(&media, "look", false), &mut ledgers[0]).unwrap();
         let mut request = chat(&media, "look", true);
-        let holes = Holes::cut(&mut request, 42);
+        let holes = Holes::cut(request.media_mut(), 42);
         let body = encode_request(*dialect, &request, &mut ledgers[1]).unwrap();
         let pieces = holes.open(serde_json::to_vec(&body).unwrap());
         assert!(pieces.len() > 1, "{dialect}");
@@ -75,13 +75,13 @@ fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
 fn words_are_not_taken_for_stand_ins() {
     let media = [(png(10), "image/png")];
     let mut spied = chat(&media, "look", true);
-    let _ = Holes::cut(&mut spied, 1);
+    let _ = Holes::cut(spied.media_mut(), 1);
     let MediaSource::Inline(stand_in) = &spied.media_mut()[0].source else {
         panic!("{spied:?}");
     };
     let words = String::from(stand_in.as_str());
     let mut request = chat(&media, &words, true);
-    let holes = Holes::cut(&mut request, 2);
+    let holes = Holes::cut(request.media_mut(), 2);
     let body = serde_json::to_vec(&request).unwrap();
     assert_eq!(holes.open(body).len(), 3);
 }
@@ -89,7 +89,7 @@ fn words_are_not_taken_for_stand_ins() {
 #[test]
 fn a_request_without_media_is_one_piece() {
     let mut request = chat(&[], "look", true);
-    let holes = Holes::cut(&mut request, 3);
+    let holes = Holes::cut(request.media_mut(), 3);
     assert_eq!(holes.open(b"{}".to_vec()), [Piece::Text(b"{}".to_vec())]);
 }
 
@@ -101,7 +101,7 @@ proptest! {
             let mut ledger = Ledger::new(Party::Adapter);
             let inline = encode_request(*dialect, &chat(&media, "ö\"\\", false), &mut ledger).unwrap();
             let mut request = chat(&media, "ö\"\\", true);
-            let holes = Holes::cut(&mut request, secret);
+            let holes = Holes::cut(request.media_mut(), secret);
             let body = encode_request(*dialect, &request, &mut ledger).unwrap();
             prop_assert_eq!(filled(holes.open(serde_json::to_vec(&body).unwrap())), serde_json::to_vec(&inline).unwrap());
         }

@@ -19,6 +19,8 @@ mod holes;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod lift;
+#[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod media;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use engine::Depot;
 
 use crate::backends::Shelf;
 use crate::config::{Settings, Sources};
@@ -46,7 +47,7 @@ enum Action {
 impl Backends {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
-        let shelf = Shelf::new(settings)?;
+        let shelf = Shelf::new(settings, Depot::default())?;
         match &self.action {
             None | Some(Action::List) => {
                 list::print(&shelf.all(), output)?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use engine::Depot;
 use owo_colors::OwoColorize;
 
 use self::finding::{Finding, State};
@@ -99,7 +100,7 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         });
         findings.extend(credential.file.as_deref().and_then(machine::too_open));
     }
-    let shelf = Shelf::new(settings)?;
+    let shelf = Shelf::new(settings, Depot::default())?;
     if let Some(problem) = shelf.way_problem() {
         let hint = "mend [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));

@@ -61,8 +61,9 @@ impl Serve {
         let tls = server.tls.as_ref();
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
-        let fleet = Arc::new(backends::fleet(&self.backend, self.config.as_deref())?);
         let desk = media::desk_of_server(&settings);
+        let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
+        let fleet = Arc::new(fleet);
         let modules = wiring::load_all(search, output)?;
         let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {

@@ -131,7 +131,8 @@ impl Reload {
         let auth = doors
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
-        let fleet = backends::fleet(&self.backends, self.config.as_deref())?;
+        let desk = media::desk_of_server(&settings);
+        let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.depot())?;
         // Everything is good: from here on nothing fails.
         for name in self.begun_with.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
@@ -143,7 +144,7 @@ impl Reload {
         self.gateway.replace_capacity(settings.limits.capacity());
         self.engine.replace_fleet(fleet);
         self.engine.replace_settings(super::engine_settings(&settings));
-        self.engine.replace_media(media::desk_of_server(&settings));
+        self.engine.replace_media(desk);
         Ok(())
     }
 

@@ -1,16 +1,15 @@
-//! Media of canonical requests: small in the request, large in a file, and refused before anyone is asked.
+//! Media of canonical requests: small in the request, large in the depot, and refused before anyone is asked.
 
-use std::path::PathBuf;
+use std::io::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource};
+use ir::media::{Base64, MediaSource, Stored};
 use ir::{ErrorKind, Payload, Request};
 use serde_json::{Value, json};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
-use super::Brought;
 use crate::media::{FetchRule, MediaDesk, MediaSettings};
 use crate::port::{Fetch, FetchError, Fetched, Hosts};
 
@@ -33,8 +32,8 @@ fn heard(audio: &Value) -> Arc<Request> {
     Arc::new(serde_json::from_value(request).unwrap())
 }
 
-fn audio(brought: &Brought) -> &ir::Media {
-    match &brought.request.payload {
+fn audio(brought: &Request) -> &ir::Media {
+    match &brought.payload {
         Payload::Transcription(asked) => &asked.audio,
         other => panic!("{other:?}"),
     }
@@ -53,7 +52,7 @@ impl Fetch for Web {
 }
 
 #[tokio::test]
-async fn what_is_small_stays_and_what_is_large_lies_in_a_file() {
+async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
     let desk = MediaDesk::default();
     let small = wav(1_000);
     let brought = desk
@@ -71,13 +70,52 @@ async fn what_is_small_stays_and_what_is_large_lies_in_a_file() {
         .bring_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
-    let MediaSource::LocalFile(path) = &audio(&brought).source else {
+    let MediaSource::Stored(Stored::Held(held)) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
-    let path = PathBuf::from(path);
-    assert_eq!(std::fs::read(&path).unwrap(), large);
+    assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
+    assert_eq!(desk.depot().used_bytes(), large.len() as u64);
     drop(brought);
-    assert!(!path.try_exists().unwrap(), "nobody needs it any more");
+    assert_eq!(desk.depot().used_bytes(), 0, "nobody needs it any more");
+}
+
+/// What the host has put on a shelf is looked at like anything else.
+#[tokio::test]
+async fn what_is_held_already_is_looked_at_where_it_lies() {
+    let desk = MediaDesk::default();
+    for (bytes, good) in [(wav(200_000), true), (vec![7; 200_000], false)] {
+        let mut keeping = desk.depot().shelf().keep();
+        keeping.write_all(&bytes).unwrap();
+        assert_eq!(keeping.size_bytes(), bytes.len() as u64);
+        let mut request = Request::clone(&heard(&inline("audio/wav", b"")));
+        let Payload::Transcription(asked) = &mut request.payload else {
+            panic!("{request:?}")
+        };
+        asked.audio = ir::Media::new(keeping.finish().unwrap(), None);
+        let brought = desk.bring_request(Arc::new(request)).await;
+        assert_eq!(brought.is_ok(), good, "{brought:?}");
+        if let Ok(brought) = brought {
+            assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
+        }
+    }
+    assert_eq!(desk.depot().used_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_full_depot_refuses_and_says_when_to_come_back() {
+    let settings = MediaSettings {
+        store_bytes_max: 100_000,
+        ..MediaSettings::default()
+    };
+    let desk = MediaDesk::new(settings, None);
+    let error = desk
+        .bring_request(heard(&inline("audio/wav", &wav(200_000))))
+        .await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Internal);
+    assert_eq!(error.provider_code.as_deref(), Some("E4000"));
+    assert!(error.retry_after_ms.is_some(), "{error:?}");
+    assert_eq!(desk.depot().used_bytes(), 0);
 }
 
 #[tokio::test]
@@ -136,10 +174,37 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
     picture.write_to(&mut out, image::ImageFormat::Png).unwrap();
     let there = MediaSource::Remote(String::from("https://example.org/a"));
     let mut media = ir::Media::new(there.clone(), Some(String::from("image/webp")));
-    let desk = MediaDesk::new(MediaSettings::default(), Some(Arc::new(Web(out.into_inner()))));
+    let web = Arc::new(Web(out.into_inner()));
+    let desk = MediaDesk::new(MediaSettings::default(), Some(web.clone()));
     desk.take_in(&mut media).await.unwrap();
     assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
     assert_eq!(media.mime.as_deref(), Some("image/png"));
+
+    // A large one lies where the media of requests lies, or has no room there.
+    for (store_bytes_max, fits) in [(u64::MAX, true), (10, false)] {
+        let settings = MediaSettings {
+            store_threshold: 100,
+            store_bytes_max,
+            ..MediaSettings::default()
+        };
+        let desk = MediaDesk::new(settings, Some(web.clone()));
+        let mut media = ir::Media::new(there.clone(), None);
+        let taken = desk.take_in(&mut media).await;
+        match fits {
+            true => {
+                taken.unwrap();
+                let held = matches!(media.source, MediaSource::Stored(Stored::Held(_)));
+                assert!(held && desk.depot().used_bytes() > 100, "{media:?}");
+                assert_eq!(media.mime.as_deref(), Some("image/png"));
+            }
+            false => {
+                let error = taken.unwrap_err();
+                assert_eq!(error.kind, ErrorKind::Internal, "{error:?}");
+            }
+        }
+        drop(media);
+        assert_eq!(desk.depot().used_bytes(), 0);
+    }
 
     let desk = MediaDesk::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
     let mut media = ir::Media::new(there, None);

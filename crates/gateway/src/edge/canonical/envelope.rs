@@ -13,7 +13,9 @@ use ir::{
 use module::code;
 use serde_json::{Map, Value, json};
 use wire::field_type;
+use wire::holes::Holes;
 
+use crate::edge::holed;
 use crate::header::RUN_HEADER;
 use crate::reply::Refusal;
 
@@ -135,21 +137,25 @@ impl IntoResponse for Failure {
     }
 }
 
+/// What was answered, and by whom.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) backend: BackendInfo,
+    pub(super) payload: ResponsePayload,
+    /// What of the payload is too large to be held.
+    pub(super) holes: Holes,
+    pub(super) adaptations: Vec<Adaptation>,
+    pub(super) raw: Option<Value>,
+}
+
 /// The response of a request that was answered.
-pub(super) fn told(
-    named: Named,
-    run: RunId,
-    backend: BackendInfo,
-    payload: ResponsePayload,
-    adaptations: Vec<Adaptation>,
-    raw: Option<Value>,
-) -> Response {
+pub(super) fn told(named: Named, run: RunId, answer: Answered) -> Response {
     let named = named.with_run(run);
-    let mut response = ir::Response::new(named.request_id(), payload);
-    response.backend = Some(backend);
-    response.adaptations = adaptations;
-    response.raw = raw;
-    with_run(Json(response).into_response(), Some(run))
+    let mut response = ir::Response::new(named.request_id(), answer.payload);
+    response.backend = Some(answer.backend);
+    response.adaptations = answer.adaptations;
+    response.raw = answer.raw;
+    with_run(holed::json(&response, &answer.holes), Some(run))
 }
 
 /// The response of a module that was asked, with its whole envelope beside the answer.

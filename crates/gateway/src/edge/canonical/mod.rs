@@ -21,11 +21,13 @@ use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Reque
 use module::Module;
 use serde_json::{Value, json};
 use tenancy::Scope;
+use wire::holes::Holes;
 use wire::vectors;
 
-use self::envelope::{Failure, Named, read, told};
+use self::envelope::{Answered, Failure, Named, read, told};
 use self::stream::Framing;
 use super::admit::admit;
+use super::holed;
 use super::module_model::ModuleCall;
 use super::picture::in_form;
 use super::target::{Target, follow};
@@ -170,7 +172,7 @@ impl Asking<'_> {
         let asked = asked.await;
         let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
         let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
-        shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
+        let holes = shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
         let backend = BackendInfo {
             name: Some(asked.backend.name.clone()),
             instance: Some(asked.instance()),
@@ -180,11 +182,18 @@ impl Asking<'_> {
         };
         let mut adaptations = self.changes;
         adaptations.extend(asked.answer.adaptations);
-        let (payload, raw) = (asked.answer.payload, asked.answer.raw);
+        let raw = asked.answer.raw;
         if self.wants_raw && raw.is_none() {
             host::note_missing_raw(&mut adaptations);
         }
-        Ok(told(self.named, asked.run, backend, payload, adaptations, raw))
+        let answer = Answered {
+            backend,
+            payload: asked.answer.payload,
+            holes,
+            adaptations,
+            raw,
+        };
+        Ok(told(self.named, asked.run, answer))
     }
 
     async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, Failure> {
@@ -203,17 +212,18 @@ impl Asking<'_> {
     }
 }
 
-/// The answer in the form that was asked for, whichever the back-end gave it in.
-async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<(), Error> {
+/// The answer in the form that was asked for, whichever the back-end gave it in, and what of it is too large to
+/// be held.
+async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<Holes, Error> {
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
                 one.vector = vectors::in_form(&one.vector, form)?;
             }
-            Ok(())
+            Ok(Holes::default())
         }
         ResponsePayload::Image(response) => in_form(gateway, response, form).await,
-        _ => Ok(()),
+        other => holed::cut(other.media_mut()),
     }
 }
 
@@ -246,6 +256,12 @@ async fn fold(
         attempts: Some(Value::from(relayed.attempts())),
         ..BackendInfo::default()
     };
-    let payload = ResponsePayload::Chat(Box::new(response));
-    Ok(told(named, run, backend, payload, adaptations, raw))
+    let answer = Answered {
+        backend,
+        payload: ResponsePayload::Chat(Box::new(response)),
+        holes: Holes::default(),
+        adaptations,
+        raw,
+    };
+    Ok(told(named, run, answer))
 }

@@ -1,8 +1,7 @@
 //! Pictures from a text, and pictures changed by one.
 
-use axum::Json;
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use ir::envelope::ImageRequest;
 use ir::{Ledger, MediaKind, Party, Payload, ResponsePayload};
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use wire::openai_images;
 
 use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
+use crate::edge::holed;
 use crate::edge::picture::in_form;
 use crate::edge::vendor::Vendor;
 use crate::operation::{Operation, any_of_type, object};
@@ -81,7 +81,7 @@ async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
     let mut payload = openai_images::decode_request(Value::Object(std::mem::take(&mut form.fields)))?;
     payload.image = Some(image.with_kind(MediaKind::Image));
     payload.mask = mask.map(|mask| mask.with_kind(MediaKind::Image));
-    // The form holds the files until the answer is here.
+    // The form has its place until the answer is here.
     let answer = draw(&asking, payload).await;
     drop(form);
     answer
@@ -100,8 +100,8 @@ async fn draw(asking: &Asking, payload: ImageRequest) -> Result<Response, Failur
     if response.created.is_none() {
         response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
     }
-    in_form(&asking.gateway, response, form.as_deref()).await?;
+    let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Party::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
-    Ok(dressed(Json(body).into_response(), &asked))
+    Ok(dressed(holed::json(&body, &holes), &asked))
 }

@@ -2,11 +2,12 @@
 
 use axum::body::Body;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use engine::media::bytes_of;
 use ir::{Dialect, Ledger, Party, Payload, ResponsePayload};
 use serde_json::json;
-use wire::openai_speech;
+use wire::openai_speech::{self, Sound};
 
 use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
@@ -47,9 +48,14 @@ async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
         return Err(wrong_answer());
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    let (bytes, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
+    let (sound, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
     let mime = HeaderValue::from_str(&mime);
     let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
-    let response = ([(CONTENT_TYPE, mime)], bytes).into_response();
+    let (length, body) = match sound {
+        Sound::Here(bytes) => (bytes.len() as u64, Body::from(bytes)),
+        Sound::Held(held) => (held.size_bytes(), Body::from_stream(bytes_of(&held))),
+    };
+    let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
+    let response = (head, body).into_response();
     Ok(dressed(response, &asked))
 }

@@ -111,7 +111,7 @@ async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
             .insert(Feature::Timestamps, Degradation::Strict);
     }
     let asked = asking.ask_as(request).await;
-    // The form holds the file until the answer is here.
+    // The form has its place until the answer is here.
     drop(form);
     let asked = asked?;
     let ResponsePayload::Transcription(transcript) = &asked.answer.payload else {

@@ -38,7 +38,7 @@ impl Draft {
     }
 }
 
-pub(super) async fn encode(
+pub(super) fn encode(
     dialect: Dialect,
     payload: &Payload,
     model: String,
@@ -55,8 +55,8 @@ pub(super) async fn encode(
             asked.model = Some(model);
             Ok(json(openai_speech::encode_request(&asked, ledger)))
         }
-        Payload::Image(asked) => image(asked, model, ledger).await,
-        Payload::Transcription(asked) => transcription(asked, model, ledger).await,
+        Payload::Image(asked) => image(asked, model, ledger),
+        Payload::Transcription(asked) => transcription(asked, model, ledger),
         Payload::Chat(_) | Payload::Realtime(_) => {
             let message = "this operation does not answer in one piece";
             Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
@@ -69,7 +69,7 @@ fn json(body: Value) -> Draft {
     Draft { body, files }
 }
 
-async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
+fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
     let mut light = ImageRequest {
         image: None,
         mask: None,
@@ -95,18 +95,14 @@ async fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Resu
         ledger.dropped("/payload/style", "a picture is edited in its own style");
     }
     let body = openai_images::encode_request(&light, ledger)?;
-    let mut files = vec![("image", file(picture, "image").await?)];
+    let mut files = vec![("image", file(picture, "image")?)];
     if let Some(mask) = &asked.mask {
-        files.push(("mask", file(mask, "mask").await?));
+        files.push(("mask", file(mask, "mask")?));
     }
     Ok(Draft { body, files })
 }
 
-async fn transcription(
-    asked: &TranscriptionRequest,
-    model: String,
-    ledger: &mut Ledger,
-) -> Result<Draft, Error> {
+fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
     // The codec sees the request without its bytes: they go beside the fields.
     let nothing = MediaSource::Inline(Base64::from_text(""));
     let light = TranscriptionRequest {
@@ -124,12 +120,12 @@ async fn transcription(
     fields.shift_remove("file");
     fields.shift_remove("filename");
     let body = Value::Object(fields);
-    let files = vec![("file", file(&asked.audio, "audio").await?)];
+    let files = vec![("file", file(&asked.audio, "audio")?)];
     Ok(Draft { body, files })
 }
 
-async fn file(media: &Media, name: &str) -> Result<File, Error> {
-    let content = Content::of(media).await?;
+fn file(media: &Media, name: &str) -> Result<File, Error> {
+    let content = Content::of(media)?;
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
     Ok(File {

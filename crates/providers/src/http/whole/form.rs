@@ -1,19 +1,18 @@
-//! A form with files, as `multipart/form-data`. What is in memory is sent as it is; files are read while they
-//! are sent, so that no more than a piece of them is ever held.
+//! A form with files, as `multipart/form-data`. What is in memory is sent as it is; held media is read while it
+//! is sent, so that no more than a piece of it is ever in memory.
 
 use std::io;
 
 use bytes::Bytes;
+use engine::media::bytes_of;
 use futures::stream::{self, BoxStream, StreamExt};
 use ir::Map;
 use reqwest::Body;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::io::AsyncReadExt as _;
 
 use super::content::Content;
-use crate::limits::PIECE_BYTES;
 
 #[derive(Debug, Default)]
 pub(super) struct Form {
@@ -126,34 +125,21 @@ fn text(value: &Value) -> String {
 fn read(part: Content) -> BoxStream<'static, io::Result<Bytes>> {
     match part {
         Content::Here(bytes) => stream::iter([Ok(bytes)]).boxed(),
-        Content::File { path, length } => {
-            let opened = stream::once(async move { tokio::fs::File::open(path).await });
-            opened
-                .flat_map(move |opened| match opened {
-                    Ok(file) => pieces(file.take(length)),
-                    Err(error) => stream::iter([Err(error)]).boxed(),
-                })
-                .boxed()
-        }
+        Content::Held(held) => bytes_of(&held).boxed(),
     }
-}
-
-fn pieces(file: tokio::io::Take<tokio::fs::File>) -> BoxStream<'static, io::Result<Bytes>> {
-    stream::try_unfold(file, |mut file| async move {
-        let mut piece = vec![0; PIECE_BYTES];
-        let count = file.read(&mut piece).await?;
-        piece.truncate(count);
-        Ok((count > 0).then(|| (Bytes::from(piece), file)))
-    })
-    .boxed()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Content, File, Form, read};
+    use std::sync::Arc;
+
     use bytes::Bytes;
+    use engine::limits::MEDIA_PIECE_BYTES;
     use futures::StreamExt;
+    use ir::media::{Held, MediaId};
     use serde_json::json;
+
+    use super::{Content, File, Form, read};
 
     async fn written(form: Form) -> (u64, String) {
         let parts = form.into_parts("b");
@@ -200,24 +186,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_sent_as_long_as_it_was_announced() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sound");
-        let bytes = "x".repeat(3 * crate::limits::PIECE_BYTES + 7);
-        std::fs::write(&path, &bytes).unwrap();
-        let length = bytes.len() as u64;
+    async fn held_media_is_sent_as_long_as_it_was_announced() {
+        let bytes = "x".repeat(3 * MEDIA_PIECE_BYTES + 7);
+        let held = Held::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
         let mut form = Form::default();
-        form.file(
-            "file",
-            file(Content::File {
-                path: path.clone(),
-                length,
-            }),
-        );
-        // What is appended meanwhile does not go out: the length was told before.
-        std::fs::write(&path, format!("{bytes}more")).unwrap();
+        form.file("file", file(Content::Held(held)));
         let (announced, text) = written(form).await;
         assert_eq!(announced, text.len() as u64);
-        assert!(text.contains(&bytes) && !text.contains("more"));
+        assert!(text.contains(&bytes));
     }
 }

@@ -5,6 +5,7 @@
 mod call;
 mod content;
 mod form;
+mod pictures;
 mod read;
 
 use std::sync::Arc;
@@ -46,7 +47,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    let mut draft = encode(dialect, &request.payload, model.clone(), &mut ledger).await?;
+    let mut draft = encode(dialect, &request.payload, model.clone(), &mut ledger)?;
     patch(&mut draft.body, request, instance, Some(&model), &mut ledger)?;
     if let Some(loss) = ledger.refused(request.degradation.unwrap_or_default()) {
         let message = format!("{}: {}", loss.pointer, loss.reason);
@@ -72,12 +73,15 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         deadline,
         total: options.timeouts.total,
         raw: request.wants_raw(),
+        depot: &options.depot,
     };
     let mut answer = reading.read(response, &request.payload).await?;
     if let Some(raw) = &mut answer.raw {
         words::hide(raw, options.key.as_ref());
     }
-    answer.adaptations = ledger.into_entries();
+    let mut adaptations = ledger.into_entries();
+    adaptations.append(&mut answer.adaptations);
+    answer.adaptations = adaptations;
     Ok(answer)
 }
 

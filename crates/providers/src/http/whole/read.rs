@@ -1,9 +1,12 @@
 //! From a response to an answer. The server's status and type are looked at before its body, and no body is
-//! held beyond its limit.
+//! held beyond its limit. Pictures and sound that are not small go to the depot while they arrive.
 
+use std::io::Write;
 use std::time::Duration;
 
+use engine::Depot;
 use engine::port::Answer;
+use ir::adaptation::{Action, Ledger, Party};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -11,20 +14,23 @@ use serde_json::Value;
 use tokio::time::Instant;
 use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
 
-use super::super::body::gather;
+use super::super::body::{gather, pour};
 use super::super::fault;
+use super::pictures::Pictures;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
+use crate::unkept::unkept;
 
-pub(super) struct Reading {
+pub(super) struct Reading<'a> {
     pub(super) dialect: Dialect,
     pub(super) idle: Duration,
     pub(super) deadline: Instant,
     pub(super) total: Duration,
     /// Whether the server's own words are kept.
     pub(super) raw: bool,
+    pub(super) depot: &'a Depot,
 }
 
-impl Reading {
+impl Reading<'_> {
     pub(super) async fn read(&self, response: reqwest::Response, asked: &Payload) -> Result<Answer, Error> {
         let status = response.status().as_u16();
         if status != 200 {
@@ -39,26 +45,42 @@ impl Reading {
             if !kind.starts_with("audio/") && kind != "application/octet-stream" {
                 return Err(fault::foreign(&named));
             }
-            let bytes = self.gather(response, MEDIA_ANSWER_BYTES_MAX).await?;
-            if bytes.is_empty() {
+            let sound = self.pour(response, self.depot.shelf().keep()).await?;
+            if sound.size_bytes() == 0 {
                 return Err(Error::invalid_response(Phase::MidStream, "the sound is empty"));
             }
-            let sound = openai_speech::decode_audio(&bytes, Some(&kind), speech.format.as_deref());
+            let sound = sound.finish().map_err(|error| unkept(&error))?;
+            let sound = openai_speech::decode_audio(sound, Some(&kind), speech.format.as_deref());
             return Ok(answer(ResponsePayload::Speech(Box::new(sound)), None));
         }
         if !is_json {
             return Err(fault::foreign(&named));
         }
-        let limit = match asked {
-            Payload::Image(_) => MEDIA_ANSWER_BYTES_MAX,
-            _ => ANSWER_BYTES_MAX,
-        };
-        let bytes = self.gather(response, limit).await?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
-        })?;
+        if let Payload::Image(_) = asked {
+            return self.drawn(response).await;
+        }
+        let value = parse(&self.gather(response, ANSWER_BYTES_MAX).await?)?;
         let raw = self.raw.then(|| value.clone());
         let mut answer = self.decode(value, asked)?;
+        answer.raw = raw;
+        Ok(answer)
+    }
+
+    async fn drawn(&self, response: reqwest::Response) -> Result<Answer, Error> {
+        let pictures = self.pour(response, Pictures::new(self.depot)?).await?;
+        let drawn = pictures.finish().map_err(|error| unkept(&error))?;
+        let value = parse(&drawn.text)?;
+        let mut raw = self.raw.then(|| value.clone());
+        let mut response = openai_images::decode_response(value)?;
+        drawn.place(&mut response)?;
+        let usage = response.usage.clone();
+        let mut answer = answer(ResponsePayload::Image(response), usage);
+        if raw.as_mut().is_some_and(|raw| drawn.name(raw)) {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let reason = "large pictures stand in the payload; the provider's words name them";
+            ledger.note("/extra/raw", Action::Replaced, reason);
+            answer.adaptations = ledger.into_entries();
+        }
         answer.raw = raw;
         Ok(answer)
     }
@@ -71,18 +93,13 @@ impl Reading {
                 let usage = response.usage.clone();
                 Ok(answer(ResponsePayload::Embeddings(response), usage))
             }
-            Payload::Image(_) => {
-                let response = openai_images::decode_response(value)?;
-                let usage = response.usage.clone();
-                Ok(answer(ResponsePayload::Image(response), usage))
-            }
             Payload::Transcription(_) => {
                 let response = openai_transcriptions::decode_response(value)?;
                 let usage = response.usage.clone();
                 Ok(answer(ResponsePayload::Transcription(response), usage))
             }
             // JSON where sound was expected: an error in spite of its status, or nothing that is known.
-            Payload::Speech(_) | Payload::Chat(_) | Payload::Realtime(_) => {
+            Payload::Speech(_) | Payload::Image(_) | Payload::Chat(_) | Payload::Realtime(_) => {
                 let told = error_body::inside(self.dialect, &value);
                 Err(told.unwrap_or_else(|| fault::foreign("application/json")))
             }
@@ -102,13 +119,29 @@ impl Reading {
 
     async fn gather(&self, response: reqwest::Response, limit: usize) -> Result<Vec<u8>, Error> {
         let gathered = gather(response, limit, self.idle, self.deadline).await;
-        gathered.map_err(|error| match error.kind {
+        gathered.map_err(|error| self.timely(error))
+    }
+
+    async fn pour<W: Write + Send + 'static>(&self, response: reqwest::Response, out: W) -> Result<W, Error> {
+        let poured = pour(response, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
+        poured.map_err(|error| self.timely(error))
+    }
+
+    /// Silence at the end of the whole time is the end of the time.
+    fn timely(&self, error: Error) -> Error {
+        match error.kind {
             ErrorKind::Timeout if Instant::now() >= self.deadline => {
                 fault::overdue(Phase::MidStream, self.total)
             }
             _ => error,
-        })
+        }
     }
+}
+
+fn parse(text: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(text).map_err(|error| {
+        Error::invalid_response(Phase::MidStream, format!("the answer is not JSON: {error}"))
+    })
 }
 
 /// One vector for each text, at its place. A server that left one out answered something else.

@@ -1,0 +1,77 @@
+//! Held media on its way out: a piece is read off the event loop when the one before it was taken. However
+//! large the media is, only a piece of it is in memory, and it is there for as long as somebody reads it.
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use futures::stream::{self, Stream};
+use ir::media::{Base64, Held};
+
+use crate::limits::MEDIA_PIECE_BYTES;
+
+/// The bytes as they are.
+pub fn bytes_of(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    pieces(held, Bytes::from)
+}
+
+/// The bytes as base64 in its standard spelling. A piece is whole groups of three bytes, so that padding stands
+/// at the end alone.
+pub fn base64_of(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    pieces(held, |bytes| {
+        Bytes::from(Base64::from_bytes(&bytes).into_string())
+    })
+}
+
+fn pieces(held: &Held, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let from = (held.reader(), held.size_bytes());
+    stream::try_unfold(from, move |(mut reader, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            let wanted = left.min(MEDIA_PIECE_BYTES as u64);
+            (&mut reader).take(wanted).read_to_end(&mut bytes)?;
+            let read = bytes.len() as u64;
+            // Its length was told before.
+            match read < wanted {
+                true => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                false => Ok((spell(bytes), (reader, left - read))),
+            }
+        });
+        read.await.map_err(io::Error::other)?.map(Some)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::TryStreamExt;
+    use ir::media::{Base64, Held, MediaId};
+
+    use super::{base64_of, bytes_of};
+    use crate::limits::MEDIA_PIECE_BYTES;
+
+    #[tokio::test]
+    async fn media_of_any_size_comes_out_whole_and_in_pieces() {
+        for size in [
+            0,
+            1,
+            2,
+            3,
+            MEDIA_PIECE_BYTES,
+            MEDIA_PIECE_BYTES + 1,
+            3 * MEDIA_PIECE_BYTES - 1,
+        ] {
+            let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+            let held = Held::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
+            let raw: Vec<_> = bytes_of(&held).try_collect().await.unwrap();
+            assert!(raw.iter().all(|piece| piece.len() <= MEDIA_PIECE_BYTES));
+            assert_eq!(raw.concat(), bytes, "{size}");
+            let text: Vec<_> = base64_of(&held).try_collect().await.unwrap();
+            let text = String::from_utf8(text.concat()).unwrap();
+            assert_eq!(Base64::from_text(text), Base64::from_bytes(&bytes), "{size}");
+        }
+    }
+}

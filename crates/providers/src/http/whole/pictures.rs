@@ -1,0 +1,146 @@
+//! Pictures inside of a JSON answer, while it arrives: those that are not small go to the depot as they come,
+//! and the text is read without them. Afterwards each is put where its stand-in stands.
+
+use std::io::{self, Write};
+
+use engine::{Depot, Keeping, Shelf};
+use ir::envelope::ImageResponse;
+use ir::{Error, ErrorKind, MediaSource, Phase};
+use serde_json::Value;
+use wire::lift::{Lift, LiftError, Taker};
+
+use crate::limits::{ANSWER_BYTES_MAX, LIFT_CHARS_MAX, LIFT_CHARS_MIN};
+
+/// Where a picture's bytes stand.
+const KEY: &str = "b64_json";
+
+#[derive(Debug)]
+pub(super) struct Pictures {
+    lift: Lift,
+    kept: Kept,
+}
+
+/// The answer without its large pictures, and these apart.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    pub(super) text: Vec<u8>,
+    /// By what stands for it.
+    pictures: Vec<(String, MediaSource)>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    shelf: Shelf,
+    open: Option<Keeping>,
+    done: Vec<MediaSource>,
+}
+
+impl Pictures {
+    pub(super) fn new(depot: &Depot) -> Result<Self, Error> {
+        let mut secret = [0; 16];
+        getrandom::fill(&mut secret).map_err(|_| {
+            let message = "there is no randomness on this machine";
+            Error::new(ErrorKind::Internal, Phase::MidStream, message)
+        })?;
+        let chars = depot.threshold().div_ceil(3).saturating_mul(4);
+        let chars_max = usize::try_from(chars).unwrap_or(usize::MAX);
+        let chars_max = chars_max.clamp(LIFT_CHARS_MIN, LIFT_CHARS_MAX);
+        Ok(Self {
+            lift: Lift::new(KEY, chars_max, u128::from_le_bytes(secret)),
+            kept: Kept {
+                shelf: depot.shelf(),
+                open: None,
+                done: Vec::new(),
+            },
+        })
+    }
+
+    pub(super) fn finish(self) -> io::Result<Drawn> {
+        let lifted = self.lift.finish().map_err(broken)?;
+        Ok(Drawn {
+            text: lifted.text,
+            pictures: lifted.stand_ins.into_iter().zip(self.kept.done).collect(),
+        })
+    }
+}
+
+impl Write for Pictures {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lift.push(bytes, &mut self.kept).map_err(broken)?;
+        if self.lift.text_bytes() > ANSWER_BYTES_MAX {
+            let message = format!("it is larger than {ANSWER_BYTES_MAX} bytes without its pictures");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Taker for Kept {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let open = self.open.get_or_insert_with(|| self.shelf.keep());
+        open.write_all(bytes)
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        if let Some(open) = self.open.take() {
+            self.done.push(open.finish()?);
+        }
+        Ok(())
+    }
+}
+
+fn broken(error: LiftError) -> io::Error {
+    match error {
+        LiftError::Taker(error) => error,
+        LiftError::NotBase64 | LiftError::Truncated => io::Error::new(io::ErrorKind::InvalidData, error),
+    }
+}
+
+impl Drawn {
+    /// Puts every picture where its stand-in is.
+    pub(super) fn place(&self, response: &mut ImageResponse) -> Result<(), Error> {
+        let mut placed = 0;
+        for media in &mut response.images {
+            if let MediaSource::Inline(text) = &media.source
+                && let Some(source) = self.stands_for(text.as_str())
+            {
+                media.source = source.clone();
+                placed += 1;
+            }
+        }
+        if placed < self.pictures.len() {
+            let message = "the answer has pictures where none belong";
+            return Err(Error::invalid_response(Phase::MidStream, message));
+        }
+        Ok(())
+    }
+
+    /// The server's own words name large pictures and do not hold them: whether there are any.
+    pub(super) fn name(&self, raw: &mut Value) -> bool {
+        match raw {
+            Value::String(text) => match self.stands_for(text) {
+                Some(MediaSource::Stored(ir::media::Stored::Held(held))) => {
+                    *text = held.id().uri();
+                    true
+                }
+                Some(MediaSource::Inline(data)) => {
+                    *text = String::from(data.as_str());
+                    false
+                }
+                _ => false,
+            },
+            Value::Array(list) => list.iter_mut().fold(false, |any, one| self.name(one) | any),
+            Value::Object(map) => map.values_mut().fold(false, |any, one| self.name(one) | any),
+            _ => false,
+        }
+    }
+
+    fn stands_for(&self, text: &str) -> Option<&MediaSource> {
+        let found = self.pictures.iter().find(|(stand_in, _)| stand_in == text);
+        found.map(|(_, source)| source)
+    }
+}

@@ -1,0 +1,356 @@
+//! Pictures and sound that a server returns: what is large lies in the depot while it arrives and for as long as
+//! somebody has the answer, and whatever goes wrong, nothing of it stays there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Depot;
+use engine::port::{Answer as Answered, Upstream};
+use ir::media::{Base64, Stored};
+use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
+use providers::limits::MEDIA_ANSWER_BYTES_MAX;
+use providers::{ClientOptions, Command, CommandOptions, Http, HttpOptions};
+use serde_json::{Value, json};
+use testkit::http::{Answer, HttpUpstream};
+use tokio::task::JoinSet;
+
+use crate::kinds::{client, options, run};
+
+const THRESHOLD: u64 = 64 * 1024;
+
+fn roomy() -> Depot {
+    Depot::new(None, THRESHOLD, u64::MAX)
+}
+
+fn back_end(server: &HttpUpstream, depot: &Depot) -> Http {
+    let options = HttpOptions {
+        depot: depot.clone(),
+        ..options(&server.url(""))
+    };
+    providers::openai(client(&ClientOptions::default()), options)
+}
+
+fn request(operation: &str, payload: &Value) -> Request {
+    serde_json::from_value(json!({"operation": operation, "payload": payload})).unwrap()
+}
+
+fn speak() -> Request {
+    request("text_to_speech", &json!({"input": "Hello."}))
+}
+
+fn draw() -> Request {
+    request("image_generation", &json!({"prompt": "a fox"}))
+}
+
+async fn ask(answer: Answer, request: Request, depot: &Depot) -> Result<Answered, Error> {
+    let server = HttpUpstream::playing(answer);
+    back_end(&server, depot).answer(Arc::new(request)).await
+}
+
+/// So many bytes of which no two pieces are alike.
+fn noise(head: &[u8], length: usize) -> Vec<u8> {
+    let mut bytes = head.to_vec();
+    let tail = (0..length as u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]);
+    bytes.extend(tail);
+    bytes
+}
+
+fn sound(length: usize) -> Vec<u8> {
+    noise(b"OggS", length)
+}
+
+fn picture(length: usize) -> Vec<u8> {
+    noise(b"\x89PNG\r\n\x1a\n", length)
+}
+
+/// As servers write it: some escape every slash.
+fn drawn(pictures: &[Vec<u8>]) -> String {
+    let data = pictures.iter().map(|bytes| {
+        let text = Base64::from_bytes(bytes).into_string().replace('/', "\\/");
+        format!("{{\"b64_json\": \"{text}\", \"revised_prompt\": \"a \\\"fox\\\"\"}}")
+    });
+    let data: Vec<_> = data.collect();
+    format!(
+        "{{\"created\": 1, \"data\": [{}], \"usage\": {{\"output_tokens\": 7}}}}\n",
+        data.join(",")
+    )
+}
+
+fn json_of(text: &str) -> Answer {
+    Answer::good("application/json", text)
+}
+
+fn bytes(source: &MediaSource) -> Vec<u8> {
+    let text = match source {
+        MediaSource::Inline(data) => data.clone(),
+        MediaSource::Stored(Stored::Held(held)) => held.to_base64().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    text.decode().unwrap()
+}
+
+fn is_held(source: &MediaSource) -> bool {
+    matches!(source, MediaSource::Stored(Stored::Held(_)))
+}
+
+#[test]
+fn sound_lies_in_memory_or_in_the_depot_by_its_size() {
+    run(async {
+        for length in [10, THRESHOLD as usize - 4, THRESHOLD as usize - 3, 3_000_000] {
+            let (depot, sound) = (roomy(), sound(length));
+            let answer = Answer::good("application/octet-stream", &sound);
+            let answered = ask(answer, speak(), &depot).await.unwrap();
+            let ResponsePayload::Speech(speech) = &answered.payload else {
+                panic!("{answered:?}")
+            };
+            let is_large = sound.len() as u64 > THRESHOLD;
+            assert_eq!(is_held(&speech.audio.source), is_large, "{length}");
+            assert_eq!(depot.used_bytes(), if is_large { sound.len() as u64 } else { 0 });
+            assert!(bytes(&speech.audio.source) == sound, "{length}");
+            assert_eq!(
+                speech.audio.mime.as_deref(),
+                Some("audio/ogg"),
+                "seen in its bytes"
+            );
+            drop(answered);
+            assert_eq!(depot.used_bytes(), 0);
+        }
+    });
+}
+
+#[test]
+fn pictures_lie_in_memory_or_in_the_depot_by_their_size() {
+    run(async {
+        let depot = roomy();
+        let pictures = [picture(10), picture(1_000_000), picture(70_000), picture(60_000)];
+        let answered = ask(json_of(&drawn(&pictures)), draw(), &depot).await.unwrap();
+        let ResponsePayload::Image(response) = &answered.payload else {
+            panic!("{answered:?}")
+        };
+        let held: Vec<_> = response.images.iter().map(|one| is_held(&one.source)).collect();
+        assert_eq!(held, [false, true, true, false]);
+        for (image, picture) in response.images.iter().zip(&pictures) {
+            assert!(bytes(&image.source) == *picture);
+            assert_eq!(image.mime_or_sniffed().as_deref(), Some("image/png"));
+        }
+        assert_eq!(depot.used_bytes(), (pictures[1].len() + pictures[2].len()) as u64);
+        assert_eq!(
+            answered.usage.as_ref().and_then(|usage| usage.output_tokens),
+            Some(7)
+        );
+        assert!(answered.adaptations.is_empty());
+        drop(answered);
+        assert_eq!(depot.used_bytes(), 0);
+    });
+}
+
+/// A host that wants everything in memory gets it, and the provider's words are whole.
+#[test]
+fn a_high_threshold_keeps_pictures_in_memory() {
+    run(async {
+        let depot = Depot::new(None, u64::MAX, 0);
+        let mut asked = draw();
+        asked.extra.insert(String::from("raw"), json!(true));
+        let picture = picture(2_000_000);
+        let text = drawn(std::slice::from_ref(&picture));
+        let answered = ask(json_of(&text), asked, &depot).await.unwrap();
+        let ResponsePayload::Image(response) = &answered.payload else {
+            panic!("{answered:?}")
+        };
+        let source = &response.images[0].source;
+        assert!(!is_held(source) && bytes(source) == picture);
+        assert!(answered.raw == serde_json::from_str(&text).ok());
+        assert!(answered.adaptations.is_empty());
+    });
+}
+
+#[test]
+fn the_providers_words_name_a_large_picture() {
+    run(async {
+        let depot = roomy();
+        let mut asked = draw();
+        asked.extra.insert(String::from("raw"), json!(true));
+        let text = drawn(&[picture(10), picture(1_000_000)]);
+        let answered = ask(json_of(&text), asked, &depot).await.unwrap();
+        let raw = answered.raw.as_ref().unwrap();
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(raw["data"][0], told["data"][0], "a small one is as it was");
+        assert_eq!(raw["usage"], told["usage"]);
+        let name = raw["data"][1]["b64_json"].as_str().unwrap();
+        assert!(name.starts_with("sms+file://") && name.len() < 60, "{name}");
+        assert_eq!(answered.adaptations[0].pointer, "/extra/raw");
+    });
+}
+
+fn half(text: &str) -> &str {
+    text.get(..text.len() / 2).unwrap()
+}
+
+/// What is announced and never comes.
+fn cut(content_type: &str, body: &[u8]) -> Answer {
+    let length = (body.len() + 1).to_string();
+    let headers = [
+        ("content-type", content_type),
+        ("content-length", length.as_str()),
+    ];
+    Answer::response("200 OK", &headers, body)
+}
+
+fn announced(content_type: &str, length: usize) -> Answer {
+    let length = length.to_string();
+    let headers = [
+        ("content-type", content_type),
+        ("content-length", length.as_str()),
+    ];
+    Answer::response("200 OK", &headers, "RIFF")
+}
+
+#[test]
+fn whatever_goes_wrong_ends_in_one_error_and_leaves_nothing_behind() {
+    let (large, text) = (sound(1_000_000), drawn(&[picture(1_000_000)]));
+    let half = half(&text);
+    let wrong = text.replacen("\\/", "\\/=", 1);
+    let elsewhere = text
+        .replacen("\"data\"", "\"more\"", 1)
+        .replacen('{', "{\"data\": [],", 1);
+    let endless = Answer::good("audio/wav", "RIFF").repeat(vec![7; 1 << 20], MEDIA_ANSWER_BYTES_MAX >> 20);
+    let cases = [
+        ("sound cut", speak(), cut("audio/wav", &large), ErrorKind::Network),
+        (
+            "picture cut",
+            draw(),
+            cut("application/json", half.as_bytes()),
+            ErrorKind::Network,
+        ),
+        (
+            "picture that ends",
+            draw(),
+            json_of(half),
+            ErrorKind::InvalidResponse,
+        ),
+        ("no base64", draw(), json_of(&wrong), ErrorKind::InvalidResponse),
+        (
+            "picture elsewhere",
+            draw(),
+            json_of(&elsewhere),
+            ErrorKind::InvalidResponse,
+        ),
+        (
+            "sound announced too large",
+            speak(),
+            announced("audio/wav", MEDIA_ANSWER_BYTES_MAX + 1),
+            ErrorKind::InvalidResponse,
+        ),
+        (
+            "picture announced too large",
+            draw(),
+            announced("application/json", MEDIA_ANSWER_BYTES_MAX + 1),
+            ErrorKind::InvalidResponse,
+        ),
+        ("sound too large", speak(), endless, ErrorKind::InvalidResponse),
+    ];
+    run(async {
+        for (name, request, answer, kind) in cases {
+            let depot = roomy();
+            let error = ask(answer, request, &depot).await.unwrap_err();
+            assert_eq!(
+                (error.kind, error.phase),
+                (kind, Phase::MidStream),
+                "{name}: {error:?}"
+            );
+            assert_eq!(depot.used_bytes(), 0, "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_full_depot_is_nobodys_fault_but_ours() {
+    let (large, text) = (sound(1_000_000), drawn(&[picture(1_000_000)]));
+    let tight = Depot::new(None, THRESHOLD, 900_000);
+    run(async {
+        for (request, answer) in [
+            (speak(), Answer::good("audio/wav", &large)),
+            (draw(), json_of(&text)),
+        ] {
+            let error = ask(answer, request, &tight).await.unwrap_err();
+            // No other back-end would do better.
+            assert_eq!(error.kind, ErrorKind::Internal, "{error:?}");
+            assert_eq!(error.provider_code.as_deref(), Some("E4000"));
+            assert!(
+                error.message.contains("no room") && error.retry_after_ms.is_some(),
+                "{error:?}"
+            );
+            assert_eq!(tight.used_bytes(), 0);
+        }
+        // What was refused took nothing from what fits.
+        let fits = sound(800_000);
+        assert!(
+            ask(Answer::good("audio/wav", &fits), speak(), &tight)
+                .await
+                .is_ok()
+        );
+    });
+}
+
+#[test]
+fn whoever_leaves_frees_the_room() {
+    let text = drawn(&[picture(1_000_000)]);
+    let stall = |answer: Answer| answer.pause(Duration::from_secs(600));
+    run(async {
+        for (request, answer) in [
+            (speak(), stall(Answer::good("audio/wav", sound(1_000_000)))),
+            (draw(), stall(json_of(half(&text)))),
+        ] {
+            let depot = roomy();
+            let server = HttpUpstream::playing(answer);
+            let mut calls = JoinSet::new();
+            calls.spawn(back_end(&server, &depot).answer(Arc::new(request)));
+            let wait = |until: fn(u64) -> bool| {
+                let depot = depot.clone();
+                let changed = async move {
+                    while !until(depot.used_bytes()) {
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
+                };
+                tokio::time::timeout(Duration::from_secs(30), changed)
+            };
+            wait(|used| used > 0).await.expect("it is kept while it arrives");
+            calls.abort_all();
+            wait(|used| used == 0).await.expect("nobody wants it any more");
+        }
+    });
+}
+
+/// Printed or written, what a program gives goes the same way.
+#[test]
+fn large_speech_of_a_program_lies_in_the_depot() {
+    let expected = [b"RIFF....WAVE".as_slice(), &[b'7'; 300_000]].concat();
+    let long = "printf RIFF....WAVE; head -c 300000 /dev/zero | tr '\\0' 7";
+    let printed = ["-c", long].map(String::from).to_vec();
+    let file = format!("{{{{ {long}; }}}} > \"$1\"");
+    let written = ["-c", &file, "sh", "{output}"].map(String::from).to_vec();
+    run(async {
+        for arguments in [printed, written] {
+            let depot = Depot::new(None, THRESHOLD, 400_000);
+            let options = CommandOptions::new("program", Operation::TextToSpeech, "/bin/sh", &arguments);
+            let mut options = options.unwrap();
+            options.environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+            options.depot = depot.clone();
+            let program = Command::new(options);
+            let answered = program.answer(Arc::new(speak())).await.unwrap();
+            let ResponsePayload::Speech(speech) = &answered.payload else {
+                panic!("{answered:?}")
+            };
+            assert_eq!(speech.audio.mime.as_deref(), Some("audio/wav"));
+            assert_eq!(speech.audio.facts.size_bytes, Some(300_012));
+            assert!(is_held(&speech.audio.source) && bytes(&speech.audio.source) == expected);
+            assert_eq!(depot.used_bytes(), 300_012);
+            let full = program.answer(Arc::new(speak())).await.unwrap_err();
+            assert_eq!(full.kind, ErrorKind::Internal, "{full:?}");
+            assert_eq!(full.provider_code.as_deref(), Some("E4000"));
+            assert_eq!(depot.used_bytes(), 300_012);
+            drop(answered);
+            assert_eq!(depot.used_bytes(), 0);
+        }
+    });
+}
