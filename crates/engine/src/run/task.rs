@@ -64,8 +64,8 @@ struct Work {
     streams: Vec<(u32, Events)>,
     preparation: Option<Preparation>,
     events: Vec<Rendered>,
-    /// The first words of the answer are among them, or gone.
-    speaks: bool,
+    /// Most events of the next write, once the first words of the answer are written or about to be.
+    share: Option<usize>,
     finish: Option<Finish>,
 }
 
@@ -151,14 +151,16 @@ impl Task {
     }
 
     /// Takes events that are there already, so that they share one write. The first words of an answer wait for no
-    /// others.
+    /// others, the next for few.
     fn take_what_is_ready(&mut self, work: &mut Work, began: Instant) {
-        for _ in 0..limits::BATCH_EVENTS_MAX {
+        let most = work.share.unwrap_or(limits::BATCH_EVENTS_MAX);
+        work.share = work.share.map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
+        for _ in 0..most {
             if self.machine.has_ended() {
                 return;
             }
-            if !work.speaks && has_words(&work.events) {
-                work.speaks = true;
+            if work.share.is_none() && has_words(&work.events) {
+                work.share = Some(4);
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {
