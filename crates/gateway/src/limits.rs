@@ -12,6 +12,8 @@ pub const FORMS_MAX: usize = 128;
 pub const FORM_FIELDS_MAX: usize = 64;
 /// Longest field of a form that is no file.
 pub const FORM_TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// How long the headers of a stream wait for its first events.
+pub const HEAD_WAIT: Duration = Duration::from_millis(10);
 /// Silence on a stream before a sign of life, where the module does not say.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long runs may go on after the server was told to stop, where nobody says.

@@ -17,6 +17,7 @@ use module::stream::Chunk;
 
 use crate::framing::Framing;
 use crate::header::SESSION_HEADER;
+use crate::limits;
 use crate::metrics::Metrics;
 use crate::seats::Seat;
 use crate::state::Gateway;
@@ -25,9 +26,14 @@ struct Reader {
     subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
+    /// What came before the headers were sent.
+    first: Option<Heard>,
     ended: bool,
     open: OpenStream,
 }
+
+/// What a subscription says; nothing at its end.
+type Heard = Result<Option<Vec<Rendered>>, engine::Error>;
 
 /// An open stream in the figures, and in what its client may have.
 pub(crate) struct OpenStream {
@@ -57,9 +63,10 @@ impl Drop for OpenStream {
     }
 }
 
-pub(crate) fn response(
+/// The first events share a write with the headers, if they come soon.
+pub(crate) async fn response(
     gateway: &Gateway,
-    subscription: Subscription,
+    mut subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
     seat: Option<Seat>,
@@ -68,12 +75,15 @@ pub(crate) fn response(
     if let Ok(run) = HeaderValue::from_str(&subscription.run().to_string()) {
         headers.insert(SESSION_HEADER, run);
     }
+    let open = OpenStream::new(gateway, seat);
+    let first = tokio::time::timeout(limits::HEAD_WAIT, subscription.next()).await;
     let reader = Reader {
         subscription,
         framing,
         heartbeat,
+        first: first.ok(),
         ended: false,
-        open: OpenStream::new(gateway, seat),
+        open,
     };
     (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
 }
@@ -92,7 +102,11 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
     if reader.ended {
         return None;
     }
-    let bytes = match tokio::time::timeout(reader.heartbeat, reader.subscription.next()).await {
+    let heard = match reader.first.take() {
+        Some(first) => Ok(first),
+        None => tokio::time::timeout(reader.heartbeat, reader.subscription.next()).await,
+    };
+    let bytes = match heard {
         Err(_) => Bytes::from_static(reader.framing.heartbeat()),
         Ok(Ok(Some(events))) => Bytes::from(reader.framing.frame(&events)),
         Ok(Ok(None)) => return None,

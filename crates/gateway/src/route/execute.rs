@@ -129,7 +129,7 @@ pub(super) async fn answer(
     let (downgrade, replayed) = (begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         Mode::Stream => {
-            streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat)
+            streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat).await
         }
         Mode::Sync => {
             let run = begun.subscription.run();

@@ -283,13 +283,7 @@ async fn events(
         .take(&client, gateway.settings().streams_per_client_max)?;
     let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
     let framing = Signals::from_headers(&headers)?.framing;
-    Ok(streaming::response(
-        &gateway,
-        subscription,
-        framing,
-        heartbeat,
-        Some(seat),
-    ))
+    Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)
 }
 
 /// A browser that reconnects by itself sends the header and the address it was given; the header is newer.
