@@ -16,7 +16,7 @@ const PROMISED_US: u64 = 50_000;
 const PATIENCE_US: u64 = 2_000_000;
 
 /// Every way to ask, by the yardstick's name for it.
-const WAYS: [(&str, &str); 16] = [
+const WAYS: [(&str, &str); 17] = [
     ("chat", "/v1/chat/completions"),
     ("chat-stream", "/v1/chat/completions"),
     ("chat-early", "/v1/chat/completions"),
@@ -28,6 +28,7 @@ const WAYS: [(&str, &str); 16] = [
     ("canonical-stream", "/v1/canonical"),
     ("module", "/v1/modules/counter/execute"),
     ("module-stream", "/v1/modules/counter/execute"),
+    ("mcp", "/mcp"),
     ("embeddings", "/v1/embeddings"),
     ("images", "/v1/images/generations"),
     ("transcriptions", "/v1/audio/transcriptions"),
@@ -85,9 +86,11 @@ impl Scene {
 }
 
 fn model(endpoint: &str) -> &'static str {
-    match endpoint.ends_with("-stream") {
-        true => STEADY,
-        false => SLOW,
+    match endpoint {
+        // A tool has no model, but a name.
+        "mcp" => "counter",
+        _ if endpoint.ends_with("-stream") => STEADY,
+        _ => SLOW,
     }
 }
 
@@ -108,9 +111,12 @@ async fn every_call_that_is_left_is_hung_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_back_end_of_another_dialect_is_hung_up_too() {
     let scene = Scene::new("anthropic", "");
-    for (endpoint, path) in WAYS.into_iter().take(11) {
+    for (endpoint, path) in WAYS.into_iter().take(12) {
         scene.leave_for_a_while(endpoint, path, model(endpoint)).await;
     }
+    // Others are not asked how long a message is.
+    let path = "/v1/messages/count_tokens";
+    scene.leave_for_a_while("count-tokens", path, SLOW).await;
 }
 
 /// A stream that can be come back to is not given up before its time, nor much later.

@@ -17,7 +17,7 @@ const GRACE: f64 = 500_000.0;
 const BOUND: f64 = 50_000.0;
 
 /// What is left, as the load names it, and where it is.
-const WAYS: [(&str, &str); 16] = [
+const WAYS: [(&str, &str); 18] = [
     ("chat", "/v1/chat/completions"),
     ("chat-stream", "/v1/chat/completions"),
     ("chat-early", "/v1/chat/completions"),
@@ -25,6 +25,7 @@ const WAYS: [(&str, &str); 16] = [
     ("responses-stream", "/v1/responses"),
     ("messages", "/v1/messages"),
     ("messages-stream", "/v1/messages"),
+    ("count-tokens", "/v1/messages/count_tokens"),
     ("embeddings", "/v1/embeddings"),
     ("images", "/v1/images/generations"),
     ("transcriptions", "/v1/audio/transcriptions"),
@@ -34,6 +35,7 @@ const WAYS: [(&str, &str); 16] = [
     ("canonical", "/v1/canonical"),
     ("canonical-stream", "/v1/canonical"),
     ("canonical-embeddings", "/v1/canonical"),
+    ("mcp", "/mcp"),
 ];
 
 pub(crate) fn measure(cogn: &Path) -> Result<Vec<Row>> {
@@ -61,15 +63,21 @@ fn rows(bench: &Bench<'_>) -> Result<Vec<Row>> {
         };
         // Messages are asked of a back-end that speaks them, so that they are passed on as they are.
         let configuration = match path {
-            "/v1/messages" => anthropic.clone(),
+            "/v1/messages" | "/v1/messages/count_tokens" => anthropic.clone(),
             _ => openai(model),
+        };
+        // A tool has no model, but a name.
+        let model = match endpoint {
+            "mcp" => "measured",
+            _ => model,
         };
         let folder = Folder::with(&configuration)?;
         let server = folder.serve(bench.cogn)?;
         let leave = ["--mode", "leave", "--endpoint", endpoint, "--model", model];
         let more = ["--upstream", upstream, "--seconds", "2"];
         // A key of a vendor's is nonsense where it is not the vendor's client that asks.
-        let key: &[&str] = match path.starts_with("/v1/modules") || path == "/v1/canonical" {
+        let key: &[&str] = match path.starts_with("/v1/modules") || ["/v1/canonical", "/mcp"].contains(&path)
+        {
             true => &[],
             false => &["--key", KEY],
         };

@@ -32,18 +32,16 @@ pub(crate) struct Question {
     pub(crate) mode: Mode,
     /// What is left, where that is what is measured.
     pub(crate) endpoint: Endpoint,
+    pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) upstream: Option<String>,
 }
 
 impl Question {
     pub(crate) fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
-        let (streams, kind) = match self.mode {
-            Mode::Leave => (self.endpoint.streams(), self.endpoint.content_type()),
-            mode => (mode.streams(), String::from("application/json")),
-        };
-        let accept = match streams {
-            true => "text/event-stream",
-            false => "application/json",
+        let (accept, kind) = match self.mode {
+            Mode::Leave => (self.endpoint.accept(), self.endpoint.content_type()),
+            mode if mode.streams() => ("text/event-stream", String::from("application/json")),
+            _ => ("application/json", String::from("application/json")),
         };
         let (request, body) = match session {
             Some(session) => {
@@ -58,6 +56,9 @@ impl Question {
         let mut request = request
             .header("host", self.host.as_str())
             .header("accept", accept);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }

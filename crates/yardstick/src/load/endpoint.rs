@@ -18,6 +18,8 @@ pub(crate) enum Endpoint {
     ResponsesStream,
     Messages,
     MessagesStream,
+    /// How long a message is, where the upstream is asked for that.
+    CountTokens,
     Embeddings,
     Images,
     Transcriptions,
@@ -31,7 +33,12 @@ pub(crate) enum Endpoint {
     Canonical,
     CanonicalStream,
     CanonicalEmbeddings,
+    /// A module as a tool of MCP; the model is its name.
+    Mcp,
 }
+
+/// The protocol in which every message stands alone.
+const MCP_VERSION: &str = "2026-07-28";
 
 impl Endpoint {
     /// Whether it is left at its first token, and not before.
@@ -54,6 +61,27 @@ impl Endpoint {
         }
     }
 
+    /// What else is said in the head of the request.
+    pub(crate) fn headers(self, model: &str) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Mcp => vec![
+                ("mcp-protocol-version", String::from(MCP_VERSION)),
+                ("mcp-method", String::from("tools/call")),
+                ("mcp-name", String::from(model)),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The forms in which an answer is taken.
+    pub(crate) fn accept(self) -> &'static str {
+        match self {
+            Self::Mcp => "application/json, text/event-stream",
+            _ if self.streams() => "text/event-stream",
+            _ => "application/json",
+        }
+    }
+
     pub(crate) fn body(self, model: &str) -> Bytes {
         let words = "Say hello and describe the weather in three short sentences, please.";
         let input = json!({"code": "x=1", "text": words});
@@ -64,6 +92,7 @@ impl Endpoint {
             Self::Messages | Self::MessagesStream => {
                 json!({"model": model, "max_tokens": 256, "messages": messages})
             }
+            Self::CountTokens => json!({"model": model, "messages": messages}),
             Self::Embeddings => json!({"model": model, "input": words}),
             Self::Images => json!({"model": model, "prompt": words}),
             Self::Speech => {
@@ -81,6 +110,7 @@ impl Endpoint {
                 ]}),
             ),
             Self::CanonicalEmbeddings => canonical("embeddings", &json!({"model": model, "input": words})),
+            Self::Mcp => tool_call(model, &input),
         };
         if matches!(
             self,
@@ -94,6 +124,18 @@ impl Endpoint {
 
 fn canonical(operation: &str, payload: &Value) -> Value {
     json!({"version": 1, "request_id": "left", "operation": operation, "payload": payload})
+}
+
+fn tool_call(name: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": name,
+        "arguments": arguments,
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
+            "io.modelcontextprotocol/clientInfo": {"name": "yardstick", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }})
 }
 
 /// A second of silence and the model's name.

@@ -109,6 +109,10 @@ impl Load {
             key: self.key.clone(),
             mode: self.mode,
             endpoint: self.endpoint,
+            headers: match self.mode {
+                Mode::Leave => self.endpoint.headers(&self.model),
+                _ => Vec::new(),
+            },
             upstream: self.upstream.clone(),
         };
         let tasks: Vec<_> = (0..self.connections)

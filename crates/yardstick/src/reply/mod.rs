@@ -27,6 +27,7 @@ pub(crate) enum Route {
     Chat,
     Responses,
     Messages,
+    CountTokens,
     Embeddings,
     Images,
     Transcriptions,
@@ -34,10 +35,11 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    pub(crate) const ALL: [(&'static str, Self); 7] = [
+    pub(crate) const ALL: [(&'static str, Self); 8] = [
         ("/chat/completions", Self::Chat),
         ("/responses", Self::Responses),
         ("/messages", Self::Messages),
+        ("/messages/count_tokens", Self::CountTokens),
         ("/embeddings", Self::Embeddings),
         ("/images/generations", Self::Images),
         ("/audio/transcriptions", Self::Transcriptions),
@@ -55,6 +57,7 @@ impl Route {
             Self::Chat => chat::whole(model, behaviour),
             Self::Responses => responses::whole(model, behaviour),
             Self::Messages => messages::whole(model, behaviour),
+            Self::CountTokens => format!(r#"{{"input_tokens":{ASKED}}}"#),
             Self::Embeddings => media::embeddings(model),
             Self::Images => String::from(media::IMAGE),
             Self::Transcriptions => media::transcription(behaviour),
@@ -69,7 +72,7 @@ impl Route {
             Self::Chat => Some(chat::events(model, behaviour)),
             Self::Responses => Some(responses::events(model, behaviour)),
             Self::Messages => Some(messages::events(model, behaviour)),
-            Self::Embeddings | Self::Images | Self::Transcriptions | Self::Speech => None,
+            Self::CountTokens | Self::Embeddings | Self::Images | Self::Transcriptions | Self::Speech => None,
         }
     }
 }
