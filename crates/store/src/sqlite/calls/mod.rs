@@ -138,7 +138,7 @@ impl Calls {
                 offset: Some(0),
                 bytes: 0,
             };
-            desk.begun.insert(run, begun);
+            desk.begun.entry(run).or_insert(begun);
         }
         if !std::mem::replace(&mut desk.worked, true) {
             let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
@@ -155,7 +155,7 @@ impl Calls {
         let mut desk = self.0.desk();
         let turn = desk.turn;
         let more: usize = words.events.iter().map(|event| event.body.len()).sum();
-        if desk.closed || desk.fault.is_some() {
+        if desk.closed || desk.fault.is_some() || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
             return Ok(false);
         }
         let Some(begun) = desk.begun.get(&run) else {
