@@ -171,8 +171,7 @@ pub fn apply(
     degradation: Degradation,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    let covering = patches.iter().enumerate();
-    for (at, patch) in covering.filter(|(_, patch)| patch.target.covers(actual)) {
+    for (at, patch) in covering(patches, actual) {
         if let Err(reason) = apply_one(body, patch) {
             refuse(at, reason, degradation, ledger)?;
         }
@@ -187,16 +186,14 @@ pub fn apply_to_nothing(
     degradation: Degradation,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    let covering = patches.iter().enumerate();
-    for (at, _) in covering.filter(|(_, patch)| patch.target.covers(actual)) {
-        refuse(
-            at,
-            "the back-end is sent no body that could be changed",
-            degradation,
-            ledger,
-        )?;
-    }
-    Ok(())
+    let reason = "the back-end is sent no body that could be changed";
+    covering(patches, actual).try_for_each(|(at, _)| refuse(at, reason, degradation, ledger))
+}
+
+/// The patches that are meant for this back-end, each with its place in the request.
+fn covering<'a>(patches: &'a [Patch], actual: &'a Target) -> impl Iterator<Item = (usize, &'a Patch)> {
+    let numbered = patches.iter().enumerate();
+    numbered.filter(|(_, patch)| patch.target.covers(actual))
 }
 
 fn refuse(at: usize, reason: &str, degradation: Degradation, ledger: &mut Ledger) -> Result<(), Error> {

@@ -4,38 +4,13 @@
 use std::collections::HashMap;
 
 use engine::Tenant;
-use engine::port::{Booking, End, JournalError, NewRun, Rendered, State};
+use engine::port::{Booking, JournalError, NewRun, State};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::calls::{Held, Line, Note};
+use super::calls::{Held, Line, Note, Told};
 use super::row::integer;
 use super::writer::{account, failed, insert_event};
-
-/// What became of a run.
-#[derive(Clone, Debug, Default)]
-struct Told<'l> {
-    events: Vec<&'l Rendered>,
-    end: Option<&'l End>,
-}
-
-impl<'l> Told<'l> {
-    fn add(&mut self, note: &'l Note) {
-        match note {
-            Note::Booked(Booking::Enter(_)) => {}
-            Note::Said { events, end, .. } => {
-                self.events.extend(events);
-                self.end = end.as_ref();
-            }
-            // It has a writer, which ends it, or it has ended already: the first word counts.
-            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
-            Note::Booked(Booking::Close { last, end, .. }) => {
-                self.events.extend(last);
-                self.end = Some(end);
-            }
-        }
-    }
-}
 
 pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
     let mut told: HashMap<(&str, RunId), Told<'_>> = HashMap::new();
@@ -66,12 +41,9 @@ pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), Journa
 
 /// Brings along what is known of a run, where the tables do not have it yet.
 pub(super) fn bring(connection: &Connection, tenant: &Tenant, held: &Held) -> Result<(), JournalError> {
-    let Some(new) = &held.new else { return Ok(()) };
-    let told = Told {
-        events: held.events.iter().collect(),
-        end: held.end.as_ref(),
-    };
-    enter(connection, tenant, new, &told)?;
+    if let Some(new) = &held.new {
+        enter(connection, tenant, new, &held.told())?;
+    }
     Ok(())
 }
 

@@ -4,19 +4,21 @@
 
 mod line;
 mod log;
+mod told;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::Tenant;
-use engine::port::{Booking, End, JournalError, NewRun, Rendered};
+use engine::port::{Booking, End, JournalError, Rendered};
 use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 pub(super) use self::line::{Line, Note};
 use self::log::{Leftover, Log};
+pub(super) use self::told::{Held, Told};
 use super::writer::{Write, Writer};
 use crate::limits;
 
@@ -74,14 +76,6 @@ struct Begun {
     /// Where its events end; `None` when they are written elsewhere, or there will be no more.
     offset: Option<u64>,
     bytes: usize,
-}
-
-/// All that is known about a run and may not be in the tables yet.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    pub(super) new: Option<NewRun>,
-    pub(super) events: Vec<Rendered>,
-    pub(super) end: Option<End>,
 }
 
 /// What a run says next.
@@ -193,6 +187,7 @@ impl Calls {
         Some(desk.held(tenant, run))
     }
 
+    /// All that is known about a run and may not be in the tables yet.
     pub(super) fn held(&self, tenant: &Tenant, run: RunId) -> Held {
         self.0.desk().held(tenant, run)
     }
@@ -261,31 +256,13 @@ impl Desk {
     }
 
     fn held(&self, tenant: &Tenant, run: RunId) -> Held {
-        let mut held = Held::default();
+        let mut told = Told::default();
         for line in self.carried.iter().chain(&self.waiting) {
             if line.is_of(tenant, run) {
-                held.add(&line.note);
+                told.add(&line.note);
             }
         }
-        held
-    }
-}
-
-impl Held {
-    fn add(&mut self, note: &Note) {
-        match note {
-            Note::Booked(Booking::Enter(new)) => self.new = Some(new.clone()),
-            Note::Said { events, end, .. } => {
-                self.events.extend_from_slice(events);
-                self.end.clone_from(end);
-            }
-            // It has a writer, which ends it, or it has ended already.
-            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
-            Note::Booked(Booking::Close { last, end, .. }) => {
-                self.events.extend(last.clone());
-                self.end = Some(end.clone());
-            }
-        }
+        told.into()
     }
 }
 

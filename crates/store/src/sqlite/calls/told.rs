@@ -1,0 +1,59 @@
+//! What the lines about one run come to: how it began, what it said, how it ended. The tables get it from the lines
+//! themselves, whoever brings it along has it as its own.
+
+use engine::port::{Booking, End, NewRun, Rendered};
+
+use super::line::Note;
+
+#[derive(Clone, Debug, Default)]
+pub(in crate::sqlite) struct Told<'l> {
+    pub(in crate::sqlite) new: Option<&'l NewRun>,
+    pub(in crate::sqlite) events: Vec<&'l Rendered>,
+    pub(in crate::sqlite) end: Option<&'l End>,
+}
+
+impl<'l> Told<'l> {
+    pub(in crate::sqlite) fn add(&mut self, note: &'l Note) {
+        match note {
+            Note::Booked(Booking::Enter(new)) => self.new = Some(new),
+            Note::Said { events, end, .. } => {
+                self.events.extend(events);
+                self.end = end.as_ref();
+            }
+            // It has a writer, which ends it, or it has ended already: the first word counts.
+            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
+            Note::Booked(Booking::Close { last, end, .. }) => {
+                self.events.extend(last);
+                self.end = Some(end);
+            }
+        }
+    }
+}
+
+/// The same, kept.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Held {
+    pub(in crate::sqlite) new: Option<NewRun>,
+    pub(in crate::sqlite) events: Vec<Rendered>,
+    pub(in crate::sqlite) end: Option<End>,
+}
+
+impl Held {
+    pub(in crate::sqlite) fn told(&self) -> Told<'_> {
+        Told {
+            new: self.new.as_ref(),
+            events: self.events.iter().collect(),
+            end: self.end.as_ref(),
+        }
+    }
+}
+
+impl From<Told<'_>> for Held {
+    fn from(told: Told<'_>) -> Self {
+        Self {
+            new: told.new.cloned(),
+            events: told.events.into_iter().cloned().collect(),
+            end: told.end.cloned(),
+        }
+    }
+}
