@@ -35,7 +35,7 @@ impl TokenSource for KeySetUrl {
     async fn fetch(&self) -> Result<String, String> {
         let request = self
             .client
-            .0
+            .layered
             .get(self.url.clone())
             .timeout(limits::KEY_SET_TIME_MAX);
         let answer = request.send().await.map_err(|error| error.to_string())?;

@@ -12,6 +12,9 @@ pub const MEDIA_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// the depot is: the depot keeps in memory what is below it.
 pub const LIFT_CHARS_MIN: usize = 4 * 1024;
 pub const LIFT_CHARS_MAX: usize = 1024 * 1024;
+/// Most bytes of the head of an answer, of a line of its framing, and of the head of a question.
+pub const ANSWER_HEAD_BYTES_MAX: usize = 256 * 1024;
+pub const REQUEST_HEAD_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of an error's body that are read.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a list of models that are read.

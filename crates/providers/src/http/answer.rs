@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::port::{Events, Piece, Pieces, Said};
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, StreamExt};
 use ir::fold::unfold;
 use ir::{Error, ErrorKind, Event, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
@@ -17,6 +17,7 @@ use wire::{Decoder, chat, error_body, glance};
 
 use super::body::gather;
 use super::forward::Forwarded;
+use super::reply::{Content, Reply};
 use super::request::{Prepared, prepare};
 use super::tap::Tap;
 use super::words::Words;
@@ -61,12 +62,13 @@ struct Answer {
     taken_bytes: usize,
 }
 
-type Chunks = BoxStream<'static, reqwest::Result<Bytes>>;
-
 enum Stage {
     Asked(Arc<Request>),
     Prepared(Box<Prepared>),
-    Streaming { decoder: Box<Decoder>, chunks: Chunks },
+    Streaming {
+        decoder: Box<Decoder>,
+        content: Box<Content>,
+    },
     Ended,
 }
 
@@ -113,7 +115,7 @@ impl Answer {
                     Err(error) => self.fail(error),
                 },
                 Stage::Prepared(prepared) => self.send(*prepared).await,
-                Stage::Streaming { decoder, chunks } => self.read(decoder, chunks).await,
+                Stage::Streaming { decoder, content } => self.read(decoder, content).await,
             }
         }
     }
@@ -124,35 +126,31 @@ impl Answer {
             .into_iter()
             .map(|warning| Said::Event(Event::Warning { warning }));
         self.ready.extend(warnings);
-        let call = self
-            .instance
-            .post(&prepared.url)
-            .headers(prepared.headers)
-            .body(prepared.body.into_body())
-            .send();
+        let instance = self.instance.clone();
+        let call = instance.post(&prepared.url, prepared.headers, prepared.body);
         let first_byte = self.instance.options.timeouts.first_byte;
-        let response = match timeout(self.patience(first_byte), call).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return self.fail(fault::transport(&error, Phase::BeforeFirstByte)),
+        let reply = match timeout(self.patience(first_byte), call).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) => return self.fail(error),
             Err(_) => return self.fail(self.late(Phase::BeforeFirstByte, first_byte)),
         };
-        if response.status().as_u16() != 200 {
-            return self.take_refusal(response).await;
+        if reply.status != 200 {
+            return self.take_refusal(reply).await;
         }
-        match form(&response) {
-            Ok(Form::Whole) => self.take_whole(response).await,
-            Ok(Form::Stream) => self.take_stream(response),
+        match form(&reply) {
+            Ok(Form::Whole) => self.take_whole(reply).await,
+            Ok(Form::Stream) => self.take_stream(reply),
             Err(error) => self.fail(error),
         }
     }
 
-    async fn take_refusal(&mut self, response: reqwest::Response) {
-        let status = response.status().as_u16();
-        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let retry_after =
-            header(RETRY_AFTER).and_then(|text| error_body::retry_after_seconds(text, header(DATE)));
+    async fn take_refusal(&mut self, reply: Reply) {
+        let status = reply.status;
+        let date = reply.header(&DATE);
+        let retry_after = reply.header(&RETRY_AFTER);
+        let retry_after = retry_after.and_then(|text| error_body::retry_after_seconds(text, date));
         let idle = self.instance.options.timeouts.idle;
-        let body = gather(response, ERROR_BYTES_MAX, idle, self.deadline).await;
+        let body = gather(reply, ERROR_BYTES_MAX, idle, self.deadline).await;
         self.fail(error_body::decode(
             self.instance.vendor.dialect,
             status,
@@ -162,10 +160,10 @@ impl Answer {
     }
 
     /// Some servers answer in one piece whatever they were asked for.
-    async fn take_whole(&mut self, response: reqwest::Response) {
+    async fn take_whole(&mut self, reply: Reply) {
         let dialect = self.instance.vendor.dialect;
         let idle = self.instance.options.timeouts.idle;
-        let body = match gather(response, ANSWER_BYTES_MAX, idle, self.deadline).await {
+        let body = match gather(reply, ANSWER_BYTES_MAX, idle, self.deadline).await {
             Ok(body) => body,
             Err(error) if error.kind == ErrorKind::Timeout => {
                 return self.fail(self.late(Phase::MidStream, idle));
@@ -200,15 +198,14 @@ impl Answer {
         }
     }
 
-    fn take_stream(&mut self, response: reqwest::Response) {
+    fn take_stream(&mut self, reply: Reply) {
         // Bytes of a stream are nothing to a caller who wants a whole answer.
         self.tap.take_if(|tap| !tap.streams);
         match Decoder::new(self.instance.vendor.dialect) {
             Some(decoder) => {
-                let chunks = response.bytes_stream().boxed();
                 self.stage = Stage::Streaming {
                     decoder: Box::new(decoder),
-                    chunks,
+                    content: Box::new(reply.content),
                 };
             }
             None => self.fail(Error::new(
@@ -219,16 +216,16 @@ impl Answer {
         }
     }
 
-    async fn read(&mut self, mut decoder: Box<Decoder>, mut chunks: Chunks) {
+    async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<Content>) {
         let idle = self.instance.options.timeouts.idle;
-        match timeout(self.patience(idle), chunks.next()).await {
+        match timeout(self.patience(idle), content.next()).await {
             Ok(Some(Ok(bytes))) => {
                 self.taken_bytes += bytes.len();
                 if self.taken_bytes > ANSWER_BYTES_MAX {
                     return self.fail(fault::too_large(ANSWER_BYTES_MAX));
                 }
                 self.decode(Some(bytes), &mut decoder);
-                self.stage = Stage::Streaming { decoder, chunks };
+                self.stage = Stage::Streaming { decoder, content };
             }
             // A broken connection and a tidy end are the same question to the dialect: was that all?
             Ok(Some(Err(_)) | None) => self.decode(None, &mut decoder),
@@ -295,9 +292,8 @@ impl Answer {
 }
 
 /// What the server says it sends. An answer that says nothing is taken for a stream: its first event tells.
-fn form(response: &reqwest::Response) -> Result<Form, Error> {
-    let value = response.headers().get(CONTENT_TYPE);
-    let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
+fn form(reply: &Reply) -> Result<Form, Error> {
+    let value = reply.header(&CONTENT_TYPE).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_lowercase();
     match kind.as_str() {
         "application/json" => Ok(Form::Whole),

@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::Intake;
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use ir::{Error, Phase};
 use tokio::time::{Instant, timeout};
 
 use super::fault;
+use super::reply::{Content, Reply};
 use crate::unkept::unkept;
 
 pub(super) async fn gather(
-    response: reqwest::Response,
+    reply: Reply,
     limit: usize,
     idle: Duration,
     deadline: Instant,
 ) -> Result<Vec<u8>, Error> {
-    let mut body = Body::of(response, limit, idle, deadline)?;
+    let mut body = Body::of(reply, limit, idle, deadline)?;
     let mut whole = Vec::new();
     while let Some(piece) = body.next().await? {
         whole.extend_from_slice(&piece);
@@ -30,13 +29,13 @@ pub(super) async fn gather(
 
 /// Gives every piece to `out`, and `out` back when it has all of them.
 pub(super) async fn pour<W: Write + Send + 'static>(
-    response: reqwest::Response,
+    reply: Reply,
     limit: usize,
     idle: Duration,
     deadline: Instant,
     out: W,
 ) -> Result<W, Error> {
-    let mut body = Body::of(response, limit, idle, deadline)?;
+    let mut body = Body::of(reply, limit, idle, deadline)?;
     let mut intake = Intake::new(out);
     while let Some(piece) = body.next().await? {
         intake = intake.push(&piece).await.map_err(|error| unkept(&error))?;
@@ -45,7 +44,7 @@ pub(super) async fn pour<W: Write + Send + 'static>(
 }
 
 struct Body {
-    pieces: BoxStream<'static, reqwest::Result<Bytes>>,
+    content: Content,
     limit: usize,
     left: usize,
     idle: Duration,
@@ -53,17 +52,12 @@ struct Body {
 }
 
 impl Body {
-    fn of(
-        response: reqwest::Response,
-        limit: usize,
-        idle: Duration,
-        deadline: Instant,
-    ) -> Result<Self, Error> {
-        if response.content_length().unwrap_or(0) > limit as u64 {
+    fn of(reply: Reply, limit: usize, idle: Duration, deadline: Instant) -> Result<Self, Error> {
+        if reply.length().unwrap_or(0) > limit as u64 {
             return Err(fault::too_large(limit));
         }
         Ok(Self {
-            pieces: response.bytes_stream().boxed(),
+            content: reply.content,
             limit,
             left: limit,
             idle,
@@ -74,13 +68,13 @@ impl Body {
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         let patience = self.idle.min(time);
-        match timeout(patience, self.pieces.next()).await {
+        match timeout(patience, self.content.next()).await {
             Ok(Some(Ok(piece))) => {
                 let left = self.left.checked_sub(piece.len());
                 self.left = left.ok_or_else(|| fault::too_large(self.limit))?;
                 Ok(Some(piece))
             }
-            Ok(Some(Err(error))) => Err(fault::transport(&error, Phase::MidStream)),
+            Ok(Some(Err(error))) => Err(error),
             Ok(None) => Ok(None),
             Err(_) => Err(fault::silence(Phase::MidStream, patience)),
         }

@@ -1,4 +1,4 @@
-//! The HTTP client: connections are kept and shared by all back-ends that are reached in the same way.
+//! The HTTP clients: connections are kept and shared by all back-ends that are reached in the same way.
 //! Proxies come from the configuration alone; this crate reads no environment.
 
 use std::time::Duration;
@@ -7,8 +7,18 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, NoProxy};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::plain::Plain;
+
+/// How we introduce ourselves.
+pub(super) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
+
 #[derive(Clone, Debug)]
-pub struct Client(pub(crate) reqwest::Client);
+pub struct Client {
+    /// Knows TLS and proxies.
+    pub(crate) layered: reqwest::Client,
+    /// The short way, for those who are reached without either. `None` where a proxy stands before them.
+    pub(super) plain: Option<Plain>,
+}
 
 /// The way to a back-end.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +61,7 @@ impl Client {
             .redirect(Policy::none())
             .tcp_nodelay(true)
             .no_proxy()
-            .user_agent(concat!("cogn/", env!("CARGO_PKG_VERSION")));
+            .user_agent(AGENT);
         if let Some(timeout) = options.connect_timeout {
             builder = builder.connect_timeout(timeout);
         }
@@ -71,7 +81,11 @@ impl Client {
         if !trusted.is_empty() {
             builder = builder.tls_certs_merge(trusted);
         }
-        Ok(Self(builder.build().map_err(ClientError::Client)?))
+        let proxied = options.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some());
+        Ok(Self {
+            layered: builder.build().map_err(ClientError::Client)?,
+            plain: (!proxied).then(|| Plain::new(options.connect_timeout)),
+        })
     }
 }
 

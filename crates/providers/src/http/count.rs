@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Instance;
 use super::body::gather;
+use super::outgoing::Outgoing;
 use super::request::model;
 use crate::limits::ERROR_BYTES_MAX;
 
@@ -31,19 +32,14 @@ pub(super) async fn count(instance: Arc<Instance>, request: Arc<Request>) -> Opt
         "{}/v1/messages/count_tokens",
         options.base_url.trim_end_matches('/')
     );
-    let call = instance
-        .client
-        .0
-        .post(url)
-        .headers(instance.headers().ok()?)
-        .body(body.to_string())
-        .send();
-    let response = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;
-    if response.status().as_u16() != 200 {
+    let content = Outgoing::Whole(body.to_string().into());
+    let call = instance.post(&url, instance.headers().ok()?, content);
+    let reply = timeout(options.timeouts.first_byte, call).await.ok()?.ok()?;
+    if reply.status != 200 {
         return None;
     }
     let deadline = Instant::now() + options.timeouts.total;
-    let body = gather(response, ERROR_BYTES_MAX, options.timeouts.idle, deadline)
+    let body = gather(reply, ERROR_BYTES_MAX, options.timeouts.idle, deadline)
         .await
         .ok()?;
     serde_json::from_slice::<Value>(&body)

@@ -6,6 +6,12 @@ use std::time::Duration;
 
 use ir::{Error, ErrorKind, Phase};
 
+use super::plain::Broken;
+
+const UNRESOLVED: &str = "the name of the back-end's host cannot be resolved";
+const REFUSED: &str = "the back-end refuses connections";
+const UNREACHABLE: &str = "cannot connect to the back-end";
+
 pub(super) fn silence(phase: Phase, patience: Duration) -> Error {
     let message = format!("the back-end was silent for {} ms", patience.as_millis());
     Error::new(ErrorKind::Timeout, phase, message)
@@ -31,6 +37,22 @@ pub(super) fn foreign(content_type: &str) -> Error {
     Error::invalid_response(Phase::BeforeFirstByte, message)
 }
 
+/// The same where nothing stands between us and the socket.
+pub(super) fn plain(error: &Broken, phase: Phase) -> Error {
+    let (kind, phase, what) = match error {
+        Broken::Slow(_) => (ErrorKind::Timeout, Phase::BeforeSend, "connecting took too long"),
+        Broken::Resolve(_) => (ErrorKind::Network, Phase::BeforeSend, UNRESOLVED),
+        Broken::Connect(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
+            (ErrorKind::Network, Phase::BeforeSend, REFUSED)
+        }
+        Broken::Connect(_) => (ErrorKind::Network, Phase::BeforeSend, UNREACHABLE),
+        Broken::Io(_) | Broken::Cut | Broken::Protocol(_) | Broken::LargeHead => {
+            (ErrorKind::Network, phase, "the connection to the back-end broke")
+        }
+    };
+    Error::new(kind, phase, format!("{what}: {error}"))
+}
+
 /// What happened below HTTP.
 pub(super) fn transport(error: &reqwest::Error, phase: Phase) -> Error {
     let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
@@ -45,13 +67,13 @@ pub(super) fn transport(error: &reqwest::Error, phase: Phase) -> Error {
         (ErrorKind::Network, phase, "the connection to the back-end broke")
     } else {
         let what = match () {
-            () if says(&["dns error"]) => "the name of the back-end's host cannot be resolved",
-            () if refused => "the back-end refuses connections",
+            () if says(&["dns error"]) => UNRESOLVED,
+            () if refused => REFUSED,
             () if says(&["certificate", "tls", "handshake"]) => {
                 "no secure connection to the back-end can be made"
             }
             () if says(&["proxy", "tunnel"]) => "the proxy lets nothing through to the back-end",
-            () => "cannot connect to the back-end",
+            () => UNREACHABLE,
         };
         (ErrorKind::Network, Phase::BeforeSend, what)
     };

@@ -12,7 +12,10 @@ mod forward;
 mod models;
 mod outgoing;
 mod patched;
+mod plain;
+mod reply;
 mod request;
+mod route;
 mod schema;
 mod tap;
 mod whole;
@@ -28,10 +31,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
 use reqwest::header::HeaderMap;
-use reqwest::{RequestBuilder, Url};
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
+use self::route::Route;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
 /// How long each stage may take. They are apart so that a slow first word and a silent stream differ.
@@ -94,8 +97,8 @@ struct Instance {
     only_model: OnceCell<String>,
     /// What every call carries, once it was put together.
     headers: OnceLock<Result<HeaderMap, Error>>,
-    /// The address that was asked first, and most have no other.
-    address: OnceLock<(String, Url)>,
+    /// The way to the address that was asked first, and most have no other.
+    route: OnceLock<Route>,
 }
 
 impl Instance {
@@ -103,22 +106,6 @@ impl Instance {
         self.headers
             .get_or_init(|| request::headers(&self.vendor, &self.options))
             .clone()
-    }
-
-    /// A question to this address. One that cannot be read fails when it is sent.
-    fn post(&self, address: &str) -> RequestBuilder {
-        let client = &self.client.0;
-        match self.address.get() {
-            Some((known, url)) if known == address => client.post(url.clone()),
-            Some(_) => client.post(address),
-            None => match Url::parse(address) {
-                Ok(url) => {
-                    self.address.set((String::from(address), url.clone())).ok();
-                    client.post(url)
-                }
-                Err(_) => client.post(address),
-            },
-        }
     }
 }
 
@@ -156,7 +143,7 @@ impl Http {
             options,
             only_model: OnceCell::new(),
             headers: OnceLock::new(),
-            address: OnceLock::new(),
+            route: OnceLock::new(),
         };
         Self {
             backend,

@@ -13,7 +13,12 @@ use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
-    let call = instance.client.0.get(url).headers(instance.headers()?).send();
+    let call = instance
+        .client
+        .layered
+        .get(url)
+        .headers(instance.headers()?)
+        .send();
     let patience = options.timeouts.first_byte.min(options.timeouts.total);
     let deadline = Instant::now() + options.timeouts.total;
     let response = match timeout(patience, call).await {
@@ -24,7 +29,7 @@ pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
     let status = response.status().as_u16();
     let good = status == 200;
     let limit = if good { MODELS_BYTES_MAX } else { ERROR_BYTES_MAX };
-    let body = gather(response, limit, options.timeouts.idle, deadline).await;
+    let body = gather(response.into(), limit, options.timeouts.idle, deadline).await;
     if !good {
         let body = body.unwrap_or_default();
         return Err(wire::error_body::decode(vendor.dialect, status, None, &body));

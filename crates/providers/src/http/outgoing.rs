@@ -17,6 +17,8 @@ use wire::holes::{Holes, Piece};
 pub(super) enum Outgoing {
     Whole(Bytes),
     Pieces(Vec<Piece>),
+    /// A form, which knows its own length.
+    Form(reqwest::Body),
 }
 
 impl Outgoing {
@@ -39,6 +41,7 @@ impl Outgoing {
         match self {
             Self::Whole(bytes) => reqwest::Body::from(bytes),
             Self::Pieces(pieces) => reqwest::Body::wrap_stream(stream::iter(pieces).map(written).flatten()),
+            Self::Form(body) => body,
         }
     }
 }

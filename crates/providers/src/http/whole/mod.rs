@@ -11,14 +11,15 @@ mod read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::port::Answer;
 use ir::adaptation::{Ledger, Party};
 use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
-use reqwest::Body;
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
 use self::call::{Call, encode};
+use super::outgoing::Outgoing;
 use super::patched::patch;
 use super::request::traced;
 use super::{HttpOptions, Instance, fault, models, words};
@@ -56,15 +57,14 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
     let url = format!("{}{path}", options.base_url.trim_end_matches('/'));
     let mut headers = traced(instance.headers()?, request);
     let body = match draft.into_call()? {
-        Call::Json(body) => Body::from(body),
-        Call::Form(form) => form.into_body(&mut headers),
+        Call::Json(body) => Outgoing::Whole(Bytes::from(body)),
+        Call::Form(form) => Outgoing::Form(form.into_body(&mut headers)),
     };
-    let outgoing = instance.post(&url).headers(headers).body(body);
+    let outgoing = instance.post(&url, headers, body);
     let patience =
         patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
-    let response = match timeout(patience, outgoing.send()).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Err(fault::transport(&error, Phase::BeforeFirstByte)),
+    let reply = match timeout(patience, outgoing).await {
+        Ok(answered) => answered?,
         Err(_) => return Err(fault::silence(Phase::BeforeFirstByte, patience)),
     };
     let reading = read::Reading {
@@ -75,7 +75,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         raw: request.wants_raw(),
         depot: &options.depot,
     };
-    let mut answer = reading.read(response, &request.payload).await?;
+    let mut answer = reading.read(reply, &request.payload).await?;
     if let Some(raw) = &mut answer.raw {
         words::hide(raw, options.key.as_ref());
     }

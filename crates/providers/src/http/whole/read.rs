@@ -16,6 +16,7 @@ use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcri
 
 use super::super::body::{gather, pour};
 use super::super::fault;
+use super::super::reply::Reply;
 use super::pictures::Pictures;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
 use crate::unkept::unkept;
@@ -31,12 +32,11 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    pub(super) async fn read(&self, response: reqwest::Response, asked: &Payload) -> Result<Answer, Error> {
-        let status = response.status().as_u16();
-        if status != 200 {
-            return Err(self.refusal(response, status).await);
+    pub(super) async fn read(&self, reply: Reply, asked: &Payload) -> Result<Answer, Error> {
+        if reply.status != 200 {
+            return Err(self.refusal(reply).await);
         }
-        let named = header(&response, &CONTENT_TYPE).unwrap_or_default();
+        let named = String::from(reply.header(&CONTENT_TYPE).unwrap_or_default());
         let kind = named.split(';').next().unwrap_or_default().trim().to_lowercase();
         let is_json = kind.is_empty() || kind == "application/json";
         if let Payload::Speech(speech) = asked
@@ -45,7 +45,7 @@ impl Reading<'_> {
             if !kind.starts_with("audio/") && kind != "application/octet-stream" {
                 return Err(fault::foreign(&named));
             }
-            let sound = self.pour(response, self.depot.shelf().keep()).await?;
+            let sound = self.pour(reply, self.depot.shelf().keep()).await?;
             if sound.size_bytes() == 0 {
                 return Err(Error::invalid_response(Phase::MidStream, "the sound is empty"));
             }
@@ -57,17 +57,17 @@ impl Reading<'_> {
             return Err(fault::foreign(&named));
         }
         if let Payload::Image(_) = asked {
-            return self.drawn(response).await;
+            return self.drawn(reply).await;
         }
-        let value = parse(&self.gather(response, ANSWER_BYTES_MAX).await?)?;
+        let value = parse(&self.gather(reply, ANSWER_BYTES_MAX).await?)?;
         let raw = self.raw.then(|| value.clone());
         let mut answer = self.decode(value, asked)?;
         answer.raw = raw;
         Ok(answer)
     }
 
-    async fn drawn(&self, response: reqwest::Response) -> Result<Answer, Error> {
-        let pictures = self.pour(response, Pictures::new(self.depot)?).await?;
+    async fn drawn(&self, reply: Reply) -> Result<Answer, Error> {
+        let pictures = self.pour(reply, Pictures::new(self.depot)?).await?;
         let drawn = pictures.finish().map_err(|error| unkept(&error))?;
         let value = parse(&drawn.text)?;
         let mut raw = self.raw.then(|| value.clone());
@@ -106,9 +106,10 @@ impl Reading<'_> {
         }
     }
 
-    async fn refusal(&self, response: reqwest::Response, status: u16) -> Error {
-        let retry_after = header(&response, &RETRY_AFTER);
-        let body = self.gather(response, ERROR_BYTES_MAX).await;
+    async fn refusal(&self, reply: Reply) -> Error {
+        let status = reply.status;
+        let retry_after = reply.header(&RETRY_AFTER).map(String::from);
+        let body = self.gather(reply, ERROR_BYTES_MAX).await;
         error_body::decode(
             self.dialect,
             status,
@@ -117,13 +118,13 @@ impl Reading<'_> {
         )
     }
 
-    async fn gather(&self, response: reqwest::Response, limit: usize) -> Result<Vec<u8>, Error> {
-        let gathered = gather(response, limit, self.idle, self.deadline).await;
+    async fn gather(&self, reply: Reply, limit: usize) -> Result<Vec<u8>, Error> {
+        let gathered = gather(reply, limit, self.idle, self.deadline).await;
         gathered.map_err(|error| self.timely(error))
     }
 
-    async fn pour<W: Write + Send + 'static>(&self, response: reqwest::Response, out: W) -> Result<W, Error> {
-        let poured = pour(response, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
+    async fn pour<W: Write + Send + 'static>(&self, reply: Reply, out: W) -> Result<W, Error> {
+        let poured = pour(reply, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
         poured.map_err(|error| self.timely(error))
     }
 
@@ -172,9 +173,4 @@ fn answer(payload: ResponsePayload, usage: Option<Usage>) -> Answer {
         adaptations: Vec::new(),
         raw: None,
     }
-}
-
-fn header(response: &reqwest::Response, name: &reqwest::header::HeaderName) -> Option<String> {
-    let value = response.headers().get(name)?;
-    value.to_str().ok().map(String::from)
 }

@@ -1,0 +1,64 @@
+//! What a server answered, whichever way it came: its head, and its content piece by piece.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use ir::{Error, Phase};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
+
+use super::{fault, plain};
+
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) content: Content,
+}
+
+pub(super) enum Content {
+    Plain(plain::Body),
+    Layered(BoxStream<'static, reqwest::Result<Bytes>>),
+}
+
+impl Content {
+    /// `None`: that was all.
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        match self {
+            Self::Plain(body) => {
+                let piece = body.next().await?;
+                Some(piece.map_err(|error| fault::plain(&error, Phase::MidStream)))
+            }
+            Self::Layered(pieces) => {
+                let piece = pieces.next().await?;
+                Some(piece.map_err(|error| fault::transport(&error, Phase::MidStream)))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Content")
+    }
+}
+
+impl Reply {
+    pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// How much the server says will come.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.header(&CONTENT_LENGTH)?.parse().ok()
+    }
+}
+
+impl From<reqwest::Response> for Reply {
+    fn from(mut response: reqwest::Response) -> Self {
+        Self {
+            status: response.status().as_u16(),
+            headers: std::mem::take(response.headers_mut()),
+            content: Content::Layered(response.bytes_stream().boxed()),
+        }
+    }
+}
