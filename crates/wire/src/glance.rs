@@ -1,9 +1,10 @@
-//! The little that accounts need of a whole answer which is passed on as it is: who answered, how it ended, what was
-//! used. The rest is checked to be JSON and not built. Whatever looks unusual is left to those who read all of it.
+//! The little that some need of a whole answer: who answered, how it ended and what was used, where it is passed on as
+//! it is; the words too, where nothing else of it is looked at. The rest is checked to be JSON and not built. Whatever
+//! looks unusual is left to those who read all of it.
 
 use std::borrow::Cow;
 
-use ir::{Dialect, Event, FinishReason, Usage};
+use ir::{ChatResponse, Dialect, Event, FinishReason, Part, PartBody, Usage};
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,11 +14,7 @@ use crate::{anthropic, openai_chat};
 
 /// What such an answer says of itself; `None` if it has to be read in full.
 pub fn at(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
-    let text = std::str::from_utf8(body).ok()?;
-    // A control mark in the text is worth a warning.
-    if memmem::find(body, b"<|").is_some() {
-        return None;
-    }
+    let text = unmarked(body)?;
     match dialect {
         Dialect::OpenaiChat => completion(serde_json::from_str(text).ok()?),
         Dialect::Anthropic => message(serde_json::from_str(text).ok()?),
@@ -25,27 +22,44 @@ pub fn at(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
     }
 }
 
+/// An answer of nothing but text, for those who look at its words, its end and its account alone; `None` if it has to be
+/// read in full.
+pub fn words(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
+    let text = unmarked(body)?;
+    match dialect {
+        Dialect::OpenaiChat => spoken(serde_json::from_str(text).ok()?),
+        _ => None,
+    }
+}
+
+fn unmarked(body: &[u8]) -> Option<&str> {
+    // A control mark in the text is worth a warning.
+    match memmem::find(body, b"<|") {
+        Some(_) => None,
+        None => std::str::from_utf8(body).ok(),
+    }
+}
+
 type Word<'a> = Option<Cow<'a, str>>;
 
 #[derive(Deserialize)]
-struct Completion<'a> {
+struct Completion<'a, M> {
     #[serde(borrow, default)]
     id: Word<'a>,
     #[serde(borrow, default)]
     model: Word<'a>,
     created: Option<u64>,
-    #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
+    #[serde(borrow, bound(deserialize = "M: Deserialize<'de>"))]
+    choices: Vec<Choice<'a, M>>,
     usage: Option<Value>,
     error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct Choice<'a, M> {
     #[serde(borrow, default)]
     finish_reason: Word<'a>,
-    #[serde(borrow)]
-    message: Role<'a>,
+    message: M,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +68,63 @@ struct Role<'a> {
     role: Cow<'a, str>,
 }
 
-fn completion(answer: Completion<'_>) -> Option<Vec<Event>> {
+/// A message of text. Whatever else could be a part of it is looked for, so that it is not missed.
+#[derive(Deserialize)]
+struct Speech<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    content: String,
+    tool_calls: Option<Vec<IgnoredAny>>,
+    function_call: Option<IgnoredAny>,
+    reasoning_content: Option<IgnoredAny>,
+    reasoning: Option<IgnoredAny>,
+    refusal: Option<IgnoredAny>,
+    audio: Option<IgnoredAny>,
+    images: Option<IgnoredAny>,
+}
+
+impl Speech<'_> {
+    fn is_only_text(&self) -> bool {
+        let others = [
+            &self.function_call,
+            &self.reasoning_content,
+            &self.reasoning,
+            &self.refusal,
+            &self.audio,
+            &self.images,
+        ];
+        let calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+        self.role == "assistant" && !calls && others.into_iter().all(Option::is_none)
+    }
+}
+
+fn spoken(answer: Completion<'_, Speech<'_>>) -> Option<ChatResponse> {
+    let first = answer.choices.into_iter().next()?;
+    if answer.error.is_some() || !first.message.is_only_text() || first.message.content.is_empty() {
+        return None;
+    }
+    let finish_reason = match first.finish_reason.as_deref()? {
+        "stop" => FinishReason::Stop,
+        "length" => FinishReason::Length,
+        _ => return None,
+    };
+    let usage = match answer.usage {
+        Some(usage @ Value::Object(_)) => Some(openai_chat::usage::counted(&usage)),
+        Some(_) => return None,
+        None => None,
+    };
+    Some(ChatResponse {
+        id: answer.id.map(Cow::into_owned),
+        model: answer.model.map(Cow::into_owned),
+        created: answer.created,
+        parts: vec![Part::from(PartBody::Text(first.message.content))],
+        usage,
+        finish_reason: Some(finish_reason),
+        ..ChatResponse::default()
+    })
+}
+
+fn completion(answer: Completion<'_, Role<'_>>) -> Option<Vec<Event>> {
     let first = answer.choices.first()?;
     if answer.error.is_some() || first.message.role != "assistant" {
         return None;
@@ -128,11 +198,11 @@ fn events(
 #[cfg(test)]
 mod tests {
     use ir::fold::unfold;
-    use ir::{Dialect, Event};
+    use ir::{Delta, Dialect, Event};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::at;
+    use super::{at, words};
     use crate::chat::decode_response;
 
     /// What accounts take from all of an answer.
@@ -145,6 +215,31 @@ mod tests {
             )
         });
         Some(kept.collect())
+    }
+
+    /// What is left of an answer for those who look at nothing that a vendor adds.
+    fn bare(dialect: Dialect, body: &Value) -> Option<Vec<Event>> {
+        let events = unfold(&decode_response(dialect, body.clone()).ok()?);
+        let kept = events.into_iter().filter(|event| {
+            let delta = |event: &Event| {
+                matches!(
+                    event,
+                    Event::BlockDelta {
+                        delta: Delta::Meta { .. },
+                        ..
+                    }
+                )
+            };
+            !matches!(event, Event::Meta { .. }) && !delta(event)
+        });
+        let unsaid = kept.map(|event| match event {
+            Event::Usage { mut usage } => {
+                usage.raw = None;
+                Event::Usage { usage }
+            }
+            event => event,
+        });
+        Some(unsaid.collect())
     }
 
     fn completion() -> Value {
@@ -178,6 +273,52 @@ mod tests {
             let seen = at(dialect, body.to_string().as_bytes());
             assert!(seen.is_some());
             assert_eq!(seen, in_full(dialect, &body));
+        }
+    }
+
+    #[test]
+    fn text_is_heard_without_what_stands_around_it() {
+        let chat = |pointer: &str, value: Value| {
+            let mut body = completion();
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            body.pointer_mut(parent).unwrap()[key] = value;
+            body
+        };
+        for body in [
+            completion(),
+            chat("/timings", json!({"predicted_ms": 3.5})),
+            chat("/choices/0/message/tool_calls", json!([])),
+            chat("/choices/0/message/reasoning_content", Value::Null),
+            chat("/choices/0/logprobs", json!({"content": [{"token": "a"}]})),
+            chat("/choices/0/finish_reason", json!("length")),
+        ] {
+            let heard = words(Dialect::OpenaiChat, body.to_string().as_bytes());
+            assert_eq!(
+                heard.map(|heard| unfold(&heard)),
+                bare(Dialect::OpenaiChat, &body)
+            );
+        }
+        for (pointer, value) in [
+            ("/choices/0/message/reasoning_content", json!("hm")),
+            ("/choices/0/message/reasoning", json!("hm")),
+            ("/choices/0/message/refusal", json!("no")),
+            ("/choices/0/message/tool_calls", json!([{"id": "1"}])),
+            ("/choices/0/message/function_call", json!({"name": "f"})),
+            ("/choices/0/message/audio", json!({"data": "AA=="})),
+            ("/choices/0/message/images", json!([{}])),
+            (
+                "/choices/0/message/content",
+                json!([{"type": "text", "text": "a"}]),
+            ),
+            ("/choices/0/message/content", Value::Null),
+            ("/choices/0/message/content", json!("")),
+            ("/choices/0/message/content", json!("<|end|>")),
+            ("/choices/0/finish_reason", json!("tool_calls")),
+            ("/error", json!({"message": "busy"})),
+            ("/usage", json!(3)),
+        ] {
+            let body = chat(pointer, value).to_string();
+            assert_eq!(words(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
         }
     }
 
@@ -222,6 +363,10 @@ mod tests {
             if let Some(seen) = at(dialect, &bytes) {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(Some(seen), in_full(dialect, &body));
+            }
+            if let Some(heard) = words(dialect, &bytes) {
+                let body: Value = serde_json::from_slice(&bytes).unwrap();
+                prop_assert_eq!(Some(unfold(&heard)), bare(dialect, &body));
             }
         }
     }

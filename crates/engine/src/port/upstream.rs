@@ -79,6 +79,12 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     /// Starts an attempt. Returns at once: connecting is part of the stream.
     fn open(&self, request: Arc<Request>) -> Events;
 
+    /// The same for a caller who looks at words, warnings, usage and the end alone: what a vendor adds to them may be
+    /// left out.
+    fn listen(&self, request: Arc<Request>) -> Events {
+        self.open(request)
+    }
+
     /// The same attempt with the answer's own bytes, if this back-end speaks the caller's dialect and the
     /// answer can be passed on as it is. `None`: it has to be translated.
     fn forward(&self, _request: &Arc<Request>, _verbatim: &Arc<Verbatim>) -> Option<Pieces> {

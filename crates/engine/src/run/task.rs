@@ -201,7 +201,7 @@ impl Task {
 
     /// The dispatch chose a member that can be called; anything else would be a silent attempt.
     fn call(&self, member: usize, request: Arc<Request>) -> Option<Events> {
-        Some(self.fleet.upstream(member)?.open(request))
+        Some(self.fleet.upstream(member)?.listen(request))
     }
 
     /// Journal first, readers second.

@@ -3,6 +3,7 @@
 //! to end, and what still runs then is left in the journal for the next server.
 
 mod patience;
+mod protocol;
 mod tls;
 
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,9 +23,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::Service;
 use tracing::{debug, warn};
 
 use self::patience::Patience;
+use self::protocol::Protocols;
 use crate::limits;
 use crate::route::router;
 use crate::settings::Settings;
@@ -42,7 +45,7 @@ pub async fn serve(
     let settings = gateway.settings();
     let server = Server {
         tls,
-        builder: builder(&settings),
+        protocols: Arc::new(Protocols::new(&settings)),
         router: router(gateway.clone()),
         gateway: gateway.clone(),
         settings,
@@ -73,30 +76,11 @@ pub async fn serve(
 
 struct Server {
     tls: Option<Tls>,
-    builder: Builder<TokioExecutor>,
+    protocols: Arc<Protocols>,
     router: Router,
     gateway: Gateway,
     settings: Arc<Settings>,
     connections: TaskTracker,
-}
-
-fn builder(settings: &Settings) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(settings.header_read)
-        .max_buf_size(limits::HEADER_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .enable_connect_protocol()
-        .max_concurrent_streams(limits::REQUESTS_PER_CONNECTION_MAX)
-        .max_header_list_size(u32::try_from(limits::HEADER_BYTES_MAX).unwrap_or(u32::MAX))
-        .max_send_buf_size(limits::SEND_BUFFER_BYTES_MAX)
-        .keep_alive_interval(settings.header_read)
-        .keep_alive_timeout(settings.header_read);
-    builder
 }
 
 impl Server {
@@ -133,20 +117,29 @@ impl Server {
             warn!(%error, "cannot set TCP_NODELAY");
         }
         let tls = self.tls.as_ref().map(Tls::acceptor);
-        let builder = self.builder.clone();
+        let protocols = self.protocols.clone();
         let router = self.router.clone();
         let stopping = self.gateway.stopping.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
         match tls {
-            None => {
+            None => async move {
+                let builder = tokio::select! {
+                    builder = protocols.of_plain(&stream, opening) => builder,
+                    () = stopping.cancelled() => return,
+                };
+                let Some(builder) = builder else {
+                    return debug!("a client said nothing for too long");
+                };
                 let stream = Patience::new(stream, stall, opening);
-                talk(builder, router, stream, peer, stopping).boxed()
+                talk(builder, router, stream, peer, stopping).await;
             }
+            .boxed(),
             Some(acceptor) => async move {
                 let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
                 match handshake.await {
                     Ok(Ok(stream)) => {
+                        let builder = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
                         let stream = Patience::new(stream, stall, opening);
                         talk(builder, router, stream, peer, stopping).await;
                     }
@@ -172,7 +165,7 @@ async fn talk<S>(
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         // In a box, or the connection keeps the room for it after it has answered.
-        tower::ServiceExt::oneshot(router.clone(), request).boxed()
+        router.clone().call(request).boxed()
     });
     let connection =
         builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));

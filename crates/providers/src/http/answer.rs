@@ -24,8 +24,17 @@ use super::words::Words;
 use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
-pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>) -> Events {
-    let answer = Answer::new(instance, Stage::Asked(request), None);
+/// What a caller listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ear {
+    All,
+    /// Words, usage and the end.
+    Words,
+}
+
+pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -> Events {
+    let mut answer = Answer::new(instance, Stage::Asked(request), None);
+    answer.ear = ear;
     stream::unfold(answer, |mut answer| async move {
         loop {
             match answer.next().await? {
@@ -57,6 +66,7 @@ struct Answer {
     ready: VecDeque<Said>,
     /// Lets the bytes through, for a caller that understands them.
     tap: Option<Tap>,
+    ear: Ear,
     /// What the server says, for a caller who may see it.
     words: Option<Words>,
     taken_bytes: usize,
@@ -86,6 +96,7 @@ impl Answer {
             instance,
             ready: VecDeque::new(),
             tap,
+            ear: Ear::All,
             words: None,
             taken_bytes: 0,
         }
@@ -174,6 +185,12 @@ impl Answer {
         if passed_on && let Some(events) = glance::at(dialect, &body) {
             let bytes = body.into();
             return self.ready.push_back(Said::Piece(Piece { bytes, events }));
+        }
+        if self.ear == Ear::Words
+            && self.words.is_none()
+            && let Some(response) = glance::words(dialect, &body)
+        {
+            return self.ready.extend(unfold(&response).into_iter().map(Said::Event));
         }
         let decoded = serde_json::from_slice(&body)
             .map_err(|error| {

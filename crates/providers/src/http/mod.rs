@@ -34,6 +34,7 @@ use reqwest::header::HeaderMap;
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
+use self::answer::Ear;
 use self::route::Route;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
@@ -182,7 +183,11 @@ impl Upstream for Http {
     }
 
     fn open(&self, request: Arc<Request>) -> Events {
-        answer::events(self.inner.clone(), request)
+        answer::events(self.inner.clone(), request, Ear::All)
+    }
+
+    fn listen(&self, request: Arc<Request>) -> Events {
+        answer::events(self.inner.clone(), request, Ear::Words)
     }
 
     fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {

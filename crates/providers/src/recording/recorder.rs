@@ -194,6 +194,11 @@ impl Upstream for Wrapped {
         self.inner.answer(request)
     }
 
+    /// All of it is written down.
+    fn listen(&self, request: Arc<Request>) -> Events {
+        self.open(request)
+    }
+
     fn open(&self, request: Arc<Request>) -> Events {
         let taking = Taking {
             fingerprint: Fingerprint::of(&request),

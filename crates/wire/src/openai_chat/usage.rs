@@ -7,6 +7,11 @@ use ir::Map;
 
 /// `dialect` says in whose words the raw account is kept.
 pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
+    counted(value).with_raw(dialect, value.clone())
+}
+
+/// Without the vendor's own words.
+pub(crate) fn counted(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
     let within = |object: &str, key: &str| value.get(object)?.get(key)?.as_u64();
     let of_input =
@@ -27,7 +32,6 @@ pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
         estimated: false,
         raw: None,
     }
-    .with_raw(dialect, value.clone())
 }
 
 /// The words differ between the two APIs of this vendor; the shape does not.
