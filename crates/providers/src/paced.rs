@@ -84,6 +84,13 @@ impl Upstream for Paced {
         }
     }
 
+    fn listen(&self, request: Arc<Request>) -> Events {
+        match self.take() {
+            Ok(()) => self.upstream.listen(request),
+            Err(error) => stream::iter([Event::Error { error }]).boxed(),
+        }
+    }
+
     /// A place is taken only by a call that is made: what cannot be forwarded is opened next.
     fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
         let pieces = self.upstream.forward(request, verbatim)?;
