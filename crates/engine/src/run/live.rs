@@ -1,6 +1,9 @@
 //! A run in progress, as its readers see it: the latest events, how far the journal has come, and a
 //! count of who is listening. Readers that fall behind the latest events read the journal instead, so
-//! a slow one costs nothing.
+//! a slow one costs nothing; nor does one that keeps up, as long as it is alone.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,9 +35,46 @@ pub(crate) struct Tail {
 struct Ring {
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// The newest of those that the only reader has taken away, until there is a newer one: an end that the journal
+    /// does not have yet is still there for whoever comes next.
+    taken: Option<Entry>,
 }
 
 impl Ring {
+    fn add(&mut self, entries: Vec<Entry>) {
+        self.taken = None;
+        self.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
+        match self.entries.is_empty() {
+            // In the room that they have already.
+            true => self.entries = VecDeque::from(entries),
+            false => self.entries.extend(entries),
+        }
+        self.shrink(limits::RING_BYTES_MAX);
+    }
+
+    /// The offset of the oldest that is held.
+    fn first(&self) -> Option<u64> {
+        let first = self.entries.front().or(self.taken.as_ref());
+        first.map(|entry| entry.offset)
+    }
+
+    fn skip(&self, count: usize) -> Vec<Entry> {
+        let held = self.entries.iter().chain(&self.taken);
+        held.skip(count).cloned().collect()
+    }
+
+    /// The same for the only reader: what it has had is in the journal for all others, and so is what it gets now.
+    fn take(&mut self, count: usize) -> Vec<Entry> {
+        if self.entries.is_empty() {
+            return self.skip(count);
+        }
+        self.bytes = 0;
+        let mut entries = Vec::from(std::mem::take(&mut self.entries));
+        self.taken = entries.last().cloned();
+        entries.drain(..count.min(entries.len()));
+        entries
+    }
+
     /// Lets the oldest go until there are no more than so many bytes.
     fn shrink(&mut self, bytes_max: usize) {
         while self.entries.len() > limits::RING_EVENTS_MAX || self.bytes > bytes_max {
@@ -43,6 +83,13 @@ impl Ring {
             };
             self.bytes -= old.event.body.len();
         }
+    }
+
+    /// What is small enough to be held for those who are still here once nothing more comes.
+    fn end(&mut self) {
+        self.shrink(limits::RING_ENDED_BYTES_MAX);
+        self.taken
+            .take_if(|entry| entry.event.body.len() > limits::RING_ENDED_BYTES_MAX);
     }
 }
 
@@ -64,34 +111,30 @@ impl Live {
         let Some(offset) = entries.last().map(|entry| entry.offset) else {
             return;
         };
-        {
-            let mut ring = self.ring();
-            ring.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
-            ring.entries.extend(entries);
-            ring.shrink(limits::RING_BYTES_MAX);
-        }
+        self.ring().add(entries);
         self.tail.send_modify(|tail| tail.offset = offset);
     }
 
     /// Nothing more will come from here. Readers that are still here may be slow ones, and the journal has all of
     /// it: only what is small enough to be held for them is.
     pub(crate) fn close(&self) {
-        self.ring().shrink(limits::RING_ENDED_BYTES_MAX);
+        self.ring().end();
         self.tail.send_modify(|tail| tail.open = false);
     }
 
-    /// The events behind `cursor`; `None` if some of them are no longer held.
+    /// The events behind `cursor`, for a reader that has a seat; `None` if some of them are no longer held.
     pub(crate) fn after(&self, cursor: u64) -> Option<Vec<Entry>> {
-        let ring = self.ring();
-        let first = match ring.entries.front() {
-            Some(entry) => entry.offset,
-            None => self.tail.borrow().offset + 1,
-        };
+        let is_alone = *self.seats.borrow() == 1;
+        let mut ring = self.ring();
+        let first = ring.first().unwrap_or_else(|| self.tail.borrow().offset + 1);
         if cursor + 1 < first {
             return None;
         }
         let skip = usize::try_from(cursor + 1 - first).unwrap_or(usize::MAX);
-        Some(ring.entries.iter().skip(skip).cloned().collect())
+        Some(match is_alone {
+            true => ring.take(skip),
+            false => ring.skip(skip),
+        })
     }
 
     pub(crate) fn watch_tail(&self) -> watch::Receiver<Tail> {
