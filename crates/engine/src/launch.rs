@@ -10,7 +10,6 @@ use module::input::media_places;
 use module::lower::{LowerOptions, lower_with_media};
 use serde_json::{Map, Value};
 use tenancy::Tenant;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +66,6 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 pub(crate) struct Seated {
     pub(crate) live: Arc<Live>,
-    seats: watch::Receiver<usize>,
     offset: u64,
 }
 
@@ -75,11 +73,7 @@ impl Launch {
     pub(crate) fn seat(&self) -> Seated {
         let offset = self.inherited.as_ref().map_or(0, |inherited| inherited.offset);
         let live = Live::new(self.tenant.clone(), offset);
-        Seated {
-            seats: live.watch_seats(),
-            live,
-            offset,
-        }
+        Seated { live, offset }
     }
 }
 
@@ -213,7 +207,6 @@ impl Launcher {
             fleet: self.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),
-            seats: seated.seats,
             live: seated.live,
             offset: seated.offset,
             taken_over,

@@ -6,9 +6,11 @@
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
@@ -19,22 +21,22 @@ use tenancy::Tenant;
 pub(crate) struct Live {
     pub(crate) tenant: Tenant,
     ring: Mutex<Ring>,
-    tail: watch::Sender<Tail>,
-    seats: watch::Sender<usize>,
+    /// More can come.
+    open: AtomicBool,
+    /// Told to all readers: there is more, or there will be no more.
+    news: Notify,
+    seats: AtomicUsize,
+    /// Told to the one who drives the run: somebody came or left.
+    moved: Notify,
     pub(crate) cancel: CancellationToken,
-}
-
-/// The offset of the last event, and whether more can come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tail {
-    pub(crate) offset: u64,
-    pub(crate) open: bool,
 }
 
 #[derive(Debug, Default)]
 struct Ring {
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// The offset of the last event.
+    tail: u64,
     /// The newest of those that the only reader has taken away, until there is a newer one: an end that the journal
     /// does not have yet is still there for whoever comes next.
     taken: Option<Entry>,
@@ -43,6 +45,7 @@ struct Ring {
 impl Ring {
     fn add(&mut self, entries: Vec<Entry>) {
         self.taken = None;
+        self.tail = entries.last().map_or(self.tail, |entry| entry.offset);
         self.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
         match self.entries.is_empty() {
             // In the room that they have already.
@@ -52,10 +55,10 @@ impl Ring {
         self.shrink(limits::RING_BYTES_MAX);
     }
 
-    /// The offset of the oldest that is held.
-    fn first(&self) -> Option<u64> {
+    /// The offset of the oldest that is held, or of the next where none is.
+    fn first(&self) -> u64 {
         let first = self.entries.front().or(self.taken.as_ref());
-        first.map(|entry| entry.offset)
+        first.map_or(self.tail + 1, |entry| entry.offset)
     }
 
     fn skip(&self, count: usize) -> Vec<Entry> {
@@ -96,37 +99,48 @@ impl Ring {
 impl Live {
     /// A run whose journal ends at `offset` so far.
     pub(crate) fn new(tenant: Tenant, offset: u64) -> Arc<Self> {
-        let tail = Tail { offset, open: true };
+        let ring = Ring {
+            tail: offset,
+            ..Ring::default()
+        };
         Arc::new(Self {
             tenant,
-            ring: Mutex::default(),
-            tail: watch::Sender::new(tail),
-            seats: watch::Sender::new(0),
+            ring: Mutex::new(ring),
+            open: AtomicBool::new(true),
+            news: Notify::new(),
+            seats: AtomicUsize::new(0),
+            moved: Notify::new(),
             cancel: CancellationToken::new(),
         })
     }
 
     /// Shows events to readers. They are in the journal by now.
     pub(crate) fn publish(&self, entries: Vec<Entry>) {
-        let Some(offset) = entries.last().map(|entry| entry.offset) else {
+        if entries.is_empty() {
             return;
-        };
+        }
         self.ring().add(entries);
-        self.tail.send_modify(|tail| tail.offset = offset);
+        self.news.notify_waiters();
     }
 
     /// Nothing more will come from here. Readers that are still here may be slow ones, and the journal has all of
     /// it: only what is small enough to be held for them is.
     pub(crate) fn close(&self) {
         self.ring().end();
-        self.tail.send_modify(|tail| tail.open = false);
+        self.open.store(false, Ordering::SeqCst);
+        self.news.notify_waiters();
+    }
+
+    /// Whether more can come. Whoever asks this before [`Self::after`] misses nothing.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::SeqCst)
     }
 
     /// The events behind `cursor`, for a reader that has a seat; `None` if some of them are no longer held.
     pub(crate) fn after(&self, cursor: u64) -> Option<Vec<Entry>> {
-        let is_alone = *self.seats.borrow() == 1;
+        let is_alone = self.seats.load(Ordering::SeqCst) == 1;
         let mut ring = self.ring();
-        let first = ring.first().unwrap_or_else(|| self.tail.borrow().offset + 1);
+        let first = ring.first();
         if cursor + 1 < first {
             return None;
         }
@@ -137,16 +151,21 @@ impl Live {
         })
     }
 
-    pub(crate) fn watch_tail(&self) -> watch::Receiver<Tail> {
-        self.tail.subscribe()
+    /// Completes with the first news from now on, also with those before it is waited for.
+    pub(crate) fn news(&self) -> Notified<'_> {
+        self.news.notified()
     }
 
-    pub(crate) fn watch_seats(&self) -> watch::Receiver<usize> {
-        self.seats.subscribe()
+    /// Completes when somebody has come or left since it last did, even if they are gone again; says whether anybody
+    /// listens. Only one can wait for it.
+    pub(crate) async fn audience(&self) -> bool {
+        self.moved.notified().await;
+        self.seats.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) fn sit(self: &Arc<Self>) -> Seat {
-        self.seats.send_modify(|count| *count += 1);
+        self.seats.fetch_add(1, Ordering::SeqCst);
+        self.moved.notify_one();
         Seat(self.clone())
     }
 
@@ -168,6 +187,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.seats.send_modify(|count| *count -= 1);
+        self.0.seats.fetch_sub(1, Ordering::SeqCst);
+        self.0.moved.notify_one();
     }
 }

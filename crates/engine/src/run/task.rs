@@ -11,7 +11,6 @@ use ir::{Request, RunId};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
 use module::stream::{Chunk, Recovery};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -37,8 +36,6 @@ pub(crate) struct Task {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<Live>,
-    /// Who listens; taken before anyone could, so that even the shortest visit is noticed.
-    pub(crate) seats: watch::Receiver<usize>,
     /// Where the journal ends.
     pub(crate) offset: u64,
     /// Another server began it; what that one used is not known.
@@ -140,10 +137,7 @@ impl Task {
             biased;
             () = self.stop.cancelled() => None,
             () = self.live.cancel.cancelled() => Some(Input::Cancel),
-            Ok(()) = self.seats.changed() => {
-                let here = *self.seats.borrow_and_update() > 0;
-                Some(if here { Input::Joined } else { Input::Left })
-            }
+            here = self.live.audience() => Some(if here { Input::Joined } else { Input::Left }),
             prepared = next_prepared(&mut work.preparation) => Some(Input::Prepared(prepared)),
             input = next_input(&mut work.streams) => Some(input),
             () = sleep_until(wake) => Some(Input::Tick),
