@@ -32,7 +32,7 @@ use crate::settings::Settings;
 pub(crate) struct Launcher {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) modules: Arc<Modules>,
     /// Where the fleet's time begins.
     pub(crate) epoch: Instant,
@@ -197,7 +197,7 @@ impl Launcher {
             timeout_ms: launch.options.timeout_ms,
             trace,
             settings: self.settings.clone(),
-            inherited: launch.inherited,
+            inherited: launch.inherited.map(|inherited| inherited.last_seq),
             prepares: preparation.is_some(),
             preface,
         };

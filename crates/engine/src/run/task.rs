@@ -81,13 +81,14 @@ impl Task {
         self.step(Input::Start, began, &mut work);
         // The back-end is asked before the journal is, so that one does not wait for the other.
         self.take_what_is_ready(&mut work, began);
-        if !self.open(&mut work, began).await {
+        // What is rare or soon over has a box of its own: a run that goes on holds no room for it.
+        if !self.open(&mut work, began).boxed().await {
             self.live.close();
             return;
         }
         loop {
             if let Err(error) = self.flush(&mut work).await {
-                unclosed = self.give_up(error).await;
+                unclosed = self.give_up(error).boxed().await;
                 break;
             }
             if self.machine.has_ended() {
@@ -101,7 +102,7 @@ impl Task {
         }
         self.live.close();
         if let Some(unclosed) = unclosed {
-            self.close_later(unclosed).await;
+            self.close_later(unclosed).boxed().await;
         }
     }
 
@@ -210,17 +211,21 @@ impl Task {
                     .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
-            Some(Finish { code, review }) => {
-                let trace = self.machine.trace();
-                let spent = self.spent(&trace);
-                let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
-                end.review = review;
-                self.close(self.offset, &events, end).await?;
-                // Whoever sees the end can ask how it came about.
-                self.traces.put(&self.live.tenant, Trace { code, ..trace });
-            }
+            Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
+        Ok(())
+    }
+
+    async fn finish(&mut self, finish: Finish, events: &[Rendered]) -> Result<(), JournalError> {
+        let Finish { code, review } = finish;
+        let trace = self.machine.trace();
+        let spent = self.spent(&trace);
+        let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
+        end.review = review;
+        self.close(self.offset, events, end).await?;
+        // Whoever sees the end can ask how it came about.
+        self.traces.put(&self.live.tenant, Trace { code, ..trace });
         Ok(())
     }
 
