@@ -265,7 +265,7 @@ impl Engine {
             booked: new.once.is_none() && command.mode == Mode::Sync && !command.resumable,
         };
         // Before it is in the journal: whoever finds it there can listen to it.
-        let seated = self.set_up(tenant, run, execute.module, &command, beginning);
+        let seated = self.set_up(tenant, run, execute.module, command, beginning);
         // A name has to be looked up; all others are booked, and their back-end is asked at once.
         if new.once.is_none() {
             if let Err(error) = self.ports.journal.book(tenant, Booking::Enter(new)) {
@@ -349,7 +349,7 @@ impl Engine {
                         inherited: Some(inherited),
                         ..Beginning::default()
                     };
-                    let seated = self.set_up(&tenant, row.id, module.clone(), &command, beginning);
+                    let seated = self.set_up(&tenant, row.id, module.clone(), command, beginning);
                     self.spawn(seated, None, None);
                 }
                 _ => {
@@ -402,11 +402,11 @@ impl Engine {
         tenant: &Tenant,
         run: RunId,
         module: Arc<Module>,
-        command: &Command,
+        command: Command,
         beginning: Beginning,
     ) -> (Launch, Seated) {
-        let input = match &command.input {
-            Value::Object(input) => input.clone(),
+        let input = match command.input {
+            Value::Object(input) => input,
             _ => serde_json::Map::new(),
         };
         let launch = Launch {
@@ -415,8 +415,8 @@ impl Engine {
             module,
             input,
             mode: command.mode,
-            options: command.options.clone(),
-            models: command.models.clone(),
+            options: command.options,
+            models: command.models,
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,

@@ -150,7 +150,11 @@ impl Machine {
         }
         add_warnings(&mut envelope.annotations, annotate(&self.plan.preface.warnings));
         let recovery = self.recovery(code.as_deref());
-        let run = self.plan.run.to_string();
+        // Only an error chunk says whose it is.
+        let run = match code {
+            Some(_) => self.plan.run.to_string(),
+            None => String::new(),
+        };
         let last = Chunk::ending(&run, envelope, usage, recovery.as_ref());
         out.push(Output::Finish {
             last: Box::new(last),
