@@ -356,7 +356,7 @@ mod tests {
         named.name = Some(String::from("somebody"));
         let mut two = plain.clone();
         two.parts.push(Part::text("more"));
-        let mut part = plain.clone();
+        let mut part = plain;
         part.parts[0].ext.set(Dialect::Anthropic, "a", 1);
         let tool = Message::text(Role::Tool, "text");
         for message in [noted, named, two, part, tool] {
