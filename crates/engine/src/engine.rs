@@ -44,7 +44,7 @@ pub struct Ports {
 #[derive(Debug)]
 pub struct Engine {
     ports: Ports,
-    settings: RwLock<Settings>,
+    settings: RwLock<Arc<Settings>>,
     modules: watch::Sender<Arc<Modules>>,
     /// Takes the place of the one in `ports` as soon as the configuration changes.
     fleet: RwLock<Arc<Fleet>>,
@@ -66,7 +66,7 @@ impl Engine {
             relays: Arc::default(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
-            settings: RwLock::new(settings),
+            settings: RwLock::new(Arc::new(settings)),
             modules: watch::Sender::new(Arc::new(modules)),
             live: Arc::default(),
             traces: Arc::default(),
@@ -92,11 +92,11 @@ impl Engine {
 
     /// Runs that are in progress keep what they began with.
     pub fn replace_settings(&self, settings: Settings) {
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
     /// The settings of this moment.
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Arc<Settings> {
         self.settings
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -105,7 +105,7 @@ impl Engine {
 
     /// Whether a whole and good answer of this module may still be replaced by that of another back-end.
     pub fn may_ask_elsewhere(&self, module: &str) -> bool {
-        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let settings = self.settings();
         let rule = settings.gates.for_module(module);
         rule.is_some_and(|rule| matches!(rule.action, Action::Rerun { .. }))
     }
@@ -163,12 +163,7 @@ impl Engine {
     /// Room for one more relayed call, for as long as it is held; else how many are in progress.
     pub(crate) fn take_place(&self) -> Result<Arc<()>, usize> {
         let running = self.running();
-        let runs_max = self
-            .settings
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .runs_max;
-        match running < runs_max {
+        match running < self.settings().runs_max {
             true => Ok(self.relays.clone()),
             false => Err(running),
         }
@@ -270,7 +265,7 @@ impl Engine {
             booked: new.once.is_none() && command.mode == Mode::Sync && !command.resumable,
         };
         // Before it is in the journal: whoever finds it there can listen to it.
-        let seated = self.set_up(tenant, run, execute.module, &command, beginning);
+        let seated = self.set_up(tenant, run, execute.module, command, beginning);
         // A name has to be looked up; all others are booked, and their back-end is asked at once.
         if new.once.is_none() {
             if let Err(error) = self.ports.journal.book(tenant, Booking::Enter(new)) {
@@ -281,7 +276,7 @@ impl Engine {
             return Ok(run);
         }
         let (tell, told) = oneshot::channel();
-        let first = First { new, tell };
+        let first = Box::new(First { new, tell });
         self.spawn(seated, admission.permit, Some(first));
         match told.await {
             Ok(created) => created.map(|()| run).map_err(Error::from),
@@ -354,7 +349,7 @@ impl Engine {
                         inherited: Some(inherited),
                         ..Beginning::default()
                     };
-                    let seated = self.set_up(&tenant, row.id, module.clone(), &command, beginning);
+                    let seated = self.set_up(&tenant, row.id, module.clone(), command, beginning);
                     self.spawn(seated, None, None);
                 }
                 _ => {
@@ -407,11 +402,11 @@ impl Engine {
         tenant: &Tenant,
         run: RunId,
         module: Arc<Module>,
-        command: &Command,
+        command: Command,
         beginning: Beginning,
     ) -> (Launch, Seated) {
-        let input = match &command.input {
-            Value::Object(input) => input.clone(),
+        let input = match command.input {
+            Value::Object(input) => input,
             _ => serde_json::Map::new(),
         };
         let launch = Launch {
@@ -420,8 +415,8 @@ impl Engine {
             module,
             input,
             mode: command.mode,
-            options: command.options.clone(),
-            models: command.models.clone(),
+            options: command.options,
+            models: command.models,
             warnings: beginning.warnings,
             inherited: beginning.inherited,
             queue: beginning.queue,
@@ -436,7 +431,7 @@ impl Engine {
 
     /// Runs it, once it is in the journal. Both are one task: a caller who leaves in between leaves no run behind
     /// that nobody drives.
-    fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<First>) {
+    fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
         let (run, launcher) = (launch.run, self.launcher());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let running = self.live.clone();
@@ -445,10 +440,10 @@ impl Engine {
         self.tasks.spawn(async move {
             let created = match first {
                 None => true,
-                Some(First { new, tell }) => {
-                    let created = journal.create(&tenant, &new).await;
+                Some(first) => {
+                    let created = journal.create(&tenant, &first.new).await;
                     let is_good = created.is_ok();
-                    tell.send(created).ok();
+                    first.tell.send(created).ok();
                     is_good
                 }
             };

@@ -10,7 +10,6 @@ use module::input::media_places;
 use module::lower::{LowerOptions, lower_with_media};
 use serde_json::{Map, Value};
 use tenancy::Tenant;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +32,7 @@ use crate::settings::Settings;
 pub(crate) struct Launcher {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) modules: Arc<Modules>,
     /// Where the fleet's time begins.
     pub(crate) epoch: Instant,
@@ -67,7 +66,6 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 pub(crate) struct Seated {
     pub(crate) live: Arc<Live>,
-    seats: watch::Receiver<usize>,
     offset: u64,
 }
 
@@ -75,11 +73,7 @@ impl Launch {
     pub(crate) fn seat(&self) -> Seated {
         let offset = self.inherited.as_ref().map_or(0, |inherited| inherited.offset);
         let live = Live::new(self.tenant.clone(), offset);
-        Seated {
-            seats: live.watch_seats(),
-            live,
-            offset,
-        }
+        Seated { live, offset }
     }
 }
 
@@ -203,7 +197,7 @@ impl Launcher {
             timeout_ms: launch.options.timeout_ms,
             trace,
             settings: self.settings.clone(),
-            inherited: launch.inherited,
+            inherited: launch.inherited.map(|inherited| inherited.last_seq),
             prepares: preparation.is_some(),
             preface,
         };
@@ -213,7 +207,6 @@ impl Launcher {
             fleet: self.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),
-            seats: seated.seats,
             live: seated.live,
             offset: seated.offset,
             taken_over,

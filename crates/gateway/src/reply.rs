@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::port::JournalError;
+use engine::port::{JournalError, Rendered};
+use engine::run::{envelope, envelope_text};
 use ir::RunId;
 use module::code;
 use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
@@ -90,11 +91,20 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// The envelope of a run that has ended.
-pub(crate) fn run(run: RunId, envelope: Value) -> Response {
-    let code = envelope.pointer("/error/code").and_then(Value::as_str);
-    let status = code.map_or(StatusCode::OK, status_of);
-    let mut response = whole(status, envelope);
+/// The envelope of a run that has ended, from its last event. That of a good one is text already.
+pub(crate) fn run(run: RunId, last: &Rendered) -> Response {
+    let mut response = match envelope_text(last) {
+        Some(text) => {
+            let json = HeaderValue::from_static("application/json");
+            ([(CONTENT_TYPE, json)], text).into_response()
+        }
+        None => {
+            let envelope = envelope(last);
+            let code = envelope.pointer("/error/code").and_then(Value::as_str);
+            let status = code.map_or(StatusCode::OK, status_of);
+            whole(status, envelope)
+        }
+    };
     if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
         response.headers_mut().insert(SESSION_HEADER, value);
     }

@@ -8,16 +8,18 @@ const ABSENT: &str = "$absent";
 
 /// Takes the constant out if it stands there, and notes it if it does not. `scope` tells objects of one
 /// document apart.
-pub(crate) fn take(
+pub(crate) fn take<T: ?Sized>(
     fields: &mut Fields,
     own: Dialect,
     ext: &mut Ext,
     scope: &str,
     key: &str,
-    constant: &Value,
-) {
+    constant: &T,
+) where
+    Value: PartialEq<T>,
+{
     match fields.peek(key) {
-        Some(value) if value == constant => {
+        Some(value) if *value == *constant => {
             fields.take(key);
         }
         Some(_) => {}

@@ -25,7 +25,8 @@ pub(crate) struct Attempt {
     pub(crate) said_bytes: usize,
     /// What of it nobody has heard yet, and is not counted there.
     pub(crate) kept_back_bytes: usize,
-    pub(crate) usage: Option<Usage>,
+    /// In a box: most of its life, a call has not said so.
+    pub(crate) usage: Option<Box<Usage>>,
     /// It has written nothing since it said what it used.
     usage_is_current: bool,
     pub(crate) finish: Option<FinishReason>,
@@ -87,7 +88,7 @@ impl Attempt {
             // Vectors are not counted in tokens, and cost nothing beside what was read.
             Operation::Embeddings if usage.output_tokens.is_none() => price.of(&Usage {
                 output_tokens: Some(0),
-                ..usage.clone()
+                ..Usage::clone(usage)
             }),
             _ => price.of(usage),
         };
@@ -113,8 +114,9 @@ impl Attempt {
         // What a back-end said behind its last word counts, however the call ended. What it said before is
         // not the whole, and neither is anything said of a call that was hung up on.
         let usage = match outcome {
-            Outcome::Won => self.usage.clone(),
-            Outcome::Failed => self.usage.clone().filter(|_| self.usage_is_current),
+            Outcome::Won => self.usage.as_deref().cloned(),
+            Outcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
+            Outcome::Failed => None,
             Outcome::Cancelled | Outcome::HedgeLost => None,
         };
         // A call that was refused outright has used nothing that anyone would bill.
@@ -155,7 +157,7 @@ impl Attempt {
     }
 
     fn estimate(&self, request: &Request) -> Usage {
-        let said = self.usage.as_ref();
+        let said = self.usage.as_deref();
         let asked: usize = request
             .as_chat()
             .into_iter()

@@ -181,6 +181,8 @@ impl Calls {
             attempt: self.begun,
             member: lease.member(),
         };
+        // Nearly always there is one, and never many.
+        self.open.reserve_exact(1);
         self.open
             .push(Attempt::new(self.begun, lease, role, reason, now_ms));
         call
@@ -306,7 +308,7 @@ impl Calls {
         Some(Won {
             member,
             model: attempt.model,
-            usage: attempt.usage,
+            usage: attempt.usage.map(|usage| *usage),
             finish: attempt.finish,
         })
     }
@@ -366,6 +368,7 @@ impl Calls {
         let request = self.dispatch.request();
         attempt.put_price(candidate.price, request.operation());
         let record = attempt.record(candidate, request, outcome, error, now_ms);
+        self.records.reserve_exact(1);
         self.records.push(record);
         Some(attempt)
     }

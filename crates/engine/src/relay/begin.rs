@@ -56,7 +56,7 @@ impl Engine {
             hands,
             render,
             journal,
-            audience: Audience::new(live.watch_seats(), self.grace()),
+            audience: Audience::new(live.clone(), self.grace()),
             live,
             stop: self.stopping().clone(),
             offset: 0,

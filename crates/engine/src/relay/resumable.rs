@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ir::RunId;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -52,16 +51,16 @@ pub(super) struct Keeping {
 /// Who listens, and since when nobody does.
 #[derive(Debug)]
 pub(super) struct Audience {
-    seats: watch::Receiver<usize>,
+    live: Arc<Live>,
     alone_since: Option<Instant>,
     grace: Duration,
 }
 
 impl Audience {
     /// Nobody is there yet, and somebody is about to come.
-    pub(super) fn new(seats: watch::Receiver<usize>, grace: Duration) -> Self {
+    pub(super) fn new(live: Arc<Live>, grace: Duration) -> Self {
         Self {
-            seats,
+            live,
             alone_since: Some(Instant::now()),
             grace,
         }
@@ -73,10 +72,7 @@ impl Audience {
             let patience = self.alone_since.map(|since| since + self.grace);
             tokio::select! {
                 biased;
-                Ok(()) = self.seats.changed() => {
-                    let here = *self.seats.borrow_and_update() > 0;
-                    self.alone_since = (!here).then(Instant::now);
-                }
+                here = self.live.audience() => self.alone_since = (!here).then(Instant::now),
                 () = until(patience) => return,
             }
         }

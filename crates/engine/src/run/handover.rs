@@ -18,12 +18,12 @@ use tenancy::Tenant;
 
 /// What clients have of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inherited {
+pub(crate) struct Inherited {
     /// Where the journal ends.
-    pub offset: u64,
-    pub last_seq: u64,
-    pub last_checkpoint: Option<Checkpoint>,
-    pub data: Map<String, Value>,
+    pub(crate) offset: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) last_checkpoint: Option<Checkpoint>,
+    pub(crate) data: Map<String, Value>,
 }
 
 /// Folds the journal of a run.

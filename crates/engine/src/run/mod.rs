@@ -18,7 +18,7 @@ mod verdict;
 pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
 pub use preface::Preface;
 pub use record::{AttemptError, AttemptRecord, Outcome, Role, Trace};
-pub use render::envelope;
+pub use render::{envelope, envelope_text};
 pub use subscription::{From, Place, Subscription};
 pub use traces::Witness;
 

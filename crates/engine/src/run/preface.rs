@@ -32,10 +32,16 @@ pub struct Preface {
     pub(crate) refused: Option<Box<ErrorBody>>,
     /// What was known too late for the first chunk.
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) media_processed: Option<Value>,
-    pub(crate) media_validation: Option<Value>,
+    pub(crate) media: Option<Box<MediaFacts>>,
     /// How much of the run's time it took.
     pub(crate) took_ms: u64,
+}
+
+/// What the meta of an answer says about the media that were looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct MediaFacts {
+    pub(crate) processed: Value,
+    pub(crate) validation: Value,
 }
 
 /// A run's beginning, as far as it can be told and stopped.
@@ -73,8 +79,10 @@ impl Opening {
         match watched {
             Ok(ready) => {
                 preface.warnings.clone_from(&ready.warnings);
-                preface.media_processed = Some(Value::Array(ready.processed.clone()));
-                preface.media_validation = Some(ready.validation());
+                preface.media = Some(Box::new(MediaFacts {
+                    processed: Value::Array(ready.processed.clone()),
+                    validation: ready.validation(),
+                }));
                 Some((preface, ready))
             }
             Err(body) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use module::stream::{Assembler, Chunk, envelope_of};
+use module::stream::{self, Assembler, Chunk, envelope_of};
 use serde_json::Value;
 
 use crate::port::{Kind, Rendered};
@@ -31,6 +31,14 @@ pub fn envelope(last: &Rendered) -> Value {
     // Without an end it is a stream that was cut off.
     let envelope = chunk.and_then(envelope_of);
     envelope.unwrap_or_else(|| Assembler::new().finish().envelope)
+}
+
+/// The same as JSON, copied from the event where it is a good end; `None` where [`envelope`] has to read it.
+pub fn envelope_text(last: &Rendered) -> Option<String> {
+    match last.kind {
+        Kind::Final => stream::envelope_text(&last.body),
+        _ => None,
+    }
 }
 
 pub(crate) fn read(event: &Rendered) -> Option<Chunk> {

@@ -7,10 +7,9 @@ use ir::RunId;
 use module::Code;
 use module::stream::{Checkpoint, Chunk};
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
 
 use super::command::Warning;
-use super::live::{Live, Seat, Tail};
+use super::live::{Live, Seat};
 use super::render::{read, render};
 use crate::error::Error;
 use crate::limits;
@@ -49,7 +48,7 @@ pub struct Subscription {
     journal: Arc<dyn Journal>,
     tenant: Tenant,
     run: RunId,
-    seat: Option<(Seat, watch::Receiver<Tail>)>,
+    seat: Option<Seat>,
     /// The offset of the last event that was handed out.
     cursor: u64,
     /// Said before anything from the journal.
@@ -62,7 +61,7 @@ pub struct Subscription {
 impl Subscription {
     pub(crate) async fn open(source: Source, from: From) -> Result<Self, Error> {
         let mut subscription = Self {
-            seat: source.live.map(|live| (live.sit(), live.watch_tail())),
+            seat: source.live.map(|live| live.sit()),
             journal: source.journal,
             tenant: source.tenant,
             run: source.run,
@@ -122,23 +121,17 @@ impl Subscription {
         Err(Error::Lost(run))
     }
 
-    async fn ready(&mut self) -> Result<Option<Vec<Entry>>, Error> {
-        loop {
-            let Some((seat, tail)) = &mut self.seat else {
-                return self.read_journal().await;
-            };
-            let now = *tail.borrow_and_update();
-            match seat.live().after(self.cursor) {
-                None => return self.read_journal().await,
+    async fn ready(&self) -> Result<Option<Vec<Entry>>, Error> {
+        while let Some(live) = self.seat.as_ref().map(Seat::live) {
+            let (news, open) = (live.news(), live.is_open());
+            match live.after(self.cursor) {
+                None => break,
                 Some(entries) if !entries.is_empty() => return Ok(Some(entries)),
-                Some(_) if !now.open => return Ok(None),
-                Some(_) => {
-                    if tail.changed().await.is_err() {
-                        self.seat = None;
-                    }
-                }
+                Some(_) if !open => return Ok(None),
+                Some(_) => news.await,
             }
         }
+        self.read_journal().await
     }
 
     async fn read_journal(&self) -> Result<Option<Vec<Entry>>, Error> {

@@ -11,7 +11,6 @@ use ir::{Request, RunId};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
 use module::stream::{Chunk, Recovery};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -37,8 +36,6 @@ pub(crate) struct Task {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) live: Arc<Live>,
-    /// Who listens; taken before anyone could, so that even the shortest visit is noticed.
-    pub(crate) seats: watch::Receiver<usize>,
     /// Where the journal ends.
     pub(crate) offset: u64,
     /// Another server began it; what that one used is not known.
@@ -84,13 +81,14 @@ impl Task {
         self.step(Input::Start, began, &mut work);
         // The back-end is asked before the journal is, so that one does not wait for the other.
         self.take_what_is_ready(&mut work, began);
-        if !self.open(&mut work, began).await {
+        // What is rare or soon over has a box of its own: a run that goes on holds no room for it.
+        if !self.open(&mut work, began).boxed().await {
             self.live.close();
             return;
         }
         loop {
             if let Err(error) = self.flush(&mut work).await {
-                unclosed = self.give_up(error).await;
+                unclosed = self.give_up(error).boxed().await;
                 break;
             }
             if self.machine.has_ended() {
@@ -104,7 +102,7 @@ impl Task {
         }
         self.live.close();
         if let Some(unclosed) = unclosed {
-            self.close_later(unclosed).await;
+            self.close_later(unclosed).boxed().await;
         }
     }
 
@@ -140,10 +138,7 @@ impl Task {
             biased;
             () = self.stop.cancelled() => None,
             () = self.live.cancel.cancelled() => Some(Input::Cancel),
-            Ok(()) = self.seats.changed() => {
-                let here = *self.seats.borrow_and_update() > 0;
-                Some(if here { Input::Joined } else { Input::Left })
-            }
+            here = self.live.audience() => Some(if here { Input::Joined } else { Input::Left }),
             prepared = next_prepared(&mut work.preparation) => Some(Input::Prepared(prepared)),
             input = next_input(&mut work.streams) => Some(input),
             () = sleep_until(wake) => Some(Input::Tick),
@@ -216,17 +211,21 @@ impl Task {
                     .append(&self.live.tenant, self.run, self.offset, &events)
                     .await?;
             }
-            Some(Finish { code, review }) => {
-                let trace = self.machine.trace();
-                let spent = self.spent(&trace);
-                let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
-                end.review = review;
-                self.close(self.offset, &events, end).await?;
-                // Whoever sees the end can ask how it came about.
-                self.traces.put(&self.live.tenant, Trace { code, ..trace });
-            }
+            Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
+        Ok(())
+    }
+
+    async fn finish(&mut self, finish: Finish, events: &[Rendered]) -> Result<(), JournalError> {
+        let Finish { code, review } = finish;
+        let trace = self.machine.trace();
+        let spent = self.spent(&trace);
+        let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
+        end.review = review;
+        self.close(self.offset, events, end).await?;
+        // Whoever sees the end can ask how it came about.
+        self.traces.put(&self.live.tenant, Trace { code, ..trace });
         Ok(())
     }
 

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use engine::Settings;
 use engine::fleet::{Dispatch, Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
 use engine::route::{Host, Policy};
@@ -49,7 +48,7 @@ pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
         warnings: Vec::new(),
         timeout_ms: None,
         trace: None,
-        settings: Settings::default(),
+        settings: Arc::default(),
         judge: Arc::new(Accept),
         inherited: None,
         preface: engine::run::Preface::default(),

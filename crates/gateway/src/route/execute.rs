@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::Mode;
-use engine::run::envelope;
 use module::Code;
 use serde::Deserialize;
 
@@ -134,7 +133,7 @@ pub(super) async fn answer(
         Mode::Sync => {
             let run = begun.subscription.run();
             let last = begun.subscription.last().await?;
-            reply::run(run, envelope(&last))
+            reply::run(run, &last)
         }
     };
     if let Some(downgrade) = downgrade

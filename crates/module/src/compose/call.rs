@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr_iter;
+
 use crate::limits;
 use crate::manifest::Tier;
 
@@ -35,7 +37,9 @@ const MARK: &str = "@call:";
 
 /// Every call in a text, in order.
 pub fn calls(text: &str) -> impl Iterator<Item = Result<Call<'_>, CallProblem>> {
-    text.match_indices(MARK).map(move |(at, _)| read(text, at))
+    let marks = memchr_iter(b'@', text.as_bytes());
+    let marks = marks.filter(move |at| text.get(*at..).is_some_and(|rest| rest.starts_with(MARK)));
+    marks.map(move |at| read(text, at))
 }
 
 fn read(text: &str, at: usize) -> Result<Call<'_>, CallProblem> {

@@ -53,6 +53,9 @@ impl Results {
 
     /// The results that the template does not show in any place, to be added behind it.
     pub(crate) fn unshown(&self, template: &str) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
         let mut places = segments(template);
         places.retain(|segment| !matches!(segment, Segment::Text(_)));
         let is_shown = |step: &str| {

@@ -1,6 +1,8 @@
 //! A prompt template cut at its calls and at the places where results are put in. What is neither is text,
 //! and placeholders of the input are looked for in that text alone: no result is ever read again.
 
+use memchr::memchr_iter;
+
 use super::call::{Call, calls};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +22,10 @@ pub(crate) fn segments(template: &str) -> Vec<Segment<'_>> {
         .flatten()
         .map(|call| (call.range.clone(), Segment::Call(call)))
         .collect();
-    cuts.extend(injections(template));
+    let bytes = template.as_bytes();
+    if memchr_iter(b'{', bytes).any(|at| bytes.get(at + 1) == Some(&b'{')) {
+        cuts.extend(injections(template));
+    }
     cuts.sort_by_key(|(range, _)| range.start);
     let mut segments = Vec::new();
     let mut at = 0;

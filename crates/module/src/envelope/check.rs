@@ -8,6 +8,7 @@ use super::error::ErrorBody;
 use super::facts::{CheckOptions, Facts};
 use super::failure::{judge_failure, replace_custom_risk, with_partial};
 use super::gate::{Verdict, check_gate};
+use super::member::member;
 use super::meta::{Meta, Risk};
 use super::overflow::check_overflow;
 use super::repair::{Basis, repair_meta};
@@ -225,7 +226,7 @@ fn judge_success(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelo
         tier: module.manifest.tier,
         confidence: promoted_confidence(parts.wrapped, &data),
         risk: aggregated.unwrap_or(Risk::Medium),
-        explain: data.get("rationale").and_then(Value::as_str),
+        explain: member(&data, "rationale").and_then(Value::as_str),
         explain_chars: limits::EXPLAIN_CHARS_TAKEN,
     };
     let mut meta = repair_meta(parts.meta, basis, repairs, &mut found);
@@ -280,8 +281,10 @@ fn finish(
 
 /// Older answers carry their confidence inside the data. It is copied, not moved: data stays as it is.
 fn promoted_confidence(wrapped: bool, data: &Map<String, Value>) -> Value {
-    data.get("confidence")
-        .filter(|value| wrapped && value.is_number())
+    wrapped
+        .then(|| member(data, "confidence"))
+        .flatten()
+        .filter(|value| value.is_number())
         .cloned()
         .unwrap_or_else(|| Value::from(0.5))
 }
@@ -293,10 +296,13 @@ fn require_confidence(
     data: &Map<String, Value>,
     found: &mut Vec<Violation>,
 ) {
+    if !module.manifest.constraints.require_confidence {
+        return;
+    }
     let given = meta
         .and_then(|meta| meta.get("confidence"))
         .or_else(|| data.get("confidence"));
-    if module.manifest.constraints.require_confidence && !given.is_some_and(Value::is_number) {
+    if !given.is_some_and(Value::is_number) {
         let message = "`confidence` is missing, and the module's constraints require it";
         found.push(Violation::new("/data", "required", message));
     }
@@ -327,7 +333,7 @@ fn check_parts(
     let from_schema = found.split_off(before);
     let refused_by_schema = !from_schema.is_empty();
     add_untold(found, from_schema);
-    if meta.get("risk").is_some_and(Value::is_object) && !refused_by_schema {
+    if member(meta, "risk").is_some_and(Value::is_object) && !refused_by_schema {
         check_custom_risk(module, meta, found);
     }
     Ok(())
@@ -348,7 +354,7 @@ fn add_untold(found: &mut Vec<Violation>, mut from_schema: Vec<Violation>) {
 }
 
 fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) -> bool {
-    let (pointer, message) = match data.get("rationale") {
+    let (pointer, message) = match member(data, "rationale") {
         Some(Value::String(rationale)) if !rationale.trim().is_empty() => return true,
         Some(Value::String(_)) => ("/data/rationale", String::from("is empty")),
         Some(other) => (

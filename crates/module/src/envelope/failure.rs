@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
+use super::member::member_mut;
 use super::meta::{Meta, Risk};
 use super::repair::{Basis, repair_meta};
 use super::repairs::{Action, Repairs};
@@ -90,7 +91,7 @@ pub(super) fn with_partial(
 /// The envelope's risk is one of four words; a risk of a module's own making is acted on as high and kept
 /// beside it.
 pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs) {
-    if let Some(risk @ Value::Object(_)) = meta.get_mut("risk") {
+    if let Some(risk @ Value::Object(_)) = member_mut(meta, "risk") {
         let custom = std::mem::replace(risk, Value::from(Risk::High.as_str()));
         let after = Value::from(Risk::High.as_str());
         repairs.record("/meta/risk", Action::Replaced, Some(custom.clone()), Some(after));

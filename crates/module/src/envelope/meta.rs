@@ -76,18 +76,25 @@ impl Meta {
     }
 
     /// A meta whose structure has been checked.
-    pub(super) fn from_map(mut map: Map<String, Value>) -> Self {
-        let confidence = map.shift_remove("confidence").and_then(|value| value.as_f64());
-        let risk = map.shift_remove("risk");
-        let explain = match map.shift_remove("explain") {
-            Some(Value::String(explain)) => explain,
-            _ => String::new(),
-        };
+    pub(super) fn from_map(map: Map<String, Value>) -> Self {
+        let (mut confidence, mut risk, mut explain) = (None, None, String::new());
+        let mut more = Map::new();
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                ("confidence", value) => confidence = value.as_f64(),
+                ("risk", value) => risk = Some(value),
+                ("explain", Value::String(text)) => explain = text,
+                ("explain", _) => {}
+                (_, value) => {
+                    more.insert(key, value);
+                }
+            }
+        }
         Self {
             confidence: confidence.unwrap_or_default(),
             risk: risk.unwrap_or_else(|| Value::from(Risk::High.as_str())),
             explain,
-            more: map,
+            more,
         }
     }
 

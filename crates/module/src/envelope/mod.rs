@@ -13,6 +13,7 @@ mod facts;
 mod failure;
 mod gate;
 mod input;
+mod member;
 mod meta;
 mod overflow;
 mod render;

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::member::member;
 use super::structure::{Violation, check_extensions};
 use crate::code::Code;
 use crate::limits;
@@ -21,7 +22,7 @@ pub(super) fn insights_max(module: &Module) -> u64 {
 }
 
 pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: &mut Vec<Violation>) {
-    let Some(extensions) = data.get("extensions") else {
+    let Some(extensions) = member(data, "extensions") else {
         return;
     };
     let before = found.len();

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::member::{member, member_mut};
 use super::meta::Risk;
 use super::repairs::{Action, Repairs};
 use super::structure::{Violation, exceeds, kind};
@@ -73,7 +74,7 @@ pub(super) fn repair_meta(
 }
 
 fn fill(meta: &mut Map<String, Value>, field: &str, default: impl FnOnce() -> Value, repairs: &mut Repairs) {
-    let before = match meta.get(field) {
+    let before = match member(meta, field) {
         None => None,
         Some(Value::Null) => Some(Value::Null),
         Some(_) => return,
@@ -94,7 +95,7 @@ fn repair_confidence(
     repairs: &mut Repairs,
     found: &mut Vec<Violation>,
 ) {
-    let Some(confidence) = meta.get_mut("confidence") else {
+    let Some(confidence) = member_mut(meta, "confidence") else {
         return;
     };
     let Some(number) = confidence.as_f64() else {
@@ -119,7 +120,7 @@ fn repair_confidence(
 
 /// A risk may also be the object that a module's own schema offers; that is for its schema to judge.
 fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut Vec<Violation>) {
-    let wrong = match meta.get_mut("risk") {
+    let wrong = match member_mut(meta, "risk") {
         Some(Value::String(risk)) => {
             if Risk::find(risk).is_some() {
                 return;
@@ -146,7 +147,7 @@ fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut
 }
 
 fn repair_explain(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut Vec<Violation>) {
-    let Some(explain) = meta.get_mut("explain") else {
+    let Some(explain) = member_mut(meta, "explain") else {
         return;
     };
     let Value::String(text) = explain else {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::member::{member, member_mut};
 use super::meta::Risk;
 use super::repairs::{Action, Repairs};
 use crate::manifest::RiskRule;
@@ -15,7 +16,7 @@ pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Ris
         RiskRule::MaxIssuesRisk => "issues",
         RiskRule::Explicit => return None,
     };
-    let items = data.get(field)?.as_array()?;
+    let items = member(data, field)?.as_array()?;
     let level = |item: &Value| {
         item.get("risk")
             .and_then(Value::as_str)
@@ -27,7 +28,7 @@ pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Ris
 
 /// Raises `meta.risk` to the aggregate. A list that is absent says nothing, so it raises nothing.
 pub(super) fn escalate(meta: &mut Map<String, Value>, aggregated: Option<Risk>, repairs: &mut Repairs) {
-    let (Some(aggregated), Some(Value::String(risk))) = (aggregated, meta.get_mut("risk")) else {
+    let (Some(aggregated), Some(Value::String(risk))) = (aggregated, member_mut(meta, "risk")) else {
         return;
     };
     if Risk::find(risk).is_some_and(|stated| stated < aggregated) {

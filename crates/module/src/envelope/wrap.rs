@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::member::member;
 use super::repairs::{Action, Repairs};
 use super::structure::{Violation, check_closed, kind};
 use crate::module::Module;
@@ -43,9 +44,9 @@ pub(super) fn take_apart(
     wraps: bool,
     repairs: &mut Repairs,
 ) -> Result<Parts, Box<Refused>> {
-    let has = |key: &str| object.get(key).is_some_and(|value| !value.is_null());
+    let has = |key: &str| member(&object, key).is_some_and(|value| !value.is_null());
     let has_parts = has("meta") || has("data") || has("error");
-    match object.get("ok") {
+    match member(&object, "ok") {
         Some(Value::Bool(ok)) => {
             let ok = *ok;
             if has_parts || !wraps || !ok {

@@ -106,7 +106,10 @@ fn user_message(
     media: Vec<Media>,
 ) -> Message {
     let prompt = prompt::render_with(module, input, results);
-    let mut parts: Vec<Part> = Vec::new();
+    let shows_apart = !prompt.shows_input && !input.is_empty();
+    // They are large and live as long as the run: no room for more than there are.
+    let mut parts: Vec<Part> =
+        Vec::with_capacity(prompt.pieces.len() + media.len() + usize::from(shows_apart));
     let mut media = media.into_iter().map(Part::from);
     for piece in prompt.pieces {
         match piece {
@@ -115,7 +118,7 @@ fn user_message(
             Piece::Media => parts.extend(media.by_ref()),
         }
     }
-    if !prompt.shows_input && !input.is_empty() {
+    if shows_apart {
         let json = serde_json::to_string_pretty(input).unwrap_or_default();
         parts.push(Part::text(format!("\n\nInput:\n{json}\n")));
     }

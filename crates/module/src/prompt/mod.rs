@@ -18,6 +18,7 @@ mod placeholder;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use placeholder::{Placeholder, Token, tokens};
@@ -97,7 +98,7 @@ fn value_of(placeholder: &Placeholder<'_>, input: &Map<String, Value>) -> String
             let word = arguments(input).split_whitespace().nth(*index);
             String::from(word.unwrap_or_default())
         }
-        Placeholder::Input => pretty(&Value::Object(input.clone())),
+        Placeholder::Input => pretty(input),
         Placeholder::Field(name) => match field(input, name) {
             Some(Value::String(value)) => value.clone(),
             Some(value) => value.to_string(),
@@ -166,6 +167,6 @@ fn field<'a>(input: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-fn pretty(value: &Value) -> String {
+fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ pub mod json;
 mod projection;
 mod recording;
 mod same;
+mod splice;
 mod violation;
 
 pub use assemble::{Assembled, Assembler, envelope_of};
@@ -22,4 +23,5 @@ pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
 pub use data_text::{DataText, TakenBack};
 pub use projection::{Projector, ProjectorOptions};
 pub use recording::assemble_ndjson;
+pub use splice::envelope_text;
 pub use violation::Violation;

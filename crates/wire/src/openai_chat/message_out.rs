@@ -8,6 +8,42 @@ use serde_json::{Value, json};
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
+/// A message that is one text and nothing beside it, as nearly all are: there is nothing to book and nothing to put
+/// back. `None` for any other, which [`encode`] writes.
+pub(super) fn encode_plain(message: &Message) -> Option<Value> {
+    let Message {
+        id: None,
+        role,
+        name: None,
+        created_at: None,
+        parts,
+        content: _,
+        cache: None,
+        metadata: None,
+        ext,
+    } = message
+    else {
+        return None;
+    };
+    let [
+        Part {
+            body: PartBody::Text(text),
+            cache: None,
+            ext: part_ext,
+        },
+    ] = parts.as_slice()
+    else {
+        return None;
+    };
+    if *role == Role::Tool || !ext.is_empty() || !part_ext.is_empty() {
+        return None;
+    }
+    let mut map = Map::with_capacity(2);
+    map.insert(String::from("role"), Value::from(role_word(message)));
+    map.insert(String::from("content"), Value::String(text.clone()));
+    Some(Value::Object(map))
+}
+
 pub(super) fn encode(
     message: &Message,
     pointer: &str,
@@ -289,5 +325,42 @@ fn object(value: Value) -> Map {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::{Dialect, Ledger, Message, Part, Party, Role};
+
+    use super::{encode, encode_plain};
+
+    #[test]
+    fn a_plain_message_is_written_the_same_either_way() {
+        for role in [Role::System, Role::Developer, Role::User, Role::Assistant] {
+            for text in ["", "one \"text\"\n"] {
+                let message = Message::text(role, text);
+                let (mut out, mut ledger) = (Vec::new(), Ledger::new(Party::Adapter));
+                encode(&message, "/payload/messages/0", &mut out, &mut ledger).unwrap();
+                assert_eq!(encode_plain(&message).as_ref(), out.first(), "{role:?}");
+                assert_eq!(ledger.entries(), []);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_plain_is_not_written_short() {
+        let plain = Message::text(Role::User, "text");
+        let mut noted = plain.clone();
+        noted.ext.set(Dialect::OpenaiChat, "$content", "parts");
+        let mut named = plain.clone();
+        named.name = Some(String::from("somebody"));
+        let mut two = plain.clone();
+        two.parts.push(Part::text("more"));
+        let mut part = plain;
+        part.parts[0].ext.set(Dialect::Anthropic, "a", 1);
+        let tool = Message::text(Role::Tool, "text");
+        for message in [noted, named, two, part, tool] {
+            assert_eq!(encode_plain(&message), None);
+        }
     }
 }

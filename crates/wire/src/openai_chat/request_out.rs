@@ -11,14 +11,15 @@ use crate::result_name;
 use crate::turns::turns;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
-    let mut map = Map::new();
-    if let Some(model) = &chat.model {
-        map.insert(String::from("model"), json!(model));
-    }
+    let mut map = Map::with_capacity(7);
+    put(&mut map, "model", chat.model.clone());
     let mut messages = Vec::with_capacity(chat.messages.len());
     let turns = turns(&chat.messages);
     for (at, message) in turns.iter().enumerate() {
-        message_out::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?;
+        match message_out::encode_plain(message) {
+            Some(plain) => messages.push(plain),
+            None => message_out::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?,
+        }
     }
     result_name::book(&turns, OWN, ledger);
     map.insert(String::from("messages"), Value::Array(messages));
@@ -198,7 +199,7 @@ fn encode_format(format: &ResponseFormat) -> Value {
             schema,
             strict,
         } => {
-            let mut inner = Map::new();
+            let mut inner = Map::with_capacity(3);
             // The name is mandatory here.
             put(
                 &mut inner,
@@ -208,7 +209,7 @@ fn encode_format(format: &ResponseFormat) -> Value {
             put(&mut inner, "description", description.clone());
             put(&mut inner, "schema", Some(Value::clone(schema)));
             put(&mut inner, "strict", *strict);
-            let mut format = Map::new();
+            let mut format = Map::with_capacity(2);
             put(&mut format, "type", Some("json_schema"));
             put(&mut format, "json_schema", Some(inner));
             Value::Object(format)

@@ -36,9 +36,9 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
         ..ChatResponse::default()
     };
     let ext = &mut response.ext;
-    constant::take(&mut fields, OWN, ext, "", "object", &json!("chat.completion"));
-    constant::take(&mut choice, OWN, ext, "choice", "index", &json!(0));
-    constant::take(&mut message, OWN, ext, "message", "role", &json!("assistant"));
+    constant::take(&mut fields, OWN, ext, "", "object", "chat.completion");
+    constant::take(&mut choice, OWN, ext, "choice", "index", &0_i64);
+    constant::take(&mut message, OWN, ext, "message", "role", "assistant");
     for (key, known) in [
         ("id", response.id.is_some()),
         ("model", response.model.is_some()),

@@ -12,26 +12,36 @@ pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
 
 /// Without the vendor's own words.
 pub(crate) fn counted(value: &Value) -> Usage {
-    let at = |key: &str| value.get(key).and_then(Value::as_u64);
-    let within = |object: &str, key: &str| value.get(object)?.get(key)?.as_u64();
-    let of_input =
-        |key: &str| within("prompt_tokens_details", key).or_else(|| within("input_tokens_details", key));
-    let of_output =
-        |key: &str| within("completion_tokens_details", key).or_else(|| within("output_tokens_details", key));
+    let at = |key: &str| member(value, key).and_then(Value::as_u64);
+    let within = |object: Option<&Value>, key: &str| member(object?, key)?.as_u64();
+    let (prompt, input) = (
+        member(value, "prompt_tokens_details"),
+        member(value, "input_tokens_details"),
+    );
+    let (completion, output) = (
+        member(value, "completion_tokens_details"),
+        member(value, "output_tokens_details"),
+    );
+    let of_input = |key: &str| within(prompt, key).or_else(|| within(input, key));
+    let of_output = |key: &str| within(completion, key).or_else(|| within(output, key));
     Usage {
         input_tokens: at("prompt_tokens").or_else(|| at("input_tokens")),
         output_tokens: at("completion_tokens").or_else(|| at("output_tokens")),
         cache_read_tokens: of_input("cached_tokens").or_else(|| at("prompt_cache_hit_tokens")),
         cache_write_tokens: of_input("cache_write_tokens"),
         reasoning_tokens: of_output("reasoning_tokens"),
-        input_audio_tokens: within("prompt_tokens_details", "audio_tokens"),
-        output_audio_tokens: within("completion_tokens_details", "audio_tokens"),
-        cost_usd: value
-            .get("cost")
-            .and_then(|cost| serde_json::from_value(cost.clone()).ok()),
+        input_audio_tokens: within(prompt, "audio_tokens"),
+        output_audio_tokens: within(completion, "audio_tokens"),
+        cost_usd: member(value, "cost").and_then(|cost| serde_json::from_value(cost.clone()).ok()),
         estimated: false,
         raw: None,
     }
+}
+
+/// An account has few lines: comparing them costs less than hashing the one that is wanted.
+fn member<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    let mut members = value.as_object()?.iter();
+    members.find(|(own, _)| *own == key).map(|(_, value)| value)
 }
 
 /// The words differ between the two APIs of this vendor; the shape does not.

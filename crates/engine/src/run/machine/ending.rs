@@ -25,11 +25,12 @@ impl Machine {
         out.push(Output::Close { attempt: number });
         let member = won.member;
         let reply = std::mem::take(&mut self.reply);
+        let media = self.plan.preface.media.as_deref();
         let facts = Facts {
             model: Some(self.label(member, won.model.as_deref())),
             processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
-            media_processed: self.plan.preface.media_processed.clone(),
-            media_validation: self.plan.preface.media_validation.clone(),
+            media_processed: media.map(|media| media.processed.clone()),
+            media_validation: media.map(|media| media.validation.clone()),
             ..Facts::default()
         };
         let outcome = check_reply(&self.plan.module, reply.as_bytes(), &CheckOptions { facts });
@@ -51,7 +52,7 @@ impl Machine {
         match next {
             Next::Again(again) if self.agains < limits::AGAIN_MAX => {
                 self.agains += 1;
-                self.standing = Some((envelope, usage));
+                self.standing = Some(Box::new((envelope, usage)));
                 self.stale = true;
                 let only = match &again.selection {
                     super::Selection::Named(name) => Some(name.clone()),
@@ -67,7 +68,8 @@ impl Machine {
 
     /// There is nobody left to ask. An answer that is at hand is better than none.
     pub(super) fn exhaust(&mut self, search: Error, out: &mut Vec<Output>) {
-        if let Some((envelope, usage)) = self.standing.take() {
+        if let Some(standing) = self.standing.take() {
+            let (envelope, usage) = *standing;
             return self.conclude(envelope, usage, out);
         }
         // What the last back-end said tells more than that there is no other.
@@ -79,7 +81,8 @@ impl Machine {
 
     pub(super) fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         let heard = self.drop_all(Outcome::Cancelled, now_ms, out);
-        if let Some((envelope, usage)) = self.standing.take() {
+        if let Some(standing) = self.standing.take() {
+            let (envelope, usage) = *standing;
             return self.conclude(envelope, usage, out);
         }
         let limit_ms = self.limit_ms();
@@ -147,7 +150,11 @@ impl Machine {
         }
         add_warnings(&mut envelope.annotations, annotate(&self.plan.preface.warnings));
         let recovery = self.recovery(code.as_deref());
-        let run = self.plan.run.to_string();
+        // Only an error chunk says whose it is.
+        let run = match code {
+            Some(_) => self.plan.run.to_string(),
+            None => String::new(),
+        };
         let last = Chunk::ending(&run, envelope, usage, recovery.as_ref());
         out.push(Output::Finish {
             last: Box::new(last),

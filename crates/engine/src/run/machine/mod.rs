@@ -111,11 +111,11 @@ pub struct Machine {
     /// When the first text came that may still be buffered.
     unflushed_since: Option<u64>,
     /// An answer that stands if no better one comes.
-    standing: Option<(Envelope, Option<Value>)>,
+    standing: Option<Box<(Envelope, Option<Value>)>>,
     agains: u32,
     /// The steps are under way.
     preparing: bool,
-    aside: Aside,
+    aside: Option<Box<Aside>>,
     /// How far the run has come; it never falls.
     percent: u8,
     audience: Audience,
@@ -138,7 +138,7 @@ impl Machine {
             standing: None,
             agains: 0,
             preparing: false,
-            aside: Aside::default(),
+            aside: None,
             percent: 0,
             audience: Audience::Expected,
             ended: false,

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use super::after::Judge;
 use crate::run::command::{Mode, OnDisconnect, Warning, annotate};
-use crate::run::handover::Inherited;
 use crate::run::preface::Preface;
 use crate::settings::Settings;
 
@@ -27,13 +26,13 @@ pub struct Plan {
     pub timeout_ms: Option<u64>,
     /// The caller's place in a trace.
     pub trace: Option<TraceContext>,
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// What happens behind an answer.
     pub judge: Arc<dyn Judge>,
     /// Whether steps come before the run's own question.
     pub prepares: bool,
-    /// What an earlier server has sent of this run.
-    pub inherited: Option<Inherited>,
+    /// The number of the last chunk that an earlier server has sent of this run.
+    pub inherited: Option<u64>,
     /// What was done before the machine starts.
     pub preface: Preface,
 }
@@ -43,9 +42,9 @@ impl Plan {
     pub(super) fn projector(&self) -> Projector {
         let mut options = ProjectorOptions::from(&self.module.manifest.response);
         options.chunk_type = self.chunk_type.unwrap_or(options.chunk_type);
-        match &self.inherited {
+        match self.inherited {
             None => Projector::new(options),
-            Some(inherited) => Projector::after(options, inherited.last_seq),
+            Some(last_seq) => Projector::after(options, last_seq),
         }
     }
 

@@ -42,12 +42,12 @@ impl Machine {
 
     fn take_up(&mut self, composed: Composed, now_ms: u64, out: &mut Vec<Output>) {
         self.calls.take_in(composed.attempts);
-        self.aside = Aside {
+        self.aside = Some(Box::new(Aside {
             usage: composed.usage,
             warnings: composed.warnings,
             review: composed.review,
             emitted: composed.emitted,
-        };
+        }));
         match composed.outcome {
             Outcome::Ask { .. } => {
                 self.calls.start_over(composed.request, None);
@@ -78,7 +78,9 @@ impl Machine {
 
     /// What the steps used, warned of and handed on belongs to the end.
     pub(super) fn add_aside(&mut self, envelope: &mut Envelope, usage: Option<Value>) -> Option<Value> {
-        let aside = std::mem::take(&mut self.aside);
+        let Some(aside) = self.aside.take().map(|aside| *aside) else {
+            return usage;
+        };
         if !aside.warnings.is_empty() {
             let warnings = Map::from_iter([(String::from("_warnings"), Value::Array(aside.warnings))]);
             super::ending::add_warnings(&mut envelope.annotations, warnings);

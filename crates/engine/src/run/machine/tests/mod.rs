@@ -20,7 +20,6 @@ use crate::fleet::dummy::once_each;
 use crate::fleet::{Dispatch, Fleet};
 use crate::run::command::{Mode, OnDisconnect};
 use crate::run::record::Trace;
-use crate::settings::Settings;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
 
@@ -49,7 +48,7 @@ fn plan() -> Plan {
         warnings: Vec::new(),
         timeout_ms: None,
         trace: None,
-        settings: Settings::default(),
+        settings: Arc::default(),
         judge: Arc::new(Accept),
         inherited: None,
         preface: crate::run::Preface::default(),

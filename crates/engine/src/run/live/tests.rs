@@ -1,0 +1,130 @@
+//! Any interleaving of events and readers: each reader sees every event once, in order, and one that is alone leaves
+//! nothing behind.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tenancy::Tenant;
+
+use super::{Live, Seat};
+use crate::limits;
+use crate::port::{Entry, Kind, Rendered};
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// So many events of so many bytes.
+    Publish(usize, usize),
+    Sit,
+    /// One of the readers asks; behind an empty answer it would wait.
+    Ask(usize),
+    Leave(usize),
+    Close,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (1_usize..70, prop_oneof![9 => 0_usize..200, 1 => Just(80_000)]).prop_map(|(count, bytes)| Act::Publish(count, bytes)),
+        2 => Just(Act::Sit),
+        6 => (0_usize..4).prop_map(Act::Ask),
+        1 => (0_usize..4).prop_map(Act::Leave),
+        1 => Just(Act::Close),
+    ]
+}
+
+struct Reader {
+    seat: Seat,
+    cursor: u64,
+}
+
+impl Reader {
+    /// As a subscription does it: from what is held, else from the journal.
+    fn ask(&mut self, journal: &[Entry]) -> usize {
+        let start = usize::try_from(self.cursor).unwrap();
+        let entries = match self.seat.live().after(self.cursor) {
+            Some(entries) => entries,
+            None => journal[start..]
+                .iter()
+                .take(limits::PAGE_ENTRIES_MAX)
+                .cloned()
+                .collect(),
+        };
+        assert_eq!(entries, &journal[start..start + entries.len()]);
+        assert!(start == journal.len() || !entries.is_empty());
+        self.cursor += entries.len() as u64;
+        entries.len()
+    }
+}
+
+fn entries(from: usize, count: usize, bytes: usize) -> Vec<Entry> {
+    let offsets = (from as u64 + 1..).take(count);
+    let entries = offsets.map(|offset| Entry {
+        offset,
+        event: Rendered {
+            kind: Kind::Chunk,
+            seq: Some(offset),
+            body: Arc::from("x".repeat(bytes)),
+        },
+    });
+    entries.collect()
+}
+
+fn play(acts: Vec<Act>) {
+    let live = Live::new(Tenant::local(), 0);
+    let mut journal: Vec<Entry> = Vec::new();
+    let mut readers: Vec<Reader> = Vec::new();
+    for act in acts {
+        match act {
+            Act::Publish(count, bytes) => {
+                let new = entries(journal.len(), count, bytes);
+                journal.extend(new.clone());
+                live.publish(new);
+            }
+            Act::Sit => readers.push(Reader {
+                seat: live.sit(),
+                cursor: 0,
+            }),
+            Act::Ask(at) => {
+                let alone = readers.len() == 1;
+                if let Some(reader) = readers.get_mut(at) {
+                    let waits = reader.ask(&journal) == 0;
+                    let ring = live.ring();
+                    assert!(!(alone && waits) || (ring.entries.capacity(), ring.bytes) == (0, 0));
+                }
+            }
+            Act::Leave(at) if at < readers.len() => drop(readers.remove(at)),
+            Act::Leave(_) => {}
+            Act::Close => live.close(),
+        }
+        let ring = live.ring();
+        let bytes: usize = ring.entries.iter().map(|entry| entry.event.body.len()).sum();
+        assert_eq!(ring.bytes, bytes);
+        assert!(bytes <= limits::RING_BYTES_MAX && ring.entries.len() <= limits::RING_EVENTS_MAX);
+    }
+    for reader in &mut readers {
+        while reader.ask(&journal) > 0 {}
+        assert_eq!(reader.cursor, journal.len() as u64);
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_reader_sees_every_event_once(acts in prop::collection::vec(act(), 1..60)) {
+        play(acts);
+    }
+}
+
+/// An end that the journal did not take is seen by whoever comes while the run is still there.
+#[test]
+fn the_newest_event_outlasts_its_first_reader() {
+    let live = Live::new(Tenant::local(), 0);
+    live.publish(entries(0, 2, 10));
+    let first = live.sit();
+    assert_eq!(live.after(0).map(|entries| entries.len()), Some(2));
+    drop(first);
+    let _second = live.sit();
+    assert_eq!(live.after(0), None);
+    assert_eq!(live.after(1).map(|entries| entries.len()), Some(1));
+    assert_eq!(live.after(2), Some(Vec::new()));
+    live.close();
+    assert_eq!(live.after(1).map(|entries| entries.len()), Some(1));
+}
