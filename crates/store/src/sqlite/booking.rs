@@ -66,7 +66,7 @@ impl<'c> Tables<'c> {
 
     /// Returns whether it was new.
     fn enter(&mut self, tenant: &Tenant, new: &NewRun, told: &Told<'_>) -> Result<bool, JournalError> {
-        let id = new.id.to_string();
+        let id = String::from(new.id);
         if !self.runs.add(tenant, &id, new, told)? {
             return Ok(false);
         }
@@ -92,7 +92,7 @@ fn close(
     told: &Told<'_>,
 ) -> Result<(), JournalError> {
     let Some(end) = told.end else { return Ok(()) };
-    let (tenant, id, finish) = (tenant.as_str(), run.to_string(), &end.finish);
+    let (tenant, id, finish) = (tenant.as_str(), String::from(run), &end.finish);
     let (at_ms, count) = (integer(finish.at_ms)?, integer(told.events.len() as u64)?);
     let moved = connection
         .prepare_cached(include_str!("query/close_run.sql"))

@@ -203,7 +203,7 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
         .and_then(|mut statement| {
             statement.execute(params![
                 tenant.as_str(),
-                run.id.to_string(),
+                String::from(run.id),
                 run.module,
                 run.command,
                 created_at_ms,
@@ -257,7 +257,7 @@ fn append(
     events: &[Rendered],
     end: Option<&End>,
 ) -> Result<(), JournalError> {
-    let (tenant, id) = (tenant.as_str(), run.to_string());
+    let (tenant, id) = (tenant.as_str(), String::from(run));
     let (from, count) = (integer(after)?, integer(events.len() as u64)?);
     let moved = match end {
         None => connection
@@ -291,7 +291,8 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     let state = connection
         .prepare_cached(include_str!("query/run_state.sql"))
         .and_then(|mut statement| {
-            let found = statement.query_row(params![tenant, run.to_string()], |row| row.get::<_, String>(0));
+            let found =
+                statement.query_row(params![tenant, String::from(run)], |row| row.get::<_, String>(0));
             found.optional()
         });
     match state {
@@ -308,7 +309,7 @@ fn forget(connection: &Connection, write: &Write) {
         // A run that cannot be taken back is found unfinished by the next server and ended there.
         connection
             .prepare_cached(include_str!("query/forget_run.sql"))
-            .and_then(|mut statement| statement.execute(params![tenant.as_str(), run.id.to_string()]))
+            .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))
             .ok();
     }
 }
