@@ -3,16 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-use ulid::Ulid;
+use serde::{Deserialize, Serialize, Serializer};
+use ulid::{ULID_LEN, Ulid};
 
 /// A run, which is a stream session to clients: `sess_` and a ULID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct RunId(Ulid);
 
 impl RunId {
     const PREFIX: &str = "sess_";
+    const LEN: usize = Self::PREFIX.len() + ULID_LEN;
 
     /// From a time in milliseconds and 80 random bits; the caller owns both clock and dice.
     pub fn from_parts(at_ms: u64, random: u128) -> Self {
@@ -38,7 +39,14 @@ impl RunId {
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", Self::PREFIX, self.0)
+        f.write_str(Self::PREFIX)?;
+        f.write_str(self.0.array_to_str(&mut [0; ULID_LEN]))
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&String::from(*self))
     }
 }
 
@@ -53,7 +61,10 @@ impl FromStr for RunId {
 
 impl From<RunId> for String {
     fn from(id: RunId) -> Self {
-        id.to_string()
+        let mut text = Self::with_capacity(RunId::LEN);
+        text.push_str(RunId::PREFIX);
+        text.push_str(id.0.array_to_str(&mut [0; ULID_LEN]));
+        text
     }
 }
 

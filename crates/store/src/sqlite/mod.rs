@@ -6,6 +6,7 @@ mod archive;
 mod booking;
 mod calls;
 mod database;
+mod insert;
 mod journal;
 mod keys;
 mod row;

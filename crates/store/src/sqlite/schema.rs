@@ -6,6 +6,7 @@ use sqlx::SqlitePool;
 const STEPS: &[&str] = &[
     include_str!("migration/0001_run.sql"),
     include_str!("migration/0002_archive.sql"),
+    include_str!("migration/0003_fewer_trees.sql"),
 ];
 
 /// Brings the file up to date. A file from a newer cogn is refused rather than damaged.

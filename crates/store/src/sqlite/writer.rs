@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::booking::{book, bring};
 use super::calls::{Held, Line};
 use super::database::{BUSY_TIMEOUT, Options};
+use super::insert::{Events, Owner, Usage, owner};
 use super::row::{damaged, integer};
 use crate::limits;
 
@@ -90,7 +91,11 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
+    // Whoever adds an event here has found or made its run in the same transaction, and whoever takes a run back takes one
+    // without events. The rows are looked after elsewhere: pruning takes a run's events along.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    // The states have a type. Checking a text against a list makes a tree of the list, for every row.
+    connection.pragma_update(None, "ignore_check_constraints", true)?;
     if let Some(pages) = options.pages_max() {
         // Setting it answers with the new value.
         connection.pragma_update_and_check(
@@ -198,7 +203,7 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
         .and_then(|mut statement| {
             statement.execute(params![
                 tenant.as_str(),
-                run.id.to_string(),
+                String::from(run.id),
                 run.module,
                 run.command,
                 created_at_ms,
@@ -252,81 +257,33 @@ fn append(
     events: &[Rendered],
     end: Option<&End>,
 ) -> Result<(), JournalError> {
-    let (tenant, id) = (tenant.as_str(), run.to_string());
+    let (tenant, id) = (tenant.as_str(), String::from(run));
     let (from, count) = (integer(after)?, integer(events.len() as u64)?);
-    let moved = connection
-        .prepare_cached(include_str!("query/advance_run.sql"))
-        .and_then(|mut statement| statement.execute(params![tenant, id, from, count]))
-        .map_err(failed)?;
-    if moved == 0 {
+    let moved = match end {
+        None => connection
+            .prepare_cached(include_str!("query/advance_run.sql"))
+            .and_then(|mut statement| statement.execute(params![tenant, id, from, count])),
+        Some(end) => {
+            let at_ms = integer(end.finish.at_ms)?;
+            let (state, code) = (end.finish.state().as_str(), end.finish.code.as_deref());
+            connection
+                .prepare_cached(include_str!("query/finish_run.sql"))
+                .and_then(|mut statement| {
+                    statement.execute(params![tenant, id, from, count, state, code, at_ms, end.review])
+                })
+        }
+    };
+    if moved.map_err(failed)? == 0 {
         return Err(refusal(connection, tenant, run));
     }
-    for (offset, event) in (from + 1..).zip(events) {
-        insert_event(connection, tenant, &id, offset, event)?;
-    }
-    match end {
-        Some(end) => close(connection, tenant, &id, end),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn insert_event(
-    connection: &Connection,
-    tenant: &str,
-    id: &str,
-    offset: i64,
-    event: &Rendered,
-) -> Result<(), JournalError> {
-    let (kind, seq) = (event.kind.as_str(), event.seq.map(integer).transpose()?);
-    connection
-        .prepare_cached(include_str!("query/insert_event.sql"))
-        .and_then(|mut insert| insert.execute(params![tenant, id, offset, kind, seq, &*event.body]))
-        .map_err(failed)?;
-    Ok(())
-}
-
-/// Closes the run and accounts for it.
-fn close(connection: &Connection, tenant: &str, id: &str, end: &End) -> Result<(), JournalError> {
-    let at_ms = integer(end.finish.at_ms)?;
-    let (state, code) = (end.finish.state().as_str(), end.finish.code.as_deref());
-    connection
-        .prepare_cached(include_str!("query/finish_run.sql"))
-        .and_then(|mut statement| statement.execute(params![tenant, id, state, code, at_ms, end.review]))
-        .map_err(failed)?;
-    account(connection, tenant, id, end, at_ms)
-}
-
-/// What each attempt of a run used.
-pub(super) fn account(
-    connection: &Connection,
-    tenant: &str,
-    id: &str,
-    end: &End,
-    at_ms: i64,
-) -> Result<(), JournalError> {
-    for spent in &end.spent {
-        let tokens = |count: Option<u64>| count.map(integer).transpose();
-        let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
-        let estimated = tokens(spent.estimated_tokens)?;
-        connection
-            .prepare_cached(include_str!("query/insert_usage.sql"))
-            .and_then(|mut statement| {
-                statement.execute(params![
-                    tenant,
-                    id,
-                    spent.attempt,
-                    spent.backend,
-                    spent.model,
-                    spent.outcome,
-                    input,
-                    output,
-                    estimated,
-                    at_ms,
-                ])
-            })
-            .map_err(failed)?;
-    }
-    Ok(())
+    Events::prepare(connection)?.add(tenant, &id, from, events)?;
+    let Some(end) = end else { return Ok(()) };
+    let (client, module) = owner(connection, tenant, &id)?;
+    let owner = Owner {
+        client: &client,
+        module: &module,
+    };
+    Usage::prepare(connection)?.add(tenant, &id, owner, end)
 }
 
 /// Why the fence did not open.
@@ -334,7 +291,8 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     let state = connection
         .prepare_cached(include_str!("query/run_state.sql"))
         .and_then(|mut statement| {
-            let found = statement.query_row(params![tenant, run.to_string()], |row| row.get::<_, String>(0));
+            let found =
+                statement.query_row(params![tenant, String::from(run)], |row| row.get::<_, String>(0));
             found.optional()
         });
     match state {
@@ -351,7 +309,7 @@ fn forget(connection: &Connection, write: &Write) {
         // A run that cannot be taken back is found unfinished by the next server and ended there.
         connection
             .prepare_cached(include_str!("query/forget_run.sql"))
-            .and_then(|mut statement| statement.execute(params![tenant.as_str(), run.id.to_string()]))
+            .and_then(|mut statement| statement.execute(params![tenant.as_str(), String::from(run.id)]))
             .ok();
     }
 }

@@ -132,3 +132,86 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     assert_eq!(journal.list(&tenant, &filter).await.unwrap().len(), 1);
     assert_eq!(journal.spent(&tenant, run).await.unwrap().len(), 1);
 }
+
+/// A file as the second schema left it: two tenants, a run that is going on, and chunks among other events.
+async fn second_schema(path: &std::path::Path) {
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    for step in [
+        include_str!("../../src/sqlite/migration/0001_run.sql"),
+        include_str!("../../src/sqlite/migration/0002_archive.sql"),
+    ] {
+        sqlx::raw_sql(step).execute(&pool).await.unwrap();
+    }
+    for (tenant, number, state, created) in [
+        ("local", 1, "running", 7),
+        ("local", 2, "done", 1),
+        ("other", 3, "running", 5),
+        ("third", 4, "failed", 2),
+    ] {
+        sqlx::query("INSERT INTO run (tenant, id, module, command, state, created_at_ms, client, last_offset) VALUES (?1, ?2, 'm', '{}', ?3, ?4, 'c', 4)")
+            .bind(tenant)
+            .bind(RunId::from_parts(1, number).to_string())
+            .bind(state)
+            .bind(created)
+            .execute(&pool)
+            .await
+            .unwrap();
+    }
+    for (offset, kind, seq) in [
+        (1, "meta", None),
+        (2, "chunk", Some(1)),
+        (3, "progress", None),
+        (4, "chunk", Some(2)),
+    ] {
+        sqlx::query("INSERT INTO event (tenant, run, \"offset\", kind, seq, body) VALUES ('local', ?1, ?2, ?3, ?4, ?2)")
+            .bind(RunId::from_parts(1, 1).to_string())
+            .bind(offset)
+            .bind(kind)
+            .bind(seq)
+            .execute(&pool)
+            .await
+            .unwrap();
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_file_of_the_second_schema_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    second_schema(&path).await;
+    let (local, run) = (Tenant::local(), RunId::from_parts(1, 1));
+    for _ in 0..2 {
+        let journal = SqliteJournal::open(&path).await.unwrap();
+        let unfinished = journal.unfinished().await.unwrap();
+        let left = unfinished.iter().map(|(tenant, row)| (tenant.as_str(), row.id));
+        assert_eq!(
+            left.collect::<Vec<_>>(),
+            [("other", RunId::from_parts(1, 3)), ("local", run)]
+        );
+        for (seq, offset) in [(1, Some(2)), (2, Some(4)), (3, None), (4, None)] {
+            let found = journal.locate(&local, run, seq).await.unwrap();
+            assert_eq!(found.map(|entry| entry.offset), offset);
+        }
+        assert_eq!(journal.read(&local, run, 0, 9).await.unwrap().len(), 4);
+        journal.close().await;
+    }
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let end = End::new(None, 9, Vec::new());
+    journal.finish(&local, run, 4, &[event(1)], &end).await.unwrap();
+    assert_eq!(journal.unfinished().await.unwrap().len(), 1);
+    // Its events go with it.
+    let retention = Retention {
+        before_ms: 10,
+        bytes_max: u64::MAX,
+        once_since_ms: 0,
+        usage_before_ms: 0,
+        batch: 3,
+    };
+    assert_eq!(journal.prune(&retention).await.unwrap().runs, 1);
+    journal.create(&local, &new(1)).await.unwrap();
+    assert!(journal.read(&local, run, 0, 9).await.unwrap().is_empty());
+}

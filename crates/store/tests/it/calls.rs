@@ -69,6 +69,41 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     assert_eq!(logs(folder.path()), 0);
 }
 
+/// Long texts were once written as JSON, too.
+#[tokio::test]
+async fn what_an_older_cogn_has_booked_is_picked_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let old = concat!(
+        r#"+{"tenant":"local","id":"sess_00000000010000000000000001","module":"m","command":"{\"a\":1}","created_at_ms":1,"client":"c"}"#,
+        "\n",
+        r#"={"tenant":"local","id":"sess_00000000010000000000000001","events":[{"kind":"chunk","seq":1,"body":"{\"seq\":1}"}],"end":null}"#,
+        "\n",
+        r#"+{"tenant":"local","id":"sess_00000000010000000000000002","module":"m","command":"{}","created_at_ms":1,"client":"c"}"#,
+        "\n",
+        r#"-{"tenant":"local","id":"sess_00000000010000000000000002","code":null,"at_ms":9,"review":null,"spent":[{"attempt":1,"backend":null,"model":null,"outcome":"won","input_tokens":5,"output_tokens":7,"estimated_tokens":null}],"last":{"kind":"final","seq":null,"body":"{\"é\":2}"}}"#,
+        "\n",
+        r#"={"tenant":"local","id":"sess_00000000010000000000000001","events":[{"kind":"chunk","seq":2,"body":"{\"se"#,
+    );
+    std::fs::write(folder.path().join("journal.db-calls-1-0a"), old).unwrap();
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let tenant = Tenant::local();
+    let unfinished = journal.unfinished().await.unwrap();
+    assert_eq!(unfinished.len(), 1);
+    let row = &unfinished[0].1;
+    assert_eq!(
+        (row.id, row.command.as_str(), row.last_offset),
+        (run(1), "{\"a\":1}", 1)
+    );
+    let entry = journal.locate(&tenant, run(1), 1).await.unwrap().unwrap();
+    assert_eq!(entry.event, said(1));
+    let entries = journal.read(&tenant, run(2), 0, 9).await.unwrap();
+    assert_eq!((entries.len(), &*entries[0].event.body), (1, "{\"é\":2}"));
+    let usage = journal.usage(None, &UsageFilter::default()).await.unwrap();
+    assert_eq!((usage[0].runs, usage[0].output_tokens), (1, Some(7)));
+    assert_eq!(logs(folder.path()), 0);
+}
+
 fn said(seq: u64) -> Rendered {
     Rendered {
         kind: Kind::Chunk,

@@ -1,5 +1,6 @@
 //! The journals of this crate against the suite of their port.
 
+#[cfg(test)]
 mod archive;
 #[cfg(test)]
 mod calls;

@@ -16,6 +16,7 @@ where
     entries_come_back_in_order(empty().await).await;
     reading_starts_behind_an_offset(empty().await).await;
     chunks_are_found_by_number(empty().await).await;
+    chunks_are_found_among_many_other_events(empty().await).await;
     an_unknown_run_is_unknown_everywhere(empty().await).await;
     another_tenants_run_is_unknown(empty().await).await;
     a_run_is_created_once(empty().await).await;
@@ -93,6 +94,33 @@ async fn chunks_are_found_by_number(journal: Shared) {
     let found = journal.locate(&tenant, run(1), 2).await.unwrap().unwrap();
     assert_eq!((found.offset, &*found.event.body), (3, "2"));
     assert_eq!(journal.locate(&tenant, run(1), 3).await.unwrap(), None);
+}
+
+async fn chunks_are_found_among_many_other_events(journal: Shared) {
+    let tenant = Tenant::local();
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    // Never, often and seldom something between two chunks.
+    let mut events = Vec::new();
+    for seq in 1..=300 {
+        let others = if seq < 100 { 0 } else { 5 * (seq % 40) / 39 };
+        events.extend((0..others).map(|_| last(Kind::Progress)));
+        events.extend(chunks(seq..=seq));
+    }
+    events.push(last(Kind::Final));
+    let end = good(1);
+    journal.finish(&tenant, run(1), 0, &events, &end).await.unwrap();
+    for seq in 1..=300 {
+        let found = journal.locate(&tenant, run(1), seq).await.unwrap().unwrap();
+        assert_eq!(
+            (found.event.seq, &*found.event.body),
+            (Some(seq), &*seq.to_string())
+        );
+        let place = events.iter().position(|event| event.seq == Some(seq)).unwrap();
+        assert_eq!(found.offset, place as u64 + 1);
+    }
+    for seq in [0, 301, events.len() as u64, 1_000_000] {
+        assert_eq!(journal.locate(&tenant, run(1), seq).await.unwrap(), None, "{seq}");
+    }
 }
 
 async fn an_unknown_run_is_unknown_everywhere(journal: Shared) {

@@ -1,5 +1,6 @@
-//! One entry in the accounts of calls: what the tables get, and the line of JSON that the log keeps until they
-//! have it. Besides bookings there are the events of a run that was only booked.
+//! One entry in the accounts of calls: what the tables get, and the line that the log keeps until they have it. Besides
+//! bookings there are the events of a run that was only booked. A line is JSON; its long texts stand behind it as they
+//! are, see [`super::text`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use engine::Tenant;
 use engine::port::{Booking, End, Finish, Kind, NewRun, Rendered, Spent};
 use ir::RunId;
 use serde::{Deserialize, Serialize};
+
+use super::text::{Tail, Text};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) struct Line {
@@ -42,15 +45,25 @@ impl Line {
         match &self.note {
             Note::Booked(Booking::Enter(new)) => {
                 text.push(b'+');
-                serde_json::to_writer(&mut *text, &Enter::of(tenant, new))?;
+                let enter = Enter::of(tenant, new);
+                serde_json::to_writer(&mut *text, &enter)?;
+                enter.command.put_behind(&new.command, text);
             }
             Note::Said { run, events, end } => {
                 text.push(b'=');
-                serde_json::to_writer(&mut *text, &Say::of(tenant, *run, events, end.as_ref()))?;
+                let say = Say::of(tenant, *run, events, end.as_ref());
+                serde_json::to_writer(&mut *text, &say)?;
+                for (event, rendered) in say.events.iter().zip(events) {
+                    event.body.put_behind(&rendered.body, text);
+                }
             }
             Note::Booked(Booking::Close { run, last, end }) => {
                 text.push(b'-');
-                serde_json::to_writer(&mut *text, &Close::of(tenant, *run, last.as_ref(), end))?;
+                let close = Close::of(tenant, *run, last.as_ref(), end);
+                serde_json::to_writer(&mut *text, &close)?;
+                for (event, rendered) in close.last.iter().zip(last) {
+                    event.body.put_behind(&rendered.body, text);
+                }
             }
         }
         text.push(b'\n');
@@ -62,13 +75,15 @@ impl Line {
     }
 
     pub(super) fn read(text: &str) -> Option<Self> {
-        let (mark, json) = text.split_at_checked(1)?;
-        match mark {
-            "+" => serde_json::from_str::<Enter<'_>>(json).ok().map(Enter::line),
-            "=" => serde_json::from_str::<Say<'_>>(json).ok()?.line(),
-            "-" => serde_json::from_str::<Close<'_>>(json).ok()?.line(),
+        let (mark, rest) = text.split_at_checked(1)?;
+        let (line, tail) = match mark {
+            "+" => Tail::behind(rest, Enter::line),
+            "=" => Tail::behind(rest, Say::line),
+            "-" => Tail::behind(rest, Close::line),
             _ => None,
-        }
+        }?;
+        // One that was not written to its end lacks something, and one with something left is none of ours.
+        tail.is_empty().then_some(line)
     }
 }
 
@@ -77,7 +92,7 @@ struct Enter<'a> {
     tenant: Cow<'a, str>,
     id: RunId,
     module: Cow<'a, str>,
-    command: Cow<'a, str>,
+    command: Text<'a>,
     created_at_ms: u64,
     client: Cow<'a, str>,
 }
@@ -88,24 +103,24 @@ impl<'a> Enter<'a> {
             tenant,
             id: new.id,
             module: Cow::Borrowed(&new.module),
-            command: Cow::Borrowed(&new.command),
+            command: Text::of(&new.command),
             created_at_ms: new.created_at_ms,
             client: Cow::Borrowed(&new.client),
         }
     }
 
-    fn line(self) -> Line {
-        Line {
+    fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
+        Some(Line {
             tenant: Tenant::new(&self.tenant),
             note: Note::Booked(Booking::Enter(NewRun {
                 id: self.id,
                 module: self.module.into_owned(),
-                command: self.command.into_owned(),
+                command: String::from(tail.take(&self.command)?),
                 created_at_ms: self.created_at_ms,
                 client: self.client.into_owned(),
                 once: None,
             })),
-        }
+        })
     }
 }
 
@@ -128,10 +143,10 @@ impl<'a> Close<'a> {
         }
     }
 
-    fn line(self) -> Option<Line> {
+    fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
         let last = match self.last {
             None => None,
-            Some(last) => Some(last.rendered()?),
+            Some(last) => Some(last.rendered(tail)?),
         };
         Some(Line {
             tenant: Tenant::new(&self.tenant),
@@ -162,8 +177,9 @@ impl<'a> Say<'a> {
         }
     }
 
-    fn line(self) -> Option<Line> {
-        let events: Option<Vec<Rendered>> = self.events.into_iter().map(Event::rendered).collect();
+    fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
+        let events = self.events.into_iter().map(|event| event.rendered(tail));
+        let events: Option<Vec<Rendered>> = events.collect();
         Some(Line {
             tenant: Tenant::new(&self.tenant),
             note: Note::Said {
@@ -209,7 +225,7 @@ impl<'a> Ended<'a> {
 struct Event<'a> {
     kind: Cow<'a, str>,
     seq: Option<u64>,
-    body: Cow<'a, str>,
+    body: Text<'a>,
 }
 
 impl<'a> Event<'a> {
@@ -217,16 +233,16 @@ impl<'a> Event<'a> {
         Self {
             kind: Cow::Borrowed(event.kind.as_str()),
             seq: event.seq,
-            body: Cow::Borrowed(&event.body),
+            body: Text::of(&event.body),
         }
     }
 
     /// An event of a kind that nobody knows is none of ours.
-    fn rendered(self) -> Option<Rendered> {
+    fn rendered(self, tail: &mut Tail<'_>) -> Option<Rendered> {
         Some(Rendered {
             kind: Kind::find(&self.kind)?,
             seq: self.seq,
-            body: Arc::from(self.body),
+            body: Arc::from(tail.take(&self.body)?),
         })
     }
 }
@@ -241,13 +257,13 @@ mod tests {
 
     use super::{Line, Note};
 
-    #[test]
-    fn a_line_is_read_as_it_was_written() {
+    /// One of each kind, with this text where texts are long.
+    fn lines(long: &str) -> Vec<Line> {
         let run = RunId::from_parts(7, 8);
         let new = NewRun {
             id: run,
             module: String::from("a\n\"module\""),
-            command: String::from("{\"a\":\"\\u0000\"}"),
+            command: String::from(long),
             created_at_ms: 3,
             client: String::from("c"),
             once: None,
@@ -262,7 +278,7 @@ mod tests {
         let last = Some(Rendered {
             kind: Kind::Final,
             seq: Some(4),
-            body: Arc::from("{\"a\":\n\"ä\"}"),
+            body: Arc::from(long),
         });
         let said = |end| Note::Said {
             run,
@@ -271,16 +287,62 @@ mod tests {
         };
         let said = [said(None), said(Some(end.clone()))];
         let bookings = [Booking::Enter(new), plain, Booking::Close { run, last, end }];
-        for note in bookings.map(Note::Booked).into_iter().chain(said) {
-            let line = Line {
-                tenant: Tenant::new("t"),
-                note,
-            };
-            let mut text = Vec::new();
-            line.write(&mut text).unwrap();
-            let text = String::from_utf8(text).unwrap();
-            assert_eq!(text.lines().count(), 1);
-            assert_eq!(Line::read(text.trim_end()), Some(line));
+        let notes = bookings.map(Note::Booked).into_iter().chain(said);
+        let line = |note| Line {
+            tenant: Tenant::new("t"),
+            note,
+        };
+        notes.map(line).collect()
+    }
+
+    const LONG: [&str; 6] = [
+        "{\"a\":\"\\u0000\"}",
+        "{\"a\":\n\"ä\"}",
+        "",
+        "ä",
+        "no JSON\r",
+        "{\"tenant\":1}{}\u{0}",
+    ];
+
+    fn written(line: &Line) -> String {
+        let mut text = Vec::new();
+        line.write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        for line in LONG.into_iter().flat_map(lines) {
+            let text = written(&line);
+            let text = text.strip_suffix('\n').unwrap();
+            assert!(!text.contains('\n'), "{text}");
+            assert_eq!(Line::read(text), Some(line));
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_or_run_into_is_none() {
+        for line in LONG.into_iter().flat_map(lines) {
+            let text = written(&line);
+            let text = text.strip_suffix('\n').unwrap();
+            for (end, _) in text.char_indices() {
+                assert_eq!(text.get(..end).and_then(Line::read), None, "{text} to {end}");
+            }
+            assert_eq!(Line::read(&format!("{text}x")), None);
+        }
+    }
+
+    /// What a cogn left behind that wrote long texts as JSON, too.
+    #[test]
+    fn a_line_of_an_older_cogn_is_read() {
+        let old = [
+            r#"+{"tenant":"t","id":"sess_00000000070000000000000008","module":"a\n\"module\"","command":"{\"a\":\n\"ä\"}","created_at_ms":3,"client":"c"}"#,
+            r#"-{"tenant":"t","id":"sess_00000000070000000000000008","code":"E2010","at_ms":9,"review":null,"spent":[{"attempt":0,"backend":null,"model":null,"outcome":"unknown","input_tokens":null,"output_tokens":null,"estimated_tokens":null}],"last":null}"#,
+            r#"-{"tenant":"t","id":"sess_00000000070000000000000008","code":"E2010","at_ms":9,"review":"because","spent":[{"attempt":0,"backend":null,"model":null,"outcome":"unknown","input_tokens":null,"output_tokens":null,"estimated_tokens":null}],"last":{"kind":"final","seq":4,"body":"{\"a\":\n\"ä\"}"}}"#,
+            r#"={"tenant":"t","id":"sess_00000000070000000000000008","events":[{"kind":"final","seq":4,"body":"{\"a\":\n\"ä\"}"},{"kind":"final","seq":4,"body":"{\"a\":\n\"ä\"}"}],"end":null}"#,
+        ];
+        for (text, line) in old.into_iter().zip(lines("{\"a\":\n\"ä\"}")) {
+            assert_eq!(Line::read(text), Some(line));
         }
     }
 

@@ -150,10 +150,9 @@ impl Leftover {
         let limit = limits::CALLS_LOG_BYTES_MAX;
         (&self.file).take(limit).read_to_end(&mut text)?;
         // The last line may end within a letter.
-        Ok(String::from_utf8_lossy(&text)
-            .lines()
-            .filter_map(Line::read)
-            .collect())
+        let lines = text.split(|byte| *byte == b'\n');
+        let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());
+        Ok(lines.filter_map(Line::read).collect())
     }
 
     pub(super) fn remove(self) -> io::Result<()> {

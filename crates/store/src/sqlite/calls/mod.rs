@@ -4,6 +4,7 @@
 
 mod line;
 mod log;
+mod text;
 mod told;
 
 use std::collections::HashMap;

@@ -1,2 +1,4 @@
-UPDATE run SET state = ?3, code = ?4, finished_at_ms = ?5, review_reason = ?6
-WHERE tenant = ?1 AND id = ?2
+-- The last events and the end in one step, behind the same fence as any others.
+UPDATE run
+SET last_offset = last_offset + ?4, state = ?5, code = ?6, finished_at_ms = ?7, review_reason = ?8
+WHERE tenant = ?1 AND id = ?2 AND last_offset = ?3 AND state = 'running'

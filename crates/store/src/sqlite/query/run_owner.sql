@@ -1,0 +1,1 @@
+SELECT client, module FROM run WHERE tenant = ?1 AND id = ?2
