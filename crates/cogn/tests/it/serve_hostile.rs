@@ -61,6 +61,43 @@ async fn a_head_or_a_body_that_never_ends_is_given_up() {
     assert!(answers(&server).await);
 }
 
+/// Which version of HTTP a client speaks is seen from its first bytes, however slowly they come.
+#[tokio::test]
+async fn both_versions_of_http_are_spoken_without_tls() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let second = reqwest::Client::builder()
+        .http2_prior_knowledge()
+        .build()
+        .unwrap();
+    let url = format!("http://{}/healthz", server.address());
+    let answer = second.get(url).send().await.unwrap();
+    assert_eq!(
+        (answer.version(), answer.status().as_u16()),
+        (reqwest::Version::HTTP_2, 200)
+    );
+
+    // The client's first frame of settings says nothing; the server's own comes back.
+    let second = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let first = b"PUT /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    for pause_after in 1..=4 {
+        let mut slow = connect(&server);
+        slow.write_all(&second[..pause_after]).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        slow.write_all(&second[pause_after..]).unwrap();
+        let mut frame = [0; 9];
+        slow.read_exact(&mut frame).unwrap();
+        assert_eq!(frame[3], 4, "no settings: {frame:?}");
+
+        let mut slow = connect(&server);
+        slow.write_all(&first[..pause_after]).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        slow.write_all(&first[pause_after..]).unwrap();
+        let answer = rest(slow);
+        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn headers_without_end_are_refused() {
     let stage = Stage::new();

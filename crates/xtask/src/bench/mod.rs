@@ -26,7 +26,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
-        let binary = build_cogn("release")?;
+        let binary = build_cogn("dist")?;
         let wanted = |name: &str| self.filter.as_deref().is_none_or(|filter| name.contains(filter));
         let mut rows = Vec::new();
         if wanted("start") {
