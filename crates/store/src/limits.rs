@@ -4,6 +4,10 @@ use std::time::Duration;
 
 /// Most connections that read at a time.
 pub const READERS_MAX: u32 = 4;
+/// Pages that a connection that reads keeps at most.
+pub const READER_CACHE_KIB: u32 = 512;
+/// The same for the one that writes runs: what many runs dirty at once, and the ends of all trees.
+pub const WRITER_CACHE_KIB: u32 = 1024;
 /// Bytes of events after which a page of them ends: each of many slow readers holds one.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most lines of an account of usage.

@@ -44,6 +44,7 @@ impl Database {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .foreign_keys(true)
+            .pragma("cache_size", cache_size(limits::READER_CACHE_KIB).to_string())
             .busy_timeout(BUSY_TIMEOUT);
         if let Some(pages) = options.pages_max() {
             connect = connect.pragma("max_page_count", pages.to_string());
@@ -64,4 +65,9 @@ impl Database {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+/// Below zero it counts KiB, not pages.
+pub(super) fn cache_size(kib: u32) -> i64 {
+    -i64::from(kib)
 }

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::booking::{book, bring};
 use super::calls::{Held, Line};
-use super::database::{BUSY_TIMEOUT, Options};
+use super::database::{BUSY_TIMEOUT, Options, cache_size};
 use super::insert::{Events, Owner, Usage, owner};
 use super::row::{damaged, integer};
 use crate::limits;
@@ -91,6 +91,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", cache_size(limits::WRITER_CACHE_KIB))?;
     // Whoever adds an event here has found or made its run in the same transaction, and whoever takes a run back takes one
     // without events. The rows are looked after elsewhere: pruning takes a run's events along.
     connection.pragma_update(None, "foreign_keys", false)?;
