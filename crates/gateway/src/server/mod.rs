@@ -7,6 +7,7 @@ mod protocol;
 mod tls;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::{io, time::Duration};
 
@@ -15,8 +16,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,7 +27,7 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use self::patience::Patience;
-use self::protocol::Protocols;
+use self::protocol::{Protocol, Protocols};
 use crate::limits;
 use crate::route::router;
 use crate::settings::Settings;
@@ -124,24 +124,24 @@ impl Server {
         // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
         match tls {
             None => async move {
-                let builder = tokio::select! {
-                    builder = protocols.of_plain(&stream, opening) => builder,
+                let protocol = tokio::select! {
+                    protocol = protocols.of_plain(&stream, opening) => protocol,
                     () = stopping.cancelled() => return,
                 };
-                let Some(builder) = builder else {
+                let Some(protocol) = protocol else {
                     return debug!("a client said nothing for too long");
                 };
                 let stream = Patience::new(stream, stall, opening);
-                talk(builder, router, stream, peer, stopping).await;
+                talk(protocol, router, stream, peer, stopping).await;
             }
             .boxed(),
             Some(acceptor) => async move {
                 let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
                 match handshake.await {
                     Ok(Ok(stream)) => {
-                        let builder = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
+                        let protocol = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
                         let stream = Patience::new(stream, stall, opening);
-                        talk(builder, router, stream, peer, stopping).await;
+                        talk(protocol, router, stream, peer, stopping).await;
                     }
                     Ok(Err(error)) => debug!(%error, "no handshake"),
                     Err(_) => debug!("a handshake took too long"),
@@ -153,7 +153,7 @@ impl Server {
 }
 
 async fn talk<S>(
-    builder: Builder<TokioExecutor>,
+    protocol: Protocol,
     router: Router,
     stream: Patience<S>,
     peer: SocketAddr,
@@ -167,13 +167,31 @@ async fn talk<S>(
         // In a box, or the connection keeps the room for it after it has answered.
         router.clone().call(request).boxed()
     });
-    let connection =
-        builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+    let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(service));
+    match protocol {
+        Protocol::First(builder) => {
+            let connection = builder.serve_connection(stream, service).with_upgrades();
+            until_stopped(connection, stopping, |connection| connection.graceful_shutdown()).await;
+        }
+        // In a box, so that the others do not carry its room.
+        Protocol::Any(builder) => {
+            let connection = builder.serve_connection_with_upgrades(stream, service);
+            let served = until_stopped(connection, stopping, |connection| connection.graceful_shutdown());
+            served.boxed().await;
+        }
+    }
+}
+
+async fn until_stopped<C, E>(connection: C, stopping: CancellationToken, stop: fn(Pin<&mut C>))
+where
+    C: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stopping.cancelled() => {
-            connection.as_mut().graceful_shutdown();
+            stop(connection.as_mut());
             connection.await
         }
     };

@@ -1,10 +1,12 @@
-//! Which version of HTTP a connection speaks, found out before it is served. A connection that is known to speak
-//! HTTP/1 is given half of the room that one of either kind takes, because nothing has to be read ahead of it.
+//! Which version of HTTP a connection speaks, found out before it is served. One that is known to speak HTTP/1 takes
+//! half of the room that one of either kind does: nothing has to be read ahead of it, and nothing is kept for the
+//! other version.
 
 use std::time::Duration;
 
+use hyper::server::conn::http1;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -14,50 +16,53 @@ use crate::settings::Settings;
 /// How HTTP/2 begins; no method of HTTP/1 does.
 const PREFACE: &[u8] = b"PRI";
 
+/// How a connection is served.
+pub(super) enum Protocol {
+    /// HTTP/1.
+    First(http1::Builder),
+    /// Either; it turns out while it is read.
+    Any(auto::Builder<TokioExecutor>),
+}
+
 pub(super) struct Protocols {
-    any: Builder<TokioExecutor>,
-    first: Builder<TokioExecutor>,
-    second: Builder<TokioExecutor>,
+    first: http1::Builder,
+    any: auto::Builder<TokioExecutor>,
 }
 
 impl Protocols {
     pub(super) fn new(settings: &Settings) -> Self {
-        let any = builder(settings);
+        let mut first = http1::Builder::new();
+        first
+            .timer(TokioTimer::new())
+            .header_read_timeout(settings.header_read)
+            .max_buf_size(limits::HEADER_BYTES_MAX);
         Self {
-            first: any.clone().http1_only(),
-            second: any.clone().http2_only(),
-            any,
+            first,
+            any: any(settings),
         }
     }
 
     /// By what the client says first; `None` if it says nothing in time. All of it is still there to be read.
-    pub(super) async fn of_plain(
-        &self,
-        stream: &TcpStream,
-        opening: Duration,
-    ) -> Option<Builder<TokioExecutor>> {
+    pub(super) async fn of_plain(&self, stream: &TcpStream, opening: Duration) -> Option<Protocol> {
         let mut said = [0; PREFACE.len()];
         let count = timeout(opening, stream.peek(&mut said)).await.ok()?.ok()?;
-        let builder = match said.get(..count) {
-            Some(said) if !PREFACE.starts_with(said) => &self.first,
-            _ => &self.any,
-        };
-        Some(builder.clone())
+        Some(match said.get(..count) {
+            Some(said) if !PREFACE.starts_with(said) => Protocol::First(self.first.clone()),
+            _ => Protocol::Any(self.any.clone()),
+        })
     }
 
     /// By what was agreed on when the connection was made.
-    pub(super) fn of_encrypted(&self, agreed: Option<&[u8]>) -> Builder<TokioExecutor> {
-        let builder = match agreed {
-            Some(b"h2") => &self.second,
-            Some(b"http/1.1") => &self.first,
-            _ => &self.any,
-        };
-        builder.clone()
+    pub(super) fn of_encrypted(&self, agreed: Option<&[u8]>) -> Protocol {
+        match agreed {
+            Some(b"http/1.1") => Protocol::First(self.first.clone()),
+            _ => Protocol::Any(self.any.clone()),
+        }
     }
 }
 
-fn builder(settings: &Settings) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn any(settings: &Settings) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::port::{Events, Piece, Pieces, Said};
+use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use ir::fold::unfold;
 use ir::{Error, ErrorKind, Event, Phase, Request};
@@ -118,14 +119,15 @@ impl Answer {
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
-                Stage::Asked(request) => match prepare(&self.instance, &request).await {
+                // Asking has a box of its own: an answer that goes on does not keep the room for it.
+                Stage::Asked(request) => match prepare(&self.instance, &request).boxed().await {
                     Ok(prepared) => {
                         self.words = request.wants_raw().then(|| self.new_words());
                         self.stage = Stage::Prepared(Box::new(prepared));
                     }
                     Err(error) => self.fail(error),
                 },
-                Stage::Prepared(prepared) => self.send(*prepared).await,
+                Stage::Prepared(prepared) => self.send(*prepared).boxed().await,
                 Stage::Streaming { decoder, content } => self.read(decoder, content).await,
             }
         }
