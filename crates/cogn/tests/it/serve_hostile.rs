@@ -83,7 +83,7 @@ async fn both_versions_of_http_are_spoken_without_tls() {
     for pause_after in 1..=4 {
         let mut slow = connect(&server);
         slow.write_all(&second[..pause_after]).unwrap();
-        std::thread::sleep(Duration::from_millis(30));
+        tokio::time::sleep(Duration::from_millis(30)).await;
         slow.write_all(&second[pause_after..]).unwrap();
         let mut frame = [0; 9];
         slow.read_exact(&mut frame).unwrap();
@@ -91,7 +91,7 @@ async fn both_versions_of_http_are_spoken_without_tls() {
 
         let mut slow = connect(&server);
         slow.write_all(&first[..pause_after]).unwrap();
-        std::thread::sleep(Duration::from_millis(30));
+        tokio::time::sleep(Duration::from_millis(30)).await;
         slow.write_all(&first[pause_after..]).unwrap();
         let answer = rest(slow);
         assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");

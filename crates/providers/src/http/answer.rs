@@ -237,6 +237,8 @@ impl Answer {
 
     async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<Content>) {
         let idle = self.instance.options.timeouts.idle;
+        // Nothing is held while a server thinks.
+        self.ready = VecDeque::new();
         match timeout(self.patience(idle), content.next()).await {
             Ok(Some(Ok(bytes))) => {
                 self.taken_bytes += bytes.len();

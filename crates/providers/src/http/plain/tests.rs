@@ -1,13 +1,14 @@
 //! Answers in all framings and all pieces, against what the layered client reads of the very same bytes; and what
 //! becomes of connections.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use super::reading::Reading;
 use super::{Address, Broken, Plain, written};
@@ -135,21 +136,16 @@ fn fuzz_answers() {
 }
 
 /// A server that says the same to everyone, and closes the connection or waits for the next question.
-async fn server(answer: &'static str, close: bool) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+fn server(answer: &'static str, close: bool) -> (String, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/chat", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().filter_map(Result::ok) {
             counted.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(async move {
-                while hear(&mut socket).await {
-                    socket.write_all(answer.as_bytes()).await.unwrap();
-                    if close {
-                        return;
-                    }
-                }
+            std::thread::spawn(move || {
+                while heard(&mut socket) && socket.write_all(answer.as_bytes()).is_ok() && !close {}
             });
         }
     });
@@ -157,11 +153,11 @@ async fn server(answer: &'static str, close: bool) -> (String, Arc<AtomicUsize>)
 }
 
 /// Reads one question of the content `{}`. `false`: nobody asks any more.
-async fn hear(socket: &mut TcpStream) -> bool {
+fn heard(socket: &mut impl Read) -> bool {
     let mut heard = Vec::new();
     while !heard.ends_with(b"\r\n\r\n{}") {
         let mut room = [0; 4096];
-        match socket.read(&mut room).await {
+        match socket.read(&mut room) {
             Ok(count) if count > 0 => heard.extend_from_slice(&room[..count]),
             _ => return false,
         }
@@ -189,7 +185,7 @@ async fn the_layered_client_reads_the_same() {
         .unwrap();
     let answers = ANSWERS.iter().map(|(answer, ..)| *answer);
     for answer in answers.chain(SPOILT.iter().copied()) {
-        let (url, _) = server(answer, true).await;
+        let (url, _) = server(answer, true);
         let ours = ask(&Plain::default(), &url).await.ok();
         let theirs = async {
             let response = layered.post(&url).body("{}").send().await.ok()?;
@@ -203,7 +199,7 @@ async fn the_layered_client_reads_the_same() {
 #[tokio::test]
 async fn a_connection_is_asked_again_if_its_answer_allows_it() {
     for (answer, _, again) in ANSWERS {
-        let (url, count) = server(answer, !again).await;
+        let (url, count) = server(answer, !again);
         let client = Plain::default();
         for _ in 0..3 {
             ask(&client, &url).await.unwrap();
@@ -216,7 +212,7 @@ async fn a_connection_is_asked_again_if_its_answer_allows_it() {
 #[tokio::test]
 async fn a_server_that_hung_up_meanwhile_is_asked_anew() {
     let (answer, ..) = ANSWERS[0];
-    let (url, count) = server(answer, true).await;
+    let (url, count) = server(answer, true);
     let client = Plain::default();
     for round in 1..=3 {
         ask(&client, &url).await.unwrap();
@@ -255,24 +251,22 @@ async fn a_refusal_is_read_although_the_question_was_not() {
 
 #[tokio::test]
 async fn dropping_an_answer_hangs_up() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        assert!(heard(&mut socket));
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        socket.write_all(head.as_bytes()).unwrap();
+        socket.read(&mut [0; 16]).unwrap()
+    });
     let client = Plain::default();
     let address = Address::of(&url).unwrap();
     let content = Bytes::from_static(b"{}");
-    let asking = client.post(&address, HeaderMap::new(), &content);
-    let answering = async {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        hear(&mut socket).await;
-        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
-        socket.write_all(head.as_bytes()).await.unwrap();
-        socket
-    };
-    let (asked, mut socket) = tokio::join!(asking, answering);
-    let (_, mut body) = asked.unwrap();
+    let (_, mut body) = client.post(&address, HeaderMap::new(), &content).await.unwrap();
     assert_eq!(&body.next().await.unwrap().unwrap()[..], b"hi");
     drop(body);
-    assert_eq!(socket.read(&mut [0; 16]).await.unwrap(), 0);
+    assert_eq!(answering.join().unwrap(), 0);
 }
 
 #[test]
