@@ -28,14 +28,9 @@ mod wiring;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
 use crate::output::Output;
-
-/// A call is hundreds of small pieces, and several threads share them.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
