@@ -69,6 +69,8 @@ impl Ring {
     /// The same for the only reader: what it has had is in the journal for all others, and so is what it gets now.
     fn take(&mut self, count: usize) -> Vec<Entry> {
         if self.entries.is_empty() {
+            // Too much may have been in it.
+            self.entries = VecDeque::new();
             return self.skip(count);
         }
         self.bytes = 0;
