@@ -32,11 +32,15 @@ pub fn words(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
     }
 }
 
+/// A control mark in the text is worth a warning.
+fn is_marked(text: &[u8]) -> bool {
+    memmem::find(text, b"<|").is_some()
+}
+
 fn unmarked(body: &[u8]) -> Option<&str> {
-    // A control mark in the text is worth a warning.
-    match memmem::find(body, b"<|") {
-        Some(_) => None,
-        None => std::str::from_utf8(body).ok(),
+    match is_marked(body) {
+        true => None,
+        false => std::str::from_utf8(body).ok(),
     }
 }
 
@@ -103,16 +107,16 @@ fn spoken(answer: Completion<'_, Speech<'_>>) -> Option<ChatResponse> {
     if answer.error.is_some() || !first.message.is_only_text() || first.message.content.is_empty() {
         return None;
     }
+    // JSON can spell a mark so that it is only seen once the text is read.
+    if is_marked(first.message.content.as_bytes()) {
+        return None;
+    }
     let finish_reason = match first.finish_reason.as_deref()? {
         "stop" => FinishReason::Stop,
         "length" => FinishReason::Length,
         _ => return None,
     };
-    let usage = match answer.usage {
-        Some(usage @ Value::Object(_)) => Some(openai_chat::usage::counted(&usage)),
-        Some(_) => return None,
-        None => None,
-    };
+    let usage = account(answer.usage, openai_chat::usage::counted)?;
     Some(ChatResponse {
         id: answer.id.map(Cow::into_owned),
         model: answer.model.map(Cow::into_owned),
@@ -135,11 +139,9 @@ fn completion(answer: Completion<'_, Role<'_>>) -> Option<Vec<Event>> {
         "tool_calls" => FinishReason::ToolCalls,
         _ => return None,
     };
-    let usage = match answer.usage {
-        Some(usage @ Value::Object(_)) => Some(openai_chat::usage::decode(&usage, Dialect::OpenaiChat)),
-        Some(_) => return None,
-        None => None,
-    };
+    let usage = account(answer.usage, |usage| {
+        openai_chat::usage::decode(usage, Dialect::OpenaiChat)
+    })?;
     Some(events((answer.id, answer.model, answer.created), usage, reason))
 }
 
@@ -169,12 +171,17 @@ fn message(answer: Message<'_>) -> Option<Vec<Event>> {
         "tool_use" => FinishReason::ToolCalls,
         _ => return None,
     };
-    let usage = match answer.usage {
-        Some(usage @ Value::Object(_)) => Some(anthropic::usage::decode(&usage)),
-        Some(_) => return None,
-        None => None,
-    };
+    let usage = account(answer.usage, anthropic::usage::decode)?;
     Some(events((answer.id, answer.model, None), usage, reason))
+}
+
+/// What was used, if it was told; `None` if it was told in a form that nobody knows.
+fn account(told: Option<Value>, read: impl Fn(&Value) -> Usage) -> Option<Option<Usage>> {
+    match told {
+        Some(told @ Value::Object(_)) => Some(Some(read(&told))),
+        Some(_) => None,
+        None => Some(None),
+    }
 }
 
 fn events(
@@ -320,6 +327,13 @@ mod tests {
             let body = chat(pointer, value).to_string();
             assert_eq!(words(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
         }
+    }
+
+    #[test]
+    fn a_mark_is_seen_however_it_is_spelt() {
+        let body = completion().to_string().replace("a \\\"", "\\u003c|channel|>");
+        assert!(body.contains("u003c|channel"), "{body}");
+        assert_eq!(words(Dialect::OpenaiChat, body.as_bytes()), None);
     }
 
     #[test]
