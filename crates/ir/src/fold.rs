@@ -149,11 +149,13 @@ fn extend(part: &mut Part, delta: Delta) -> usize {
 
 /// The events by which a whole answer could have come as a stream: what [`Fold`] turns back into it.
 pub fn unfold(response: &ChatResponse) -> Vec<Event> {
-    let mut events = vec![Event::Started {
+    // Most parts are three events, and around them are three more.
+    let mut events = Vec::with_capacity(3 + 3 * response.parts.len());
+    events.push(Event::Started {
         id: response.id.clone(),
         model: response.model.clone(),
         created: response.created,
-    }];
+    });
     if !response.ext.is_empty() {
         events.push(Event::Meta {
             ext: response.ext.clone(),

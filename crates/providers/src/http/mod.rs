@@ -16,7 +16,6 @@ mod plain;
 mod reply;
 mod request;
 mod route;
-mod schema;
 mod tap;
 mod whole;
 mod words;

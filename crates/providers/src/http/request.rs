@@ -1,17 +1,18 @@
 //! From a canonical request to the bytes that are posted. The address comes from the configuration alone;
 //! nothing a caller says can move it.
 
+use futures::FutureExt;
 use ir::adaptation::{Ledger, Party};
 use ir::event::{ADAPTED, Warning};
-use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request};
+use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request, Role};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use wire::chat;
 
-use super::adapt::adapt;
+use super::adapt::{adapt, must_adapt};
 use super::outgoing::{self, Outgoing};
 use super::patched::patch;
-use super::{HttpOptions, Instance, Vendor, models, schema};
+use super::{HttpOptions, Instance, Vendor, models};
 
 /// A call that is ready to go.
 #[derive(Debug)]
@@ -42,10 +43,46 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
         Some(model) => String::from(model),
         None => String::from(models::only(instance).await?),
     };
+    let (path, body, warnings) = match written(asked, &model, request, instance) {
+        Some(body) => ((vendor.path)(asked), Outgoing::Whole(body.into()), Vec::new()),
+        None => encoded(asked, model, request, instance).boxed().await?,
+    };
+    let base_url = options.base_url.trim_end_matches('/');
+    let mut headers = traced(instance.headers()?, request);
+    body.announce(&mut headers);
+    Ok(Prepared {
+        url: format!("{base_url}{path}"),
+        headers,
+        warnings,
+        body,
+    })
+}
+
+/// The body of a plain request, where nothing in it has to be adapted.
+fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &Instance) -> Option<Vec<u8>> {
+    let options = &instance.options;
+    let goes_on = || {
+        let last = asked.messages.last();
+        last.is_some_and(|last| last.role == Role::Assistant)
+    };
+    let more = !request.patches.is_empty() || options.features.contains(&Feature::Prefill) && goes_on();
+    if instance.vendor.dialect != Dialect::OpenaiChat || more || must_adapt(asked, options) {
+        return None;
+    }
+    wire::openai_chat::write_request(asked, model)
+}
+
+/// The path, the body and what could not be said, for any request.
+async fn encoded(
+    asked: &ChatRequest,
+    model: String,
+    request: &Request,
+    instance: &Instance,
+) -> Result<(String, Outgoing, Vec<Warning>), Error> {
+    let (vendor, options) = (&instance.vendor, &instance.options);
     let mut ledger = Ledger::new(Party::Adapter);
     let mut chat = adapt(asked, model, options, &mut ledger)?;
     let holes = outgoing::cut(&mut chat).await?;
-    let schema = schema::lift(vendor.dialect, &mut chat);
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;
     if vendor.dialect == Dialect::OpenaiChat {
         wire::openai_chat::ask_for_usage(&mut body);
@@ -57,20 +94,9 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
     let warnings = ledger
         .losses()
         .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));
-    let base_url = options.base_url.trim_end_matches('/');
-    let mut text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
-    if let Some(schema) = schema {
-        text = schema.put_back(&text)?;
-    }
+    let text = serde_json::to_vec(&body).map_err(|error| Error::invalid_request(error.to_string()))?;
     let body = Outgoing::new(text, &holes);
-    let mut headers = traced(instance.headers()?, request);
-    body.announce(&mut headers);
-    Ok(Prepared {
-        url: format!("{base_url}{}", (vendor.path)(&chat)),
-        headers,
-        warnings: warnings.collect(),
-        body,
-    })
+    Ok(((vendor.path)(&chat), body, warnings.collect()))
 }
 
 /// With the caller's trace, where there is one.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
-/// A message that is one text and nothing beside it, as nearly all are: there is nothing to book and nothing to put
-/// back. `None` for any other, which [`encode`] writes.
-pub(super) fn encode_plain(message: &Message) -> Option<Value> {
+/// The role and the text of a message that is one text and nothing beside it, as nearly all are: there is nothing to
+/// book and nothing to put back. `None` for any other.
+pub(super) fn plain(message: &Message) -> Option<(&str, &str)> {
     let Message {
         id: None,
         role,
@@ -35,12 +35,16 @@ pub(super) fn encode_plain(message: &Message) -> Option<Value> {
     else {
         return None;
     };
-    if *role == Role::Tool || !ext.is_empty() || !part_ext.is_empty() {
-        return None;
-    }
+    let bare = *role != Role::Tool && ext.is_empty() && part_ext.is_empty();
+    bare.then(|| (role_word(message), text.as_str()))
+}
+
+/// A plain message. `None` for any other, which [`encode`] writes.
+pub(super) fn encode_plain(message: &Message) -> Option<Value> {
+    let (role, text) = plain(message)?;
     let mut map = Map::with_capacity(2);
-    map.insert(String::from("role"), Value::from(role_word(message)));
-    map.insert(String::from("content"), Value::String(text.clone()));
+    map.insert(String::from("role"), Value::from(role));
+    map.insert(String::from("content"), Value::from(text));
     Some(Value::Object(map))
 }
 

@@ -5,6 +5,7 @@ mod content;
 mod error;
 mod message_in;
 mod message_out;
+mod plain;
 mod request_in;
 mod request_out;
 mod response;
@@ -16,6 +17,7 @@ use ir::Dialect;
 
 pub(crate) use content::{cache_control, cache_hint, decode_part};
 pub use error::encode as encode_error;
+pub use plain::write_request;
 pub use request_in::decode as decode_request;
 pub(crate) use request_in::schema_format;
 pub use request_out::{ask_for_usage, continue_last_message, encode as encode_request};

@@ -27,6 +27,9 @@ use self::reading::{Head, Reading};
 use super::client::AGENT;
 use crate::limits::REQUEST_HEAD_BYTES_MAX;
 
+/// Room for the head of a question, in which nearly all find place.
+const HEAD_BYTES: usize = 512;
+
 /// Where to ask, in the form in which it is asked.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
@@ -151,10 +154,10 @@ fn written(
         .or_insert(HeaderValue::from_static(AGENT));
     headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
     let mut call = Call::new(request)?.proceed();
-    let mut text = vec![0; 512 + content.len()];
+    let mut head = vec![0; HEAD_BYTES];
     let mut end = 0;
     while !call.can_proceed() {
-        match call.write(text.get_mut(end..).unwrap_or_default()) {
+        match call.write(head.get_mut(end..).unwrap_or_default()) {
             Ok(count) => end += count,
             Err(ureq_proto::Error::OutputOverflow) => {}
             Err(error) => return Err(error.into()),
@@ -164,11 +167,10 @@ fn written(
             if end > REQUEST_HEAD_BYTES_MAX {
                 return Err(Broken::LargeHead);
             }
-            text.resize(text.len() * 2, 0);
+            head.resize(head.len() * 2, 0);
         }
     }
-    text.truncate(end);
-    text.extend_from_slice(content);
+    let text = [head.get(..end).unwrap_or_default(), content].concat();
     let call = match call.proceed()? {
         Some(SendRequestResult::SendBody(mut call)) => {
             call.consume_direct_write(content.len())?;
