@@ -2,7 +2,8 @@
 //! is dropped, however that comes about.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::ConnectInfo;
@@ -18,8 +19,23 @@ use crate::reply::Refusal;
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) caller: Arc<Caller>,
-    /// What its streams are counted under.
-    name: Arc<str>,
+    name: Name,
+}
+
+/// What streams are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Name {
+    Address(IpAddr),
+    Credentials(Arc<str>),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Credentials(client) => f.write_str(client),
+        }
+    }
 }
 
 impl Client {
@@ -28,8 +44,8 @@ impl Client {
         let By(caller) = By::of(extensions)?;
         let address = extensions.get::<ConnectInfo<SocketAddr>>();
         let name = match (caller.is_local(), address) {
-            (true, Some(ConnectInfo(address))) => Arc::from(address.ip().to_string()),
-            _ => Arc::from(caller.client.as_str()),
+            (true, Some(ConnectInfo(address))) => Name::Address(address.ip()),
+            _ => Name::Credentials(Arc::from(caller.client.as_str())),
         };
         Ok(Self { caller, name })
     }
@@ -38,7 +54,7 @@ impl Client {
     pub(crate) fn piped() -> Self {
         let caller = Caller::local();
         Self {
-            name: Arc::from(caller.client.as_str()),
+            name: Name::Credentials(Arc::from(caller.client.as_str())),
             caller: Arc::new(caller),
         }
     }
@@ -50,13 +66,13 @@ impl Client {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<HashMap<Arc<str>, usize>>);
+pub(crate) struct Seats(Mutex<HashMap<Name, usize>>);
 
 /// One open stream.
 #[derive(Debug)]
 pub(crate) struct Seat {
     seats: Arc<Seats>,
-    name: Arc<str>,
+    name: Name,
 }
 
 impl Seats {
@@ -78,7 +94,7 @@ impl Seats {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Name, usize>> {
         // No code panics while it holds the lock, so a poisoned map is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,7 @@
 //! Running a module: a whole answer, a stream, or the rest of a stream that broke off.
 
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use engine::Mode;
 use module::Code;
@@ -94,10 +93,10 @@ async fn execute(
     State(gateway): State<Gateway>,
     PathName(name): PathName,
     Query(query): Query<ExecuteQuery>,
-    headers: HeaderMap,
-    extensions: Extensions,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers;
     let module = super::modules::find(&gateway, &name)?;
     let mut body = ExecuteBody::read(body, gateway.settings().body_read).await?;
     if body.recovery.is_none() {
@@ -108,7 +107,7 @@ async fn execute(
     let mut signals = Signals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
     let call = Call {
-        client: Client::of(&extensions)?,
+        client: Client::of(&parts.extensions)?,
         module,
         body,
         signals,
