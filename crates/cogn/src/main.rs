@@ -32,6 +32,11 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::output::Output;
 
+// Calls are many small pieces, handed out and given back by several threads.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(&cli.global);

@@ -66,11 +66,7 @@ fn serve(stage: &Stage, upstream: &HttpUpstream, media: &str) -> Server {
     );
     let mut command = stage.serving(&["--config", &stage.config(&config)], &[]);
     // What the allocator keeps of memory that was given back is chance, and not what is measured.
-    command.envs([
-        ("MALLOC_ARENA_MAX", "1"),
-        ("MALLOC_MMAP_THRESHOLD_", "65536"),
-        ("MALLOC_TRIM_THRESHOLD_", "65536"),
-    ]);
+    command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0");
     Server::spawn(command)
 }
 

@@ -111,11 +111,7 @@ async fn readers_who_stall_cost_no_memory_and_lose_nothing() {
     );
     let mut command = stage.serving(&[], &[&script]);
     // What the allocator keeps of memory that was given back is chance, and not what is measured.
-    command.envs([
-        ("MALLOC_ARENA_MAX", "1"),
-        ("MALLOC_MMAP_THRESHOLD_", "65536"),
-        ("MALLOC_TRIM_THRESHOLD_", "65536"),
-    ]);
+    command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0");
     let server = Server::spawn(command);
     // The first ones show what a server keeps that has run such modules at all.
     let mut stalled = stall(&server, READERS, READERS).await;
