@@ -10,6 +10,7 @@ mod process;
 mod row;
 mod scene;
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -22,11 +23,17 @@ use crate::shell::{build_cogn, capture};
 pub(crate) struct Bench {
     /// Measure only rows whose name contains this.
     filter: Option<String>,
+    /// Measure this cogn instead of building one: two of them in turn tell what a change is worth.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
 }
 
 impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
-        let binary = build_cogn("dist")?;
+        let binary = match &self.binary {
+            Some(binary) => binary.canonicalize()?,
+            None => build_cogn("dist")?,
+        };
         let wanted = |name: &str| self.filter.as_deref().is_none_or(|filter| name.contains(filter));
         let mut rows = Vec::new();
         if wanted("start") {
