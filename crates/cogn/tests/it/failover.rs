@@ -1,6 +1,12 @@
 //! Back-ends over real sockets that die in the middle of a stream, and clients that do not notice.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use ir::Dialect;
+use serde_json::Value;
 use testkit::fault::{events, stream_of};
 use testkit::http::{Answer, HttpUpstream};
 
@@ -48,5 +54,72 @@ async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
             assert_eq!(envelope["data"], data(), "{kind} cut at {cut}: {text}");
         }
         assert!(upstream.asked().len() >= places.len(), "{kind} was not asked");
+    }
+}
+
+/// Servers close connections that nobody uses, and one of them may be asked in that very moment. There is no
+/// other back-end, and every call has its answer.
+#[tokio::test]
+async fn a_server_that_hangs_up_as_it_is_asked_again_is_asked_once_more() {
+    let (url, connections) = hangs_up_on_the_second_question();
+    let stage = Stage::new();
+    let config = stage.config(&format!(
+        "[[backends]]\nname = \"only\"\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"{url}\"\n"
+    ));
+    let server = stage.serve_with(&["--config", &config], &[]);
+    for round in 1..=3 {
+        let response = server.execute("counter", &input()).send().await.unwrap();
+        let envelope: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(envelope["data"], data(), "{envelope}");
+        assert_eq!(connections.load(Ordering::Relaxed), round);
+    }
+}
+
+/// Answers one question on each connection, reads a second one, and hangs up.
+fn hangs_up_on_the_second_question() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let stream = stream_of(Dialect::OpenaiChat, &events(REPLY));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        stream.len()
+    );
+    let answer = [head.into_bytes(), stream].concat();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+            if read_question(&mut socket) {
+                socket.write_all(&answer).unwrap();
+                read_question(&mut socket);
+            }
+        }
+    });
+    (url, connections)
+}
+
+/// Whether there was one, to its end.
+fn read_question(socket: &mut TcpStream) -> bool {
+    let mut heard = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&heard);
+        let length = text.split_once("\r\n\r\n").map(|(head, body)| {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length")
+                    .then(|| value.trim().parse::<usize>().unwrap())
+            });
+            (length.unwrap_or(0), body.len())
+        });
+        if length.is_some_and(|(told, come)| come >= told) {
+            return true;
+        }
+        let mut room = [0; 4096];
+        match socket.read(&mut room) {
+            Ok(count) if count > 0 => heard.extend_from_slice(&room[..count]),
+            _ => return false,
+        }
     }
 }

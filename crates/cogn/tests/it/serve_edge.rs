@@ -198,6 +198,36 @@ async fn pages_from_elsewhere_are_kept_out_unless_they_are_listed() {
     assert_eq!(rebound.send().await.unwrap().status(), 403);
 }
 
+/// Where no page from elsewhere is let in, nobody is told about pages; and a browser that asks for one hears no yes.
+#[tokio::test]
+async fn a_server_that_lists_no_pages_does_not_speak_of_them() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let is_silent = |response: &reqwest::Response| {
+        let mut names = response.headers().keys().map(|name| name.as_str());
+        !names.any(|name| name == "vary" || name.starts_with("access-control-"))
+    };
+    let answered = server.execute("counter", &input()).send().await.unwrap();
+    assert_eq!(answered.status(), 200);
+    assert!(is_silent(&answered), "{answered:?}");
+    let from_elsewhere = server
+        .execute("counter", &input())
+        .header("origin", "https://app.example");
+    let refused = from_elsewhere.send().await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert!(is_silent(&refused), "{refused:?}");
+    let asking = reqwest::Client::new()
+        .request(
+            reqwest::Method::OPTIONS,
+            format!("{}/v1/modules/counter/execute", server.url),
+        )
+        .header("origin", "https://app.example")
+        .header("access-control-request-method", "POST");
+    let answer = asking.send().await.unwrap();
+    let yes = answer.headers().get("access-control-allow-origin");
+    assert_eq!(yes, None, "{answer:?}");
+}
+
 #[tokio::test]
 async fn a_client_has_so_many_streams_and_no_more() {
     let stage = Stage::new();
