@@ -432,11 +432,9 @@ impl Engine {
     /// Runs it, once it is in the journal. Both are one task: a caller who leaves in between leaves no run behind
     /// that nobody drives.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
-        let (run, launcher) = (launch.run, self.launcher());
+        let (run, running) = (launch.run, self.live.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
-        let running = self.live.clone();
-        // In boxes of their own: a run that waits holds only what it still needs.
-        let begun = async move { launcher.begin(launch, seated).await }.boxed();
+        let start = self.launcher().begin(launch, seated);
         self.tasks.spawn(async move {
             let created = match first {
                 None => true,
@@ -447,7 +445,8 @@ impl Engine {
                     is_good
                 }
             };
-            if created && let Some(task) = begun.await {
+            if created && let Some(task) = start.task().await {
+                // In a box of its own: a run that waits holds only what it still needs.
                 task.drive().boxed().await;
             }
             lock(&running).remove(&run);

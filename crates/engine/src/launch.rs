@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use ir::RunId;
 use module::Module;
 use module::compose::{Results, links};
@@ -77,15 +79,35 @@ impl Launch {
     }
 }
 
-impl Launcher {
-    /// Waits for the turn of a run, if it has to, makes its media ready, if it has any, and then its task;
+/// A run's task, or what comes before it.
+pub(crate) enum Start {
+    Ready(Box<Task>),
+    Waiting(BoxFuture<'static, Option<Box<Task>>>),
+}
+
+impl Start {
     /// `None` when the server stops meanwhile.
-    pub(crate) async fn begin(&self, mut launch: Launch, mut seated: Seated) -> Option<Task> {
-        let has_media = !media_places(&launch.module, &launch.input).is_empty();
-        let queue = launch.queue.take();
-        if !has_media && queue.is_none() {
-            return Some(self.task(launch, seated, Default::default(), None));
+    pub(crate) async fn task(self) -> Option<Box<Task>> {
+        match self {
+            Self::Ready(task) => Some(task),
+            Self::Waiting(task) => task.await,
         }
+    }
+}
+
+impl Launcher {
+    /// Makes the task of a run; of one that has to wait for its turn, or whose media has to be made ready, once that is
+    /// done.
+    pub(crate) fn begin(self, launch: Launch, seated: Seated) -> Start {
+        let has_media = !media_places(&launch.module, &launch.input).is_empty();
+        match has_media || launch.queue.is_some() {
+            false => Start::Ready(self.task(launch, seated, Default::default(), None)),
+            true => Start::Waiting(self.prepare(launch, seated, has_media).boxed()),
+        }
+    }
+
+    async fn prepare(self, mut launch: Launch, mut seated: Seated, has_media: bool) -> Option<Box<Task>> {
+        let queue = launch.queue.take();
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let mut opening = Opening {
             run: launch.run,
@@ -147,7 +169,7 @@ impl Launcher {
         seated: Seated,
         (preface, ready): (Preface, Ready),
         permit: Option<Permit>,
-    ) -> Task {
+    ) -> Box<Task> {
         let options = self.lower_options(&launch);
         let module = launch.module;
         // Only steps need the input as it came, with the media that may stand in it.
@@ -201,7 +223,7 @@ impl Launcher {
             prepares: preparation.is_some(),
             preface,
         };
-        Task {
+        Box::new(Task {
             run: launch.run,
             machine: Box::new(Machine::new(plan, dispatch)),
             fleet: self.fleet.clone(),
@@ -217,6 +239,6 @@ impl Launcher {
             shadows: self.shadows.clone(),
             preparation,
             _permit: permit,
-        }
+        })
     }
 }

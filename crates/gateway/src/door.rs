@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
@@ -43,7 +44,8 @@ pub(crate) async fn pass(State(door): State<Door>, request: Request, next: Next)
             let (gateway, next) = (gateway.clone(), next.clone());
             async move { Ok::<_, Infallible>(answer(&gateway, request, next).await) }
         });
-        let Ok(response) = cors.layer(inside).oneshot(request).await;
+        // In a box: others do not carry its room.
+        let Ok(response) = cors.layer(inside).oneshot(request).boxed().await;
         response
     };
     visit.end(&gateway.metrics, &response);

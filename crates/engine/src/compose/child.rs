@@ -62,7 +62,7 @@ pub(super) async fn run(
     let live = seated.live.clone();
     let seat = live.sit();
     // Media of a step is looked at like that of any run.
-    if let Some(task) = Box::pin(launcher.begin(launch, seated)).await {
+    if let Some(task) = launcher.clone().begin(launch, seated).task().await {
         task.drive().await;
     }
     let events = live.after(0).unwrap_or_default();

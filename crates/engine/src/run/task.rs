@@ -74,7 +74,7 @@ struct Finish {
 
 impl Task {
     /// Runs to the end, or until the server stops.
-    pub(crate) async fn drive(mut self) {
+    pub(crate) async fn drive(mut self: Box<Self>) {
         let began = Instant::now();
         let mut work = Work::default();
         let mut unclosed = None;
@@ -214,6 +214,10 @@ impl Task {
             Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
+        if work.share.is_some_and(|share| share < limits::BATCH_EVENTS_MAX) {
+            // Whoever listens passes the first words on before more is looked at, even where all of it is there already.
+            tokio::task::yield_now().await;
+        }
         Ok(())
     }
 
@@ -319,7 +323,7 @@ impl Task {
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
     /// this server does not bring about is left to the next.
-    async fn close_later(mut self, unclosed: Unclosed) {
+    async fn close_later(&mut self, unclosed: Unclosed) {
         let Unclosed { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
         while self.stop.run_until_cancelled(pause()).await.is_some() {

@@ -285,7 +285,9 @@ impl Projection {
         match self.options.chunk_type {
             ChunkType::Delta => {
                 let waiting = self.growth.text().len() - self.text.bytes;
-                if waiting > 0 && waiting >= self.options.buffer_bytes {
+                // The first words of a text wait for no others: somebody waits for them.
+                let first = self.text.bytes == 0;
+                if waiting > 0 && (first || waiting >= self.options.buffer_bytes) {
                     self.send_text(out);
                 }
             }

@@ -243,13 +243,14 @@ fn nothing_is_sent_before_the_shape_is_known() {
 }
 
 #[test]
-fn text_gathers_until_it_is_long_enough_or_pauses() {
+fn text_gathers_behind_its_first_words_until_it_is_long_enough_or_pauses() {
     let pieces = ["{\"a\":\"1", "2", "345", "6", "PAUSE", "7", "\"", ",\"b\":\"8\"}"];
     let expected = [
-        delta(1, "data.a", "12345"),
-        delta(2, "data.a", "6"),
-        delta(3, "data.a", "7"),
-        delta(4, "data.b", "8"),
+        delta(1, "data.a", "1"),
+        delta(2, "data.a", "2345"),
+        delta(3, "data.a", "6"),
+        delta(4, "data.a", "7"),
+        delta(5, "data.b", "8"),
     ];
     assert_eq!(project(&pieces, options(ChunkType::Delta, 4)), expected);
 }

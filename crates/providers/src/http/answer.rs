@@ -25,6 +25,9 @@ use super::words::Words;
 use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
+/// How much of an answer is looked at first; twice as much each time from then on.
+const FIRST_SHARE_BYTES: usize = 1024;
+
 /// What a caller listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ear {
@@ -36,7 +39,8 @@ pub(super) enum Ear {
 pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -> Events {
     let mut answer = Answer::new(instance, Stage::Asked(request), None);
     answer.ear = ear;
-    stream::unfold(answer, |mut answer| async move {
+    // In a box: it changes hands with every event.
+    stream::unfold(Box::new(answer), |mut answer| async move {
         loop {
             match answer.next().await? {
                 Said::Event(event) => return Some((event, answer)),
@@ -52,7 +56,7 @@ pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> Pieces {
     let tap = Tap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
     let stage = Stage::Prepared(Box::new(forwarded.prepared));
     let answer = Answer::new(instance, stage, Some(tap));
-    stream::unfold(answer, |mut answer| async move {
+    stream::unfold(Box::new(answer), |mut answer| async move {
         let said = answer.next().await?;
         Some((said, answer))
     })
@@ -71,6 +75,10 @@ struct Answer {
     /// What the server says, for a caller who may see it.
     words: Option<Words>,
     taken_bytes: usize,
+    /// What has arrived and was not looked at yet.
+    rest: Bytes,
+    /// How much of it is looked at next.
+    share: usize,
 }
 
 enum Stage {
@@ -100,6 +108,8 @@ impl Answer {
             ear: Ear::All,
             words: None,
             taken_bytes: 0,
+            rest: Bytes::new(),
+            share: FIRST_SHARE_BYTES,
         }
     }
 
@@ -236,6 +246,11 @@ impl Answer {
     }
 
     async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<Content>) {
+        if !self.rest.is_empty() {
+            self.look(&mut decoder);
+            self.stage = Stage::Streaming { decoder, content };
+            return;
+        }
         let idle = self.instance.options.timeouts.idle;
         // Nothing is held while a server thinks.
         self.ready = VecDeque::new();
@@ -245,13 +260,25 @@ impl Answer {
                 if self.taken_bytes > ANSWER_BYTES_MAX {
                     return self.fail(fault::too_large(ANSWER_BYTES_MAX));
                 }
-                self.decode(Some(bytes), &mut decoder);
+                self.rest = bytes;
+                self.look(&mut decoder);
                 self.stage = Stage::Streaming { decoder, content };
             }
             // A broken connection and a tidy end are the same question to the dialect: was that all?
             Ok(Some(Err(_)) | None) => self.decode(None, &mut decoder),
             Err(_) => self.fail(self.late(Phase::MidStream, idle)),
         }
+    }
+
+    /// Looks at some of what has arrived: the first words of an answer do not wait for all that came with them.
+    fn look(&mut self, decoder: &mut Decoder) {
+        let bytes = match self.tap {
+            // They are passed on as they came.
+            Some(_) => std::mem::take(&mut self.rest),
+            None => self.rest.split_to(self.share.min(self.rest.len())),
+        };
+        self.share = self.share.saturating_mul(2);
+        self.decode(Some(bytes), decoder);
     }
 
     /// What these bytes say; or, without any, what is still owed at the end.

@@ -1,6 +1,7 @@
 //! Which way a question goes: straight over a connection without TLS where that is all it takes, else through the
 //! client that knows proxies and TLS. What comes back is the same.
 
+use futures::FutureExt;
 use ir::{Error, Phase};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -53,7 +54,13 @@ impl Instance {
             (Way::Layered(url), ..) => self.client.layered.post(url),
             (Way::Plain(_) | Way::Unknown, ..) => self.client.layered.post(url),
         };
-        let asked = layered.headers(headers).body(content.into_body()).send().await;
+        // In a box: a question that goes straight does not carry its room.
+        let asked = layered
+            .headers(headers)
+            .body(content.into_body())
+            .send()
+            .boxed()
+            .await;
         asked
             .map(Reply::from)
             .map_err(|error| fault::transport(&error, Phase::BeforeFirstByte))

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, USER_AGENT};
 use tokio::io::Interest;
@@ -98,7 +99,8 @@ impl Plain {
         let (question, call) = written(address, headers, content)?;
         let socket = match self.pool.take(&address.host) {
             Some(socket) => socket,
-            None => self.connect(&address.host).await?,
+            // Rare, so it has a box of its own.
+            None => self.connect(&address.host).boxed().await?,
         };
         let early = send(&socket, &question).await?;
         let mut body = Body::new(
