@@ -5,7 +5,6 @@
 mod patience;
 mod protocol;
 mod tls;
-mod watched;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -29,7 +28,6 @@ use tracing::{debug, warn};
 
 use self::patience::Patience;
 use self::protocol::{Protocol, Protocols};
-use self::watched::Watched;
 use crate::limits;
 use crate::route::router;
 use crate::settings::Settings;
@@ -133,7 +131,7 @@ impl Server {
                 let Some(protocol) = protocol else {
                     return debug!("a client said nothing for too long");
                 };
-                let stream = Patience::new(Watched::new(stream), stall, opening);
+                let stream = Patience::new(stream, stall, opening);
                 talk(protocol, router, stream, peer, stopping).await;
             }
             .boxed(),

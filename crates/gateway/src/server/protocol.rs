@@ -1,6 +1,6 @@
 //! Which version of HTTP a connection speaks, found out before it is served. One that is known to speak HTTP/1 takes
 //! half of the room that one of either kind does: nothing has to be read ahead of it, and nothing is kept for the
-//! other version. One without TLS takes less still, because it is [watched](super::watched) for its client's leaving.
+//! other version.
 
 use std::time::Duration;
 
@@ -47,12 +47,7 @@ impl Protocols {
         let mut said = [0; PREFACE.len()];
         let count = timeout(opening, stream.peek(&mut said)).await.ok()?.ok()?;
         Some(match said.get(..count) {
-            Some(said) if !PREFACE.starts_with(said) => {
-                let mut first = self.first.clone();
-                // Or it would be read ahead, to see whether the client is still there.
-                first.half_close(true);
-                Protocol::First(first)
-            }
+            Some(said) if !PREFACE.starts_with(said) => Protocol::First(self.first.clone()),
             _ => Protocol::Any(self.any.clone()),
         })
     }
