@@ -13,6 +13,8 @@ use super::scene::{Bench, Folder, KEY, Server, bound, measured, number, resident
 const MODEL: &str = "mock-env-t64";
 /// Tokens that take long enough for every stream to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
+/// What the bound on a call's CPU amounts to in chats of the floor: 80 us, on a machine where the floor took 30 to 39.
+const CALL_IN_FLOORS_MAX: f64 = 80.0 / 34.5;
 const CHAT: &str = "/v1/chat/completions";
 const EXECUTE: &str = "/v1/modules/measured/execute";
 
@@ -43,6 +45,7 @@ impl Bench<'_> {
         let stream = ["--mode", "stream", "--model", MODEL, "--key", KEY];
         let direct = self.load(self.upstream, CHAT, &stream)?;
         let floor = self.load(&self.floor()?, CHAT, &stream)?;
+        let floor_us = self.floor_us()?;
 
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
@@ -58,6 +61,7 @@ impl Bench<'_> {
                 "us",
                 80.0,
             ),
+            in_floors("module, whole: CPU of one call, in the floor's", &whole, floor_us)?,
             bound(
                 "module stream: CPU of one token",
                 number(&many, "/cpu_us_per_token")?,
@@ -96,6 +100,7 @@ impl Bench<'_> {
         let many = ["--connections", "32"];
         let direct = self.load(self.upstream, CHAT, &whole)?;
         let floor = self.load(&self.floor()?, CHAT, &stream)?;
+        let floor_us = self.floor_us()?;
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
         let one = self.load(&server, CHAT, &whole)?;
@@ -110,6 +115,7 @@ impl Bench<'_> {
                 "us",
                 80.0,
             ),
+            in_floors("chat: CPU of one call, in the floor's", &busy, floor_us)?,
             bound("chat: added to direct, p50", added("/whole_us/p50")?, "us", 200.0),
             bound("chat: added to direct, p99", added("/whole_us/p99")?, "us", 400.0),
             bound(
@@ -125,6 +131,21 @@ impl Bench<'_> {
                 200.0,
             ),
         ])
+    }
+
+    /// What one chat takes of the floor's core.
+    fn floor_us(&self) -> Result<f64> {
+        let chat = [
+            "--mode",
+            "chat",
+            "--model",
+            MODEL,
+            "--key",
+            KEY,
+            "--connections",
+            "32",
+        ];
+        number(&self.load(&self.floor()?, CHAT, &chat)?, "/cpu_us_per_request")
     }
 
     fn floor(&self) -> Result<Server> {
@@ -153,4 +174,16 @@ impl Bench<'_> {
 
 fn first_us(figures: &Value) -> Result<f64> {
     number(figures, "/first_us/p50")
+}
+
+/// The same figure on any machine: a slower one slows both.
+fn in_floors(name: &str, figures: &Value, floor_us: f64) -> Result<Row> {
+    Ok(Row {
+        name: String::from(name),
+        measured: number(figures, "/cpu_us_per_request")?,
+        baseline: floor_us,
+        unit: "us",
+        against: String::from("the floor, one chat"),
+        limit: CALL_IN_FLOORS_MAX,
+    })
 }
