@@ -158,6 +158,32 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
     assert!(written.iter().all(|event| event.seq.is_none()), "{written:?}");
 }
 
+/// On one thread, where whoever goes on keeps all others from going on.
+#[tokio::test]
+async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
+    let puppet = Puppet::new("p");
+    let journal = Arc::new(MemoryJournal::default());
+    let engine = engine(journal, puppet.clone(), Settings::default());
+    let (_, mut reader) = start(&engine, Mode::Stream).await;
+    let strings = puppet.attempt().await;
+    strings.text(&format!("{OPENING}first")).await;
+    for _ in 0..50 {
+        strings.text(" more").await;
+    }
+    strings.text("\"}}").await;
+    strings.finish().await;
+    let mut events = reader.next().await.unwrap().unwrap();
+    let first = events.last().unwrap();
+    assert!(first.body.contains("\"first\""), "{events:?}");
+    // The next are few.
+    let next = reader.next().await.unwrap().unwrap();
+    assert!(next.len() < 10, "{next:?}");
+    events.extend(next);
+    events.extend(rest(reader).await);
+    let said = format!("first{}", " more".repeat(50));
+    assert_eq!(assemble(&events).envelope["data"]["rationale"], said);
+}
+
 #[tokio::test]
 async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
     let puppet = Puppet::new("p");
