@@ -16,10 +16,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit, Queue};
+use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::Action;
-use crate::launch::{Launch, Launcher, Seated};
+use crate::launch::{Launch, Launcher, Seated, Start};
 use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
@@ -268,7 +269,7 @@ impl Engine {
         let seated = self.set_up(tenant, run, execute.module, command, beginning);
         // A name has to be looked up; all others are booked, and their back-end is asked at once.
         if new.once.is_none() {
-            if let Err(error) = self.ports.journal.book(tenant, Booking::Enter(new)) {
+            if let Err(error) = self.ports.journal.note(tenant, Booking::Enter(new)) {
                 self.live().remove(&run);
                 return Err(error.into());
             }
@@ -434,8 +435,12 @@ impl Engine {
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
         let (run, running) = (launch.run, self.live.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
-        let start = self.launcher().begin(launch, seated);
+        let launcher = self.launcher();
+        let crowd = launcher.crowd.clone();
+        // In a box: a run that has begun holds no room for how it began.
+        let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
         self.tasks.spawn(async move {
+            crowd.gather().await;
             let created = match first {
                 None => true,
                 Some(first) => {
@@ -445,7 +450,7 @@ impl Engine {
                     is_good
                 }
             };
-            if created && let Some(task) = start.task().await {
+            if created && let Some(task) = start().task().await {
                 // In a box of its own: a run that waits holds only what it still needs.
                 task.drive().boxed().await;
             }
@@ -464,6 +469,7 @@ impl Engine {
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
             media: self.media(),
+            crowd: Crowd::of(&self.tasks),
         }
     }
 

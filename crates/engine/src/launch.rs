@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Permit, Queue};
 use crate::compose::{Job, Preparation};
+use crate::crowd::Crowd;
 use crate::fleet::{Dispatch, Fleet};
 use crate::gate::Keeper;
 use crate::media::{MediaDesk, Ready};
@@ -41,6 +42,7 @@ pub(crate) struct Launcher {
     pub(crate) shadows: Shadows,
     pub(crate) stop: CancellationToken,
     pub(crate) media: MediaDesk,
+    pub(crate) crowd: Crowd,
 }
 
 /// What is one run's own.
@@ -237,6 +239,7 @@ impl Launcher {
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),
+            crowd: self.crowd.clone(),
             preparation,
             _permit: permit,
         })

@@ -6,6 +6,7 @@
 pub mod admission;
 mod calls;
 pub mod compose;
+mod crowd;
 pub mod engine;
 pub mod error;
 pub mod fleet;

@@ -20,8 +20,10 @@ pub const WRITES_TOGETHER_MAX: usize = 256;
 pub const CALLS_WAITING_MAX: usize = 200_000;
 /// Most bytes of a run's events that are booked; more are written at once.
 pub const CALLS_SAID_BYTES_MAX: usize = 16 * 1024;
-/// Room for a line of the log that is kept for the next one.
-pub const CALLS_LINE_BYTES_KEPT: usize = 4096;
+/// Most bytes of lines that wait to be written to the log together.
+pub const CALLS_ADDED_BYTES_MAX: usize = 64 * 1024;
+/// Room for lines of the log that is kept for the next ones.
+pub const CALLS_LINE_BYTES_KEPT: usize = 16 * 1024;
 /// Most bytes of a log of bookings that somebody left behind.
 pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Between two steps in which bookings get into the tables: what comes meanwhile shares the next one.

@@ -43,6 +43,18 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// while nothing can be written.
     fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError>;
 
+    /// Books together with others: it is booked once [`Journal::commit`] has said so, and what many have noted takes one
+    /// write.
+    fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+        self.book(tenant, booking)
+    }
+
+    /// Returns when all that was noted of this run is booked. What could not be is told once, and is as if it had never
+    /// been noted.
+    fn commit(&self, _run: RunId) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Up to `limit` entries behind offset `after`, in order; fewer where they are large, but one if there is one.
     async fn read(
         &self,
@@ -72,6 +84,15 @@ pub enum Booking {
         last: Option<Rendered>,
         end: End,
     },
+}
+
+impl Booking {
+    pub fn run(&self) -> RunId {
+        match self {
+            Self::Enter(new) => new.id,
+            Self::Close { run, .. } => *run,
+        }
+    }
 }
 
 /// The kinds of event, by the names they have in SSE.

@@ -23,6 +23,7 @@ use super::shadow::Shadows;
 use super::traces::Traces;
 use crate::admission::Permit;
 use crate::compose::{Preparation, Prepared};
+use crate::crowd::Crowd;
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
@@ -48,6 +49,7 @@ pub(crate) struct Task {
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<Traces>,
     pub(crate) shadows: Shadows,
+    pub(crate) crowd: Crowd,
     /// The steps that come first, until they are begun.
     pub(crate) preparation: Option<Preparation>,
     /// Held until the run has ended.
@@ -75,6 +77,11 @@ struct Finish {
 impl Task {
     /// Runs to the end, or until the server stops.
     pub(crate) async fn drive(mut self: Box<Self>) {
+        // Nobody is asked for a run that is not in the accounts.
+        if let Err(error) = self.journal.commit(self.run) {
+            let unclosed = self.give_up(error).boxed().await;
+            return self.end(unclosed).await;
+        }
         let began = Instant::now();
         let mut work = Work::default();
         let mut unclosed = None;
@@ -100,6 +107,11 @@ impl Task {
             self.step(input, began, &mut work);
             self.take_what_is_ready(&mut work, began);
         }
+        self.end(unclosed).await;
+    }
+
+    /// Nothing more is said; the journal may still have to be told.
+    async fn end(&mut self, unclosed: Option<Unclosed>) {
         self.live.close();
         if let Some(unclosed) = unclosed {
             self.close_later(unclosed).boxed().await;
@@ -245,7 +257,9 @@ impl Task {
                     last: Some(last.clone()),
                     end,
                 };
-                return self.journal.book(tenant, booking);
+                self.journal.note(tenant, booking)?;
+                self.crowd.gather().await;
+                return self.journal.commit(self.run);
             }
             // Whoever looks for it has it carried over.
             self.journal.find(tenant, self.run).await?;

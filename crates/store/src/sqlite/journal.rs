@@ -159,6 +159,14 @@ impl Journal for SqliteJournal {
         self.calls.book(tenant, booking)
     }
 
+    fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+        self.calls.note(tenant, booking)
+    }
+
+    fn commit(&self, run: RunId) -> Result<(), JournalError> {
+        self.calls.commit(run)
+    }
+
     async fn read(
         &self,
         tenant: &Tenant,

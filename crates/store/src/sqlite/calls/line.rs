@@ -32,8 +32,8 @@ pub(in crate::sqlite) enum Note {
 impl Note {
     pub(in crate::sqlite) fn run(&self) -> RunId {
         match self {
-            Self::Booked(Booking::Enter(new)) => new.id,
-            Self::Said { run, .. } | Self::Booked(Booking::Close { run, .. }) => *run,
+            Self::Booked(booking) => booking.run(),
+            Self::Said { run, .. } => *run,
         }
     }
 }

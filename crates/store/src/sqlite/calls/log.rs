@@ -17,9 +17,14 @@ const MARK: &str = "-calls-";
 pub(super) struct Log {
     pages: [Page; 2],
     active: usize,
-    /// A line while it is put together.
+    /// Lines that are not written yet.
     text: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
 }
+
+/// A line that could not be written, by its place among those that were added.
+pub(super) type Lost = (usize, io::Error);
 
 #[derive(Debug)]
 struct Page {
@@ -38,15 +43,55 @@ impl Log {
             pages: [page('a')?, page('b')?],
             active: 0,
             text: Vec::new(),
+            ends: Vec::new(),
         })
     }
 
-    /// One write, so that a line is there or it is not.
-    pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
+    /// Adds a line to what is written next.
+    pub(super) fn add(&mut self, line: &Line) -> io::Result<()> {
+        let start = self.text.len();
+        if let Err(error) = line.write(&mut self.text) {
+            self.text.truncate(start);
+            return Err(io::Error::other(error));
+        }
+        self.ends.push(self.text.len());
+        Ok(())
+    }
+
+    /// How many lines are not written yet.
+    pub(super) fn added(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How long they are.
+    pub(super) fn added_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// One write for all of them. If that breaks, each has its own, so that nobody fails for another's sake.
+    pub(super) fn flush(&mut self) -> Vec<Lost> {
+        if self.ends.is_empty() {
+            return Vec::new();
+        }
+        let page = &mut self.pages[self.active];
+        let lost = match page.append(&self.text) {
+            Ok(()) => Vec::new(),
+            Err(error) if self.ends.len() == 1 => vec![(0, error)],
+            Err(_) => {
+                let starts = std::iter::once(0).chain(self.ends.iter().copied());
+                let lines = starts.zip(&self.ends).enumerate();
+                lines
+                    .filter_map(|(place, (start, end))| {
+                        let line = self.text.get(start..*end).unwrap_or_default();
+                        page.append(line).err().map(|error| (place, error))
+                    })
+                    .collect()
+            }
+        };
+        self.ends.clear();
         self.text.clear();
         self.text.shrink_to(limits::CALLS_LINE_BYTES_KEPT);
-        line.write(&mut self.text).map_err(io::Error::other)?;
-        self.pages[self.active].append(&self.text)
+        lost
     }
 
     /// What follows goes to the other page. It is empty: its lines are in the tables.

@@ -8,6 +8,7 @@ mod text;
 mod told;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -60,6 +61,8 @@ struct Desk {
     booked: u64,
     /// The runs that were entered and are not in the tables yet.
     begun: HashMap<RunId, Begun>,
+    /// What the log did not take, until whoever put it asks.
+    lost: HashMap<RunId, io::Error>,
     /// How often lines were carried away.
     turn: u64,
     log: Option<Log>,
@@ -100,9 +103,23 @@ impl Calls {
         }))
     }
 
-    /// Books without waiting. Refuses while the tables take nothing: what is not accounted for must not
-    /// begin. What has begun is booked all the same.
+    /// Books without waiting.
     pub(super) fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+        let run = booking.run();
+        self.note(tenant, booking)?;
+        self.commit(run)
+    }
+
+    /// What was noted of this run is in the log, and so is all that others have noted meanwhile.
+    pub(super) fn commit(&self, run: RunId) -> Result<(), JournalError> {
+        let mut desk = self.0.desk();
+        desk.flush();
+        desk.accepted(run)
+    }
+
+    /// Books with others: the log has it once it is committed. Refuses while the tables take nothing: what is not
+    /// accounted for must not begin. What has begun is booked all the same.
+    pub(super) fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         let shared = &self.0;
         let mut desk = shared.desk();
         if let (Booking::Enter(_), Some(fault)) = (&booking, desk.fault) {
@@ -169,6 +186,8 @@ impl Calls {
                 end: words.end.cloned(),
             },
         })?;
+        desk.flush();
+        desk.accepted(run)?;
         let offset = words.after + words.events.len() as u64;
         if let Some(begun) = desk.begun.get_mut(&run) {
             begun.bytes = bytes;
@@ -239,14 +258,40 @@ impl Drop for Calls {
 }
 
 impl Desk {
-    /// Into the log first: what is there survives.
+    /// On its way into the log, and behind that into the tables.
     fn put(&mut self, line: Line) -> Result<(), JournalError> {
         if let Some(log) = &mut self.log {
-            log.append(&line).map_err(JournalError::storage)?;
+            log.add(&line).map_err(JournalError::storage)?;
         }
         self.waiting.push(line);
         self.booked += 1;
+        let bytes = self.log.as_ref().map_or(0, Log::added_bytes);
+        if bytes > limits::CALLS_ADDED_BYTES_MAX {
+            self.flush();
+        }
         Ok(())
+    }
+
+    /// Into the log with what was put: what is there survives. What the log does not take never happened.
+    fn flush(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let first = self.waiting.len().saturating_sub(log.added());
+        for (place, error) in log.flush().into_iter().rev() {
+            let line = self.waiting.remove(first + place);
+            let run = line.note.run();
+            if let Note::Booked(Booking::Enter(_)) = line.note {
+                self.begun.remove(&run);
+            }
+            self.lost.insert(run, error);
+        }
+    }
+
+    /// Whether the log has all that was put of this run.
+    fn accepted(&mut self, run: RunId) -> Result<(), JournalError> {
+        match self.lost.is_empty() {
+            true => Ok(()),
+            false => self.lost.remove(&run).map_or(Ok(()), |error| Err(JournalError::storage(error))),
+        }
     }
 
     /// Nothing more of what the run says comes here.
@@ -277,6 +322,7 @@ impl Shared {
     async fn carry(&self) -> bool {
         let (lines, booked) = {
             let mut desk = self.desk();
+            desk.flush();
             if desk.waiting.is_empty() {
                 return false;
             }
