@@ -1,22 +1,31 @@
-//! Runs that are under way beside one another. Those that come to the same point go on from there together: the code of
-//! the next stretch is fetched once for all of them, what they write shares a write, and whoever they wake is woken once.
-//! A run that is alone waits for nobody. This must not know what a run does.
+//! Runs and relayed calls that are under way beside one another. Those that come to the same point go on from there
+//! together: the code of the next stretch is fetched once for all of them, what they write down shares a write, and a
+//! back-end that they ask is woken once. Whoever is alone waits for nobody. This must not know what anyone does.
+
+use std::sync::{Arc, Weak};
 
 use tokio_util::task::TaskTracker;
 
-/// All the runs of an engine.
+/// All of an engine's.
 #[derive(Clone, Debug)]
-pub(crate) struct Crowd(TaskTracker);
+pub(crate) struct Crowd {
+    runs: TaskTracker,
+    relays: Weak<()>,
+}
 
 impl Crowd {
-    /// Of those whose tasks are tracked here.
-    pub(crate) fn of(tasks: &TaskTracker) -> Self {
-        Self(tasks.clone())
+    /// Of runs, one task each, and of relayed calls, each of which holds `relays`, as their engine does.
+    pub(crate) fn new(runs: &TaskTracker, relays: &Arc<()>) -> Self {
+        Self {
+            runs: runs.clone(),
+            relays: Arc::downgrade(relays),
+        }
     }
 
-    /// Lets everyone who can go on come this far first, if there is anyone else.
+    /// Lets everyone who can go on come as far as this, if there is anyone else.
     pub(crate) async fn gather(&self) {
-        if self.0.len() > 1 {
+        let relays = self.relays.strong_count().saturating_sub(1);
+        if self.runs.len() + relays > 1 {
             tokio::task::yield_now().await;
         }
     }

@@ -56,6 +56,7 @@ pub struct Engine {
     tasks: TaskTracker,
     /// One for each relayed call in progress, and this one.
     relays: Arc<()>,
+    crowd: Crowd,
     shadows: Shadows,
     stop: CancellationToken,
     media: RwLock<MediaDesk>,
@@ -63,8 +64,10 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
+        let (tasks, relays) = (TaskTracker::new(), Arc::default());
         Self {
-            relays: Arc::default(),
+            crowd: Crowd::new(&tasks, &relays),
+            relays,
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings: RwLock::new(Arc::new(settings)),
@@ -73,7 +76,7 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             media: RwLock::default(),
-            tasks: TaskTracker::new(),
+            tasks,
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
@@ -173,6 +176,10 @@ impl Engine {
     /// Who makes media ready, as of this moment.
     pub fn media(&self) -> MediaDesk {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn crowd(&self) -> &Crowd {
+        &self.crowd
     }
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
@@ -469,7 +476,7 @@ impl Engine {
             shadows: self.shadows.clone(),
             stop: self.stop.clone(),
             media: self.media(),
-            crowd: Crowd::of(&self.tasks),
+            crowd: self.crowd.clone(),
         }
     }
 

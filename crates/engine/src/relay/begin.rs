@@ -16,7 +16,7 @@ use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed, Render, Resu
 use crate::admission::{Admission, Permit};
 use crate::engine::Engine;
 use crate::fleet::Dispatch;
-use crate::port::{Backend, JournalError, NewRun};
+use crate::port::{Backend, Booking, JournalError, NewRun};
 use crate::run::{From, context};
 
 impl Engine {
@@ -30,8 +30,9 @@ impl Engine {
         admission: Admission,
     ) -> Result<Relayed, Box<RelayFailure>> {
         let (upcoming, place) = self.let_in(call, admission)?;
-        let mut hands = self.enter(tenant, upcoming, place)?;
+        let mut hands = self.enter(tenant, upcoming, place).await?;
         let backend = first(&mut hands).await?;
+        self.crowd().gather().await;
         Ok(Relayed::new(hands, backend))
     }
 
@@ -46,7 +47,7 @@ impl Engine {
     ) -> Result<Resumable, Box<RelayFailure>> {
         let (upcoming, place) = self.let_in(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.enter(tenant, upcoming, place)?;
+        let mut hands = self.enter(tenant, upcoming, place).await?;
         let backend = first(&mut hands).await?;
         // From here on, the end stands behind the frames.
         hands.account = None;
@@ -90,7 +91,7 @@ impl Engine {
         })?;
         let began = Instant::now();
         let (upcoming, place) = self.let_in(call, admission)?;
-        let mut hands = self.enter(tenant, upcoming, place)?;
+        let mut hands = self.enter(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(Asked {
@@ -128,10 +129,23 @@ impl Engine {
         Ok((upcoming, Permit::new(place)))
     }
 
-    fn enter(&self, tenant: &Tenant, upcoming: Upcoming, place: Permit) -> Result<Hands, Box<RelayFailure>> {
-        let account = Account::enter(self.journal().clone(), tenant, upcoming.row());
-        let account = account.map_err(|error| refuse(upcoming.run, unwritable(&error)))?;
-        Ok(self.take_up(tenant, upcoming, place, account))
+    /// Nobody is asked before the call is in the accounts.
+    async fn enter(
+        &self,
+        tenant: &Tenant,
+        upcoming: Upcoming,
+        place: Permit,
+    ) -> Result<Hands, Box<RelayFailure>> {
+        let run = upcoming.run;
+        let refused = |error| refuse(run, unwritable(&error));
+        self.journal()
+            .note(tenant, Booking::Enter(upcoming.row()))
+            .map_err(refused)?;
+        let account = Account::of(self.journal().clone(), tenant, run);
+        let hands = self.take_up(tenant, upcoming, place, account);
+        self.crowd().gather().await;
+        self.journal().commit(run).map_err(refused)?;
+        Ok(hands)
     }
 
     fn take_up(&self, tenant: &Tenant, upcoming: Upcoming, place: Permit, account: Account) -> Hands {

@@ -7,7 +7,7 @@ use ir::RunId;
 use tenancy::Tenant;
 use tracing::error;
 
-use crate::port::{Booking, End, Journal, JournalError, NewRun};
+use crate::port::{Booking, End, Journal};
 
 /// A call that is entered and not closed yet.
 #[derive(Debug)]
@@ -19,17 +19,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// A call that cannot be entered must not be made.
-    pub(super) fn enter(
-        journal: Arc<dyn Journal>,
-        tenant: &Tenant,
-        new: NewRun,
-    ) -> Result<Self, JournalError> {
-        let run = new.id;
-        journal.book(tenant, Booking::Enter(new))?;
-        Ok(Self::of(journal, tenant, run))
-    }
-
     /// The account of a call that is entered already.
     pub(super) fn of(journal: Arc<dyn Journal>, tenant: &Tenant, run: RunId) -> Self {
         Self {

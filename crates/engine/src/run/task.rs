@@ -86,6 +86,7 @@ impl Task {
         let mut work = Work::default();
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
+        self.crowd.gather().await;
         // The back-end is asked before the journal is, so that one does not wait for the other.
         self.take_what_is_ready(&mut work, began);
         // What is rare or soon over has a box of its own: a run that goes on holds no room for it.
@@ -104,6 +105,10 @@ impl Task {
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
+            if self.booked {
+                // A whole answer is judged together with others; words that somebody waits for are not held back.
+                self.crowd.gather().await;
+            }
             self.step(input, began, &mut work);
             self.take_what_is_ready(&mut work, began);
         }
