@@ -30,3 +30,43 @@ impl Crowd {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use tokio_util::task::TaskTracker;
+
+    use super::Crowd;
+
+    /// Whether one who comes here goes on at once.
+    async fn passes(crowd: &Crowd) -> bool {
+        let gathering = crowd.gather();
+        let mut gathering = std::pin::pin!(gathering);
+        match gathering.as_mut().now_or_never() {
+            Some(()) => true,
+            None => {
+                gathering.await;
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn only_whoever_is_not_alone_waits_for_others() {
+        let (runs, relays) = (TaskTracker::new(), Arc::new(()));
+        let crowd = Crowd::new(&runs, &relays);
+        assert!(passes(&crowd).await);
+        let first = runs.token();
+        assert!(passes(&crowd).await);
+        let call = relays.clone();
+        assert!(!passes(&crowd).await);
+        drop(first);
+        assert!(passes(&crowd).await);
+        let second = runs.token();
+        assert!(!passes(&crowd).await);
+        drop((call, second));
+        assert!(passes(&crowd).await);
+    }
+}

@@ -8,6 +8,7 @@ use engine::port::{
 };
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use futures::FutureExt;
 use ir::RunId;
 use module::stream::{Assembled, assemble_ndjson};
 use module::{FileMap, Module, load};
@@ -352,11 +353,28 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     assert_eq!(journal.inner.spent(&Tenant::local(), run).await.unwrap().len(), 1);
 }
 
-/// A journal whose disk can be full.
+#[tokio::test]
+async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
+    let puppet = Puppet::new("p");
+    let journal = Arc::new(FullJournal::default());
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    for mode in [Mode::Sync, Mode::Stream] {
+        journal.lost.store(true, Ordering::Relaxed);
+        let (_, reader) = start(&engine, mode).await;
+        let last = rest(reader).await.pop().unwrap();
+        assert_eq!(last.kind, Kind::Error, "{mode:?}");
+        assert!(last.body.contains("E4000"), "{}", last.body);
+        timeout(SOON, engine.drain()).await.unwrap();
+    }
+    assert!(puppet.attempt().now_or_never().is_none());
+}
+
+/// A journal whose disk can be full, and one that can lose what was noted last.
 #[derive(Debug, Default)]
 struct FullJournal {
     inner: MemoryJournal,
     full: AtomicBool,
+    lost: AtomicBool,
 }
 
 impl FullJournal {
@@ -401,6 +419,13 @@ impl Journal for FullJournal {
     fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
         self.check()?;
         self.inner.book(tenant, booking)
+    }
+
+    fn commit(&self, _: RunId) -> Result<(), JournalError> {
+        match self.lost.swap(false, Ordering::Relaxed) {
+            true => Err(JournalError::storage("the log took nothing")),
+            false => Ok(()),
+        }
     }
 
     async fn read(

@@ -51,6 +51,8 @@ impl Growth {
         self.whole = None;
         self.path.clear();
         self.path.push_str(field::ROOT);
+        // Most data has no depth, and a stream holds this for as long as it is open.
+        self.frames.reserve_exact(1);
         self.frames.push(Frame {
             container: Container::Object {
                 map: Map::new(),

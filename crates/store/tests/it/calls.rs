@@ -69,6 +69,58 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     assert_eq!(logs(folder.path()), 0);
 }
 
+/// How long the logs are together.
+fn logged(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let logs = entries.filter(|entry| entry.file_name().to_str().unwrap().contains("-calls-"));
+    logs.map(|entry| entry.metadata().unwrap().len()).sum()
+}
+
+#[tokio::test]
+async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    std::thread::scope(|scope| {
+        let dies = || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let journal = runtime.block_on(SqliteJournal::open(&path)).unwrap();
+            runtime.block_on(async {
+                for number in 1..=3 {
+                    let enter = Booking::Enter(new(run(number)));
+                    journal.note(&Tenant::local(), enter).unwrap();
+                    assert_eq!(logged(folder.path()), 0);
+                }
+                journal.commit(run(2)).unwrap();
+                let all = logged(folder.path());
+                assert!(all > 0);
+                // The others' are there as well.
+                journal.commit(run(1)).unwrap();
+                journal.commit(run(3)).unwrap();
+                assert_eq!(logged(folder.path()), all);
+                journal.note(&Tenant::local(), close(run(1))).unwrap();
+                assert_eq!(logged(folder.path()), all);
+                journal.commit(run(1)).unwrap();
+                // Nobody has committed this one, so it never happened.
+                let late = Booking::Enter(new(run(4)));
+                journal.note(&Tenant::local(), late).unwrap();
+            });
+            drop(runtime);
+        };
+        scope.spawn(dies).join().unwrap();
+    });
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let unfinished = journal.unfinished().await.unwrap();
+    assert_eq!(
+        unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
+        [run(2), run(3)]
+    );
+    let usage = journal.usage(None, &UsageFilter::default()).await.unwrap();
+    assert_eq!((usage[0].runs, usage[0].input_tokens), (1, Some(5)));
+}
+
 /// Long texts were once written as JSON, too.
 #[tokio::test]
 async fn what_an_older_cogn_has_booked_is_picked_up() {

@@ -24,6 +24,7 @@ where
     the_first_word_on_a_run_stands(empty().await).await;
     every_run_is_accounted_for_exactly_once(empty().await).await;
     what_is_booked_counts_once_and_is_seen_at_once(empty().await).await;
+    what_is_noted_is_booked_when_it_is_committed(empty().await).await;
     a_booked_run_may_say_something(empty().await).await;
     usage_adds_up_and_unknown_stays_unknown(empty().await).await;
     usage_is_cut_by_time_and_tenant(empty().await).await;
@@ -201,6 +202,33 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
     let known = archive.spent(&tenant, run(52)).await.unwrap();
     journal.book(&tenant, close(52, None, 10)).unwrap();
     assert_eq!(archive.spent(&tenant, run(52)).await.unwrap(), known);
+}
+
+async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared) {
+    let tenant = Tenant::local();
+    for number in 1..=3 {
+        journal.note(&tenant, Booking::Enter(new(run(number)))).unwrap();
+    }
+    // Whoever commits speaks for itself; that others noted something is no news to it.
+    for number in [3, 1, 2, 1] {
+        journal.commit(run(number)).unwrap();
+    }
+    assert_eq!(journal.unfinished().await.unwrap().len(), 3);
+    for number in [1, 2] {
+        let end = End::new(None, 7, vec![Spent::default()]);
+        let last = Some(last(Kind::Final));
+        let run = run(number);
+        journal.note(&tenant, Booking::Close { run, last, end }).unwrap();
+    }
+    journal.commit(run(2)).unwrap();
+    journal.commit(run(1)).unwrap();
+    for number in [1, 2] {
+        let row = journal.find(&tenant, run(number)).await.unwrap().unwrap();
+        assert_eq!((Shown::of(row.state, None), row.last_offset), (Shown::Done, 1));
+        assert_eq!(archive.spent(&tenant, run(number)).await.unwrap().len(), 1);
+    }
+    let left = journal.unfinished().await.unwrap();
+    assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
 }
 
 async fn a_booked_run_may_say_something((journal, _): Shared) {

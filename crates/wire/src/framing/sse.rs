@@ -55,6 +55,10 @@ impl Sse {
         }
         self.room_for(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
+        if self.data.is_empty() {
+            // Nothing is held while a server thinks.
+            self.data = Vec::new();
+        }
         Ok(())
     }
 

@@ -290,7 +290,10 @@ impl Desk {
     fn accepted(&mut self, run: RunId) -> Result<(), JournalError> {
         match self.lost.is_empty() {
             true => Ok(()),
-            false => self.lost.remove(&run).map_or(Ok(()), |error| Err(JournalError::storage(error))),
+            false => self
+                .lost
+                .remove(&run)
+                .map_or(Ok(()), |error| Err(JournalError::storage(error))),
         }
     }
 
