@@ -211,7 +211,8 @@ fn beside(database: &Path, more: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::path::PathBuf;
 
