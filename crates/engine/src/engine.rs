@@ -20,12 +20,12 @@ use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::Action;
-use crate::launch::{Launch, Launcher, Seated, Start};
+use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Booking, Clock, End, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State};
+use crate::port::{Booking, Clock, End, Journal, Kind, NewRun, Once, Rendered, RunRow, State};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -56,7 +56,7 @@ pub struct Engine {
     tasks: TaskTracker,
     /// One for each relayed call in progress, and this one.
     relays: Arc<()>,
-    crowd: Crowd,
+    pub(crate) crowd: Crowd,
     shadows: Shadows,
     stop: CancellationToken,
     media: RwLock<MediaDesk>,
@@ -176,10 +176,6 @@ impl Engine {
     /// Who makes media ready, as of this moment.
     pub fn media(&self) -> MediaDesk {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn crowd(&self) -> &Crowd {
-        &self.crowd
     }
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
@@ -440,10 +436,9 @@ impl Engine {
     /// Runs it, once it is in the journal. Both are one task: a caller who leaves in between leaves no run behind
     /// that nobody drives.
     fn spawn(&self, (launch, seated): (Launch, Seated), permit: Option<Permit>, first: Option<Box<First>>) {
-        let (run, running) = (launch.run, self.live.clone());
+        let (run, running, crowd) = (launch.run, self.live.clone(), self.crowd.clone());
         let (tenant, journal) = (launch.tenant.clone(), launch.journal.clone());
         let launcher = self.launcher();
-        let crowd = launcher.crowd.clone();
         // In a box: a run that has begun holds no room for how it began.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
         self.tasks.spawn(async move {
@@ -483,12 +478,6 @@ impl Engine {
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
         lock(&self.live)
     }
-}
-
-/// A run that has to be put into the journal, and who waits for that.
-struct First {
-    new: NewRun,
-    tell: oneshot::Sender<Result<(), JournalError>>,
 }
 
 /// What a run begins with: nothing, or what another server left of it.

@@ -12,6 +12,7 @@ use module::input::media_places;
 use module::lower::{LowerOptions, lower_with_media};
 use serde_json::{Map, Value};
 use tenancy::Tenant;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ use crate::fleet::{Dispatch, Fleet};
 use crate::gate::Keeper;
 use crate::media::{MediaDesk, Ready};
 use crate::modules::Modules;
-use crate::port::{Clock, Journal};
+use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
 use crate::run::machine::{Machine, Plan};
 use crate::run::{
@@ -64,6 +65,12 @@ pub(crate) struct Launch {
     pub(crate) booked: bool,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) traces: Arc<Traces>,
+}
+
+/// A run that has to be put into the journal, and who waits for that.
+pub(crate) struct First {
+    pub(crate) new: NewRun,
+    pub(crate) tell: oneshot::Sender<Result<(), JournalError>>,
 }
 
 /// A run as its readers see it, from before the first of them could come.

@@ -32,7 +32,7 @@ impl Engine {
         let (upcoming, place) = self.let_in(call, admission)?;
         let mut hands = self.enter(tenant, upcoming, place).await?;
         let backend = first(&mut hands).await?;
-        self.crowd().gather().await;
+        self.crowd.gather().await;
         Ok(Relayed::new(hands, backend))
     }
 
@@ -143,7 +143,7 @@ impl Engine {
             .map_err(refused)?;
         let account = Account::of(self.journal().clone(), tenant, run);
         let hands = self.take_up(tenant, upcoming, place, account);
-        self.crowd().gather().await;
+        self.crowd.gather().await;
         self.journal().commit(run).map_err(refused)?;
         Ok(hands)
     }

@@ -5,6 +5,8 @@ mod composed;
 #[cfg(test)]
 mod fleets;
 #[cfg(test)]
+mod full_journal;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod kills;

@@ -1,11 +1,8 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use engine::port::{
-    Archive, Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, RunRow, State, Upstream,
-};
+use engine::port::{Journal, Kind, Rendered, State, Upstream};
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
 use futures::FutureExt;
@@ -17,6 +14,8 @@ use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
 use testkit::puppet::Puppet;
 use tokio::time::timeout;
+
+use crate::full_journal::FullJournal;
 
 pub(crate) const OPENING: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":""#;
@@ -367,88 +366,6 @@ async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
         timeout(SOON, engine.drain()).await.unwrap();
     }
     assert!(puppet.attempt().now_or_never().is_none());
-}
-
-/// A journal whose disk can be full, and one that can lose what was noted last.
-#[derive(Debug, Default)]
-struct FullJournal {
-    inner: MemoryJournal,
-    full: AtomicBool,
-    lost: AtomicBool,
-}
-
-impl FullJournal {
-    fn check(&self) -> Result<(), JournalError> {
-        if self.full.load(Ordering::Relaxed) {
-            return Err(JournalError::storage("the disk is full"));
-        }
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Journal for FullJournal {
-    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.create(tenant, run).await
-    }
-
-    async fn append(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[Rendered],
-    ) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.append(tenant, run, after, events).await
-    }
-
-    async fn finish(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        events: &[Rendered],
-        end: &End,
-    ) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.finish(tenant, run, after, events, end).await
-    }
-
-    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
-        self.check()?;
-        self.inner.book(tenant, booking)
-    }
-
-    fn commit(&self, _: RunId) -> Result<(), JournalError> {
-        match self.lost.swap(false, Ordering::Relaxed) {
-            true => Err(JournalError::storage("the log took nothing")),
-            false => Ok(()),
-        }
-    }
-
-    async fn read(
-        &self,
-        tenant: &Tenant,
-        run: RunId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Entry>, JournalError> {
-        self.inner.read(tenant, run, after, limit).await
-    }
-
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
-        self.inner.locate(tenant, run, seq).await
-    }
-
-    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
-        self.inner.find(tenant, run).await
-    }
-
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
-        self.inner.unfinished().await
-    }
 }
 
 /// A request's id must serve as an idempotency key: no two requests share one, and a run can be found by it.

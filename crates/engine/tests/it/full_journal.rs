@@ -1,0 +1,91 @@
+//! A journal whose disk can be full, and which can lose what was noted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use engine::Tenant;
+use engine::port::{Booking, End, Entry, Journal, JournalError, NewRun, Rendered, RunRow};
+use ir::RunId;
+use store::memory::MemoryJournal;
+
+#[derive(Debug, Default)]
+pub(crate) struct FullJournal {
+    pub(crate) inner: MemoryJournal,
+    pub(crate) full: AtomicBool,
+    /// What was noted last gets lost, once.
+    pub(crate) lost: AtomicBool,
+}
+
+impl FullJournal {
+    fn check(&self) -> Result<(), JournalError> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err(JournalError::storage("the disk is full"));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Journal for FullJournal {
+    async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.create(tenant, run).await
+    }
+
+    async fn append(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+    ) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.append(tenant, run, after, events).await
+    }
+
+    async fn finish(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        events: &[Rendered],
+        end: &End,
+    ) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.finish(tenant, run, after, events, end).await
+    }
+
+    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+        self.check()?;
+        self.inner.book(tenant, booking)
+    }
+
+    fn commit(&self, _: RunId) -> Result<(), JournalError> {
+        match self.lost.swap(false, Ordering::Relaxed) {
+            true => Err(JournalError::storage("the log took nothing")),
+            false => Ok(()),
+        }
+    }
+
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, JournalError> {
+        self.inner.read(tenant, run, after, limit).await
+    }
+
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+        self.inner.locate(tenant, run, seq).await
+    }
+
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+        self.inner.find(tenant, run).await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+        self.inner.unfinished().await
+    }
+}
