@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::port::{Journal, Kind, Rendered, State, Upstream};
+use engine::port::{Archive, Journal, Kind, Rendered, State, Upstream};
 use engine::run::{Options, Place, envelope};
 use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
 use futures::FutureExt;
