@@ -1,6 +1,6 @@
 //! Runs and relayed calls that are under way beside one another. Those that come to the same point go on from there
-//! together: the code of the next stretch is fetched once for all of them, what they write down shares a write, and a
-//! back-end that they ask is woken once. Whoever is alone waits for nobody. This must not know what anyone does.
+//! together: the code of the next stretch is fetched once for all of them, what they write down shares a write, and
+//! whoever they ask is seldom asleep. Whoever is alone waits for nobody. This must not know what anyone does.
 
 use std::sync::{Arc, Weak};
 

@@ -270,7 +270,7 @@ impl Engine {
         };
         // Before it is in the journal: whoever finds it there can listen to it.
         let seated = self.set_up(tenant, run, execute.module, command, beginning);
-        // A name has to be looked up; all others are booked, and their back-end is asked at once.
+        // A name has to be looked up; all others are noted, and nobody is asked before they are booked.
         if new.once.is_none() {
             if let Err(error) = self.ports.journal.note(tenant, Booking::Enter(new)) {
                 self.live().remove(&run);

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ir::error::Phase;
-use ir::{Error, ErrorKind, Request, RunId};
+use ir::{ChatRequest, Error, ErrorKind, Request, RunId};
 use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
@@ -29,10 +29,14 @@ impl Engine {
         call: RelayCall,
         admission: Admission,
     ) -> Result<Relayed, Box<RelayFailure>> {
+        let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
         let (upcoming, place) = self.let_in(call, admission)?;
         let mut hands = self.enter(tenant, upcoming, place).await?;
         let backend = first(&mut hands).await?;
-        self.crowd.gather().await;
+        if !streams {
+            // Words that somebody waits for are not held back.
+            self.crowd.gather().await;
+        }
         Ok(Relayed::new(hands, backend))
     }
 
