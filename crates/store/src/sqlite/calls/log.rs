@@ -47,6 +47,23 @@ impl Log {
         })
     }
 
+    /// One whose disk has no room.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn without_room() -> io::Result<Self> {
+        let page = || {
+            let path = PathBuf::from("/dev/full");
+            let file = OpenOptions::new().append(true).open(&path)?;
+            // Not empty, so that nobody removes it.
+            Ok::<_, io::Error>(Page { path, file, bytes: 1 })
+        };
+        Ok(Self {
+            pages: [page()?, page()?],
+            active: 0,
+            text: Vec::new(),
+            ends: Vec::new(),
+        })
+    }
+
     /// Adds a line to what is written next.
     pub(super) fn add(&mut self, line: &Line) -> io::Result<()> {
         let start = self.text.len();
@@ -209,58 +226,4 @@ fn beside(database: &Path, more: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(more);
     PathBuf::from(name)
-}
-
-#[cfg(test)]
-#[cfg(target_os = "linux")]
-mod tests {
-    use std::path::PathBuf;
-
-    use engine::Tenant;
-    use engine::port::{Booking, NewRun};
-    use ir::RunId;
-
-    use super::{Line, Log, OpenOptions, Page};
-    use crate::sqlite::calls::Note;
-
-    fn line(number: usize) -> Line {
-        let new = NewRun {
-            id: RunId::from_parts(1, number as u128),
-            module: String::from("m"),
-            command: String::from("{}"),
-            created_at_ms: 1,
-            client: String::new(),
-            once: None,
-        };
-        Line {
-            tenant: Tenant::local(),
-            note: Note::Booked(Booking::Enter(new)),
-        }
-    }
-
-    /// A disk on which there is no room.
-    fn full() -> Page {
-        let path = PathBuf::from("/dev/full");
-        let file = OpenOptions::new().append(true).open(&path).unwrap();
-        Page { path, file, bytes: 1 }
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_told_line_by_line_and_forgotten() {
-        let mut log = Log {
-            pages: [full(), full()],
-            active: 0,
-            text: Vec::new(),
-            ends: Vec::new(),
-        };
-        for count in [1, 3_usize] {
-            for number in 0..count {
-                log.add(&line(number)).unwrap();
-            }
-            let lost: Vec<usize> = log.flush().into_iter().map(|(place, _)| place).collect();
-            assert_eq!(lost, (0..count).collect::<Vec<_>>());
-            assert_eq!((log.added(), log.added_bytes()), (0, 0));
-        }
-        assert!(log.flush().is_empty());
-    }
 }

@@ -4,6 +4,9 @@
 
 mod line;
 mod log;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
 mod text;
 mod told;
 
@@ -152,6 +155,10 @@ impl Calls {
             };
             desk.begun.entry(run).or_insert(begun);
         }
+        // Only now: what is lost must not be known as begun.
+        if desk.log.as_ref().map_or(0, Log::added_bytes) > limits::CALLS_ADDED_BYTES_MAX {
+            desk.flush();
+        }
         if !std::mem::replace(&mut desk.worked, true) {
             let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
             shared.tasks.spawn(work);
@@ -265,10 +272,6 @@ impl Desk {
         }
         self.waiting.push(line);
         self.booked += 1;
-        let bytes = self.log.as_ref().map_or(0, Log::added_bytes);
-        if bytes > limits::CALLS_ADDED_BYTES_MAX {
-            self.flush();
-        }
         Ok(())
     }
 

@@ -1,0 +1,69 @@
+//! A log that takes nothing: a disk on which there is no room.
+
+use engine::Tenant;
+use engine::port::{Booking, NewRun};
+use ir::RunId;
+
+use super::log::Log;
+use super::{Begun, Desk, Line, Note};
+
+fn run(number: usize) -> RunId {
+    RunId::from_parts(1, number as u128)
+}
+
+fn line(number: usize) -> Line {
+    let new = NewRun {
+        id: run(number),
+        module: String::from("m"),
+        command: String::from("{}"),
+        created_at_ms: 1,
+        client: String::new(),
+        once: None,
+    };
+    Line {
+        tenant: Tenant::local(),
+        note: Note::Booked(Booking::Enter(new)),
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told_line_by_line_and_forgotten() {
+    let mut log = Log::without_room().unwrap();
+    for count in [1, 3_usize] {
+        for number in 0..count {
+            log.add(&line(number)).unwrap();
+        }
+        let lost: Vec<usize> = log.flush().into_iter().map(|(place, _)| place).collect();
+        assert_eq!(lost, (0..count).collect::<Vec<_>>());
+        assert_eq!((log.added(), log.added_bytes()), (0, 0));
+    }
+    assert!(log.flush().is_empty());
+}
+
+#[test]
+fn what_is_lost_never_happened_and_its_own_run_is_told_once() {
+    // What is there from before stays.
+    let mut desk = Desk {
+        waiting: vec![line(0)],
+        log: Some(Log::without_room().unwrap()),
+        ..Desk::default()
+    };
+    for number in 1..=2 {
+        desk.put(line(number)).unwrap();
+        let begun = Begun {
+            tenant: Tenant::local(),
+            turn: 0,
+            offset: Some(0),
+            bytes: 0,
+        };
+        desk.begun.insert(run(number), begun);
+    }
+    desk.flush();
+    assert_eq!(desk.waiting, [line(0)]);
+    assert!(desk.begun.is_empty());
+    assert!(desk.accepted(run(0)).is_ok());
+    for number in [2, 1] {
+        assert!(desk.accepted(run(number)).is_err(), "{number}");
+        assert!(desk.accepted(run(number)).is_ok(), "{number}");
+    }
+}
