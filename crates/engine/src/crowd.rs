@@ -24,10 +24,15 @@ impl Crowd {
 
     /// Lets everyone who can go on come as far as this, if there is anyone else.
     pub(crate) async fn gather(&self) {
-        let relays = self.relays.strong_count().saturating_sub(1);
-        if self.runs.len() + relays > 1 {
+        if self.is_there() {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Whether there are more than one.
+    pub(crate) fn is_there(&self) -> bool {
+        let relays = self.relays.strong_count().saturating_sub(1);
+        self.runs.len() + relays > 1
     }
 }
 

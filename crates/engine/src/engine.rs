@@ -178,6 +178,11 @@ impl Engine {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether several runs or relayed calls are under way: what one does may wait for others to come as far.
+    pub fn is_crowded(&self) -> bool {
+        self.crowd.is_there()
+    }
+
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
         &self.ports.journal
     }

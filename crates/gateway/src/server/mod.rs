@@ -2,6 +2,7 @@
 //! how long their readers may stall. When told to stop, new connections are refused, runs get a while
 //! to end, and what still runs then is left in the journal for the next server.
 
+mod aside;
 mod patience;
 mod protocol;
 mod tls;
@@ -14,6 +15,7 @@ use std::{io, time::Duration};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use engine::Engine;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -26,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 use tracing::{debug, warn};
 
+use self::aside::Aside;
 use self::patience::Patience;
 use self::protocol::{Protocol, Protocols};
 use crate::limits;
@@ -120,6 +123,7 @@ impl Server {
         let protocols = self.protocols.clone();
         let router = self.router.clone();
         let stopping = self.gateway.stopping.clone();
+        let engine = self.gateway.engine.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
         match tls {
@@ -132,7 +136,7 @@ impl Server {
                     return debug!("a client said nothing for too long");
                 };
                 let stream = Patience::new(stream, stall, opening);
-                talk(protocol, router, stream, peer, stopping).await;
+                talk(protocol, router, stream, engine, peer, stopping).await;
             }
             .boxed(),
             Some(acceptor) => async move {
@@ -141,7 +145,7 @@ impl Server {
                     Ok(Ok(stream)) => {
                         let protocol = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
                         let stream = Patience::new(stream, stall, opening);
-                        talk(protocol, router, stream, peer, stopping).await;
+                        talk(protocol, router, stream, engine, peer, stopping).await;
                     }
                     Ok(Err(error)) => debug!(%error, "no handshake"),
                     Err(_) => debug!("a handshake took too long"),
@@ -156,6 +160,7 @@ async fn talk<S>(
     protocol: Protocol,
     router: Router,
     stream: Patience<S>,
+    engine: Arc<Engine>,
     peer: SocketAddr,
     stopping: CancellationToken,
 ) where
@@ -167,6 +172,7 @@ async fn talk<S>(
         // In a box, or the connection keeps the room for it after it has answered.
         router.clone().call(request).boxed()
     });
+    let stream = Aside::new(stream, move || engine.is_crowded());
     let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(service));
     match protocol {
         Protocol::First(builder) => {
