@@ -43,7 +43,7 @@ impl Instance {
         };
         let layered = match (way, &content, &self.client.plain) {
             (Way::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
-                let asked = client.post(&address, headers, bytes).await;
+                let asked = client.post(&address, &headers, bytes).await;
                 let (head, body) = asked.map_err(|error| fault::plain(&error, Phase::BeforeFirstByte))?;
                 return Ok(Reply {
                     status: head.status,

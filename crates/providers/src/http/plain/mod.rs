@@ -4,6 +4,7 @@
 
 mod body;
 mod pool;
+mod question;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -14,46 +15,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use reqwest::Method;
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{CONNECTION, HeaderMap};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use ureq_proto::client::{Call, SendRequestResult, state};
-use ureq_proto::http::{Request, Uri};
 
 pub(super) use self::body::Body;
 use self::pool::Pool;
+pub(super) use self::question::Address;
 use self::reading::{Head, Reading};
-use super::client::AGENT;
-use crate::limits::REQUEST_HEAD_BYTES_MAX;
-
-/// Room for the head of a question, in which nearly all find place.
-const HEAD_BYTES: usize = 512;
-
-/// Where to ask, in the form in which it is asked.
-#[derive(Clone, Debug)]
-pub(super) struct Address {
-    uri: Uri,
-    /// Host and port, as they are resolved; connections are kept under this name.
-    host: Arc<str>,
-}
-
-impl Address {
-    /// `None`: it is not one that is reached like this.
-    pub(super) fn of(url: &str) -> Option<Self> {
-        let uri: Uri = url.parse().ok()?;
-        let authority = uri.authority()?;
-        // Who writes a name and a password into an address gets them sent, which is somebody else's work.
-        let plain = uri.scheme_str() == Some("http") && !authority.as_str().contains('@');
-        let host = authority.host();
-        if !plain || host.is_empty() {
-            return None;
-        }
-        let host = format!("{host}:{}", authority.port_u16().unwrap_or(80)).into();
-        Some(Self { uri, host })
-    }
-}
 
 /// What went wrong, by how far the call had come.
 #[derive(Debug, thiserror::Error)]
@@ -93,23 +63,20 @@ impl Plain {
     pub(super) async fn post(
         &self,
         address: &Address,
-        headers: HeaderMap,
+        headers: &HeaderMap,
         content: &Bytes,
     ) -> Result<(Head, Body), Broken> {
-        let (question, call) = written(address, headers, content)?;
+        let question = address.question(headers, content)?;
         let socket = match self.pool.take(&address.host) {
             Some(socket) => socket,
             // Rare, so it has a box of its own.
             None => self.connect(&address.host).boxed().await?,
         };
         let early = send(&socket, &question).await?;
-        let mut body = Body::new(
-            socket,
-            Reading::new(call),
-            address.host.clone(),
-            self.pool.clone(),
-        );
-        if early {
+        let mut body = Body::new(socket, Reading::new()?, address.host.clone(), self.pool.clone());
+        drop(question);
+        // Who asks for an end gets one.
+        if early || headers.contains_key(CONNECTION) {
             body.never_again();
         }
         Ok((body.head().await?, body))
@@ -137,52 +104,6 @@ impl Plain {
         socket.set_nodelay(true).map_err(Broken::Connect)?;
         Ok(socket)
     }
-}
-
-/// The question as it goes out, and what waits for its answer.
-fn written(
-    address: &Address,
-    headers: HeaderMap,
-    content: &Bytes,
-) -> Result<(Vec<u8>, Call<state::RecvResponse>), Broken> {
-    let mut request = Request::new(());
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = address.uri.clone();
-    *request.headers_mut() = headers;
-    let headers = request.headers_mut();
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(content.len()));
-    headers
-        .entry(USER_AGENT)
-        .or_insert(HeaderValue::from_static(AGENT));
-    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-    let mut call = Call::new(request)?.proceed();
-    let mut head = vec![0; HEAD_BYTES];
-    let mut end = 0;
-    while !call.can_proceed() {
-        match call.write(head.get_mut(end..).unwrap_or_default()) {
-            Ok(count) => end += count,
-            Err(ureq_proto::Error::OutputOverflow) => {}
-            Err(error) => return Err(error.into()),
-        }
-        // A line that is longer than what was left: a long key, say.
-        if !call.can_proceed() {
-            if end > REQUEST_HEAD_BYTES_MAX {
-                return Err(Broken::LargeHead);
-            }
-            head.resize(head.len() * 2, 0);
-        }
-    }
-    let text = [head.get(..end).unwrap_or_default(), content].concat();
-    let call = match call.proceed()? {
-        Some(SendRequestResult::SendBody(mut call)) => {
-            call.consume_direct_write(content.len())?;
-            call.proceed()
-        }
-        Some(SendRequestResult::RecvResponse(call)) => Some(call),
-        // Nobody here asks for leave to go on.
-        Some(SendRequestResult::Await100(_)) | None => None,
-    };
-    Ok((text, call.ok_or(Broken::Cut)?))
 }
 
 /// Writes all of it, unless the server says something before that: whoever refuses a question need not have read

@@ -1,9 +1,12 @@
 //! An answer while its bytes arrive, in whatever pieces they do: first its head, then its content. How an answer is
 //! framed is the library's to know; here is what is kept between two pieces, and what an end means. No socket.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
-use ureq_proto::client::{Call, RecvBodyResult, RecvResponseResult, state};
+use ureq_proto::client::{Call, RecvBodyResult, RecvResponseResult, SendRequestResult, state};
+use ureq_proto::http::{Request, Uri};
 
 use super::Broken;
 use crate::limits::ANSWER_HEAD_BYTES_MAX;
@@ -33,11 +36,21 @@ enum Stage {
 }
 
 impl Reading {
-    pub(super) fn new(call: Call<state::RecvResponse>) -> Self {
-        Self {
+    /// Before anything has come. Only a question for a head or for a tunnel would change how its answer is framed; so the
+    /// library is told of one that says nothing, and holds nothing of the real one.
+    pub(super) fn new() -> Result<Self, Broken> {
+        static ANYWHERE: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://localhost/"));
+        let mut question = Request::new(());
+        *question.uri_mut() = ANYWHERE.clone();
+        let mut call = Call::new(question)?.proceed();
+        call.write(&mut [0; 256])?;
+        let Some(SendRequestResult::RecvResponse(call)) = call.proceed()? else {
+            return Err(Broken::Cut);
+        };
+        Ok(Self {
             stage: Stage::Head(Box::new(call)),
             rest: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::reading::Reading;
-use super::{Address, Broken, Plain, written};
+use super::{Address, Broken, Plain};
+use crate::http::client::AGENT;
+use crate::limits::REQUEST_HEAD_BYTES_MAX;
 
 /// Answers that are whole, with their content, and whether the connection can be asked again.
 const ANSWERS: &[(&str, &str, bool)] = &[
@@ -65,9 +69,7 @@ const SPOILT: &[&str] = &[
 ];
 
 fn reading() -> Reading {
-    let address = Address::of("http://127.0.0.1:1/v1").unwrap();
-    let (_, call) = written(&address, HeaderMap::new(), &Bytes::from_static(b"{}")).unwrap();
-    Reading::new(call)
+    Reading::new().unwrap()
 }
 
 type Outcome = Result<(u16, Vec<u8>, bool), ()>;
@@ -168,7 +170,7 @@ fn heard(socket: &mut impl Read) -> bool {
 async fn ask(client: &Plain, url: &str) -> Result<(u16, Vec<u8>), Broken> {
     let address = Address::of(url).unwrap();
     let (head, mut body) = client
-        .post(&address, HeaderMap::new(), &Bytes::from_static(b"{}"))
+        .post(&address, &HeaderMap::new(), &Bytes::from_static(b"{}"))
         .await?;
     let mut content = Vec::new();
     while let Some(piece) = body.next().await {
@@ -291,16 +293,60 @@ fn only_what_needs_neither_tls_nor_a_name_goes_this_way() {
 }
 
 #[test]
-fn long_headers_find_room() {
-    let address = Address::of("http://host:81/v1?q=1").unwrap();
+fn a_question_is_asked_as_it_should_be() {
     let key = "k".repeat(5_000);
-    let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(&key).unwrap())]);
-    let (text, _) = written(&address, headers, &Bytes::from_static(b"{}")).unwrap();
-    let text = String::from_utf8(text).unwrap();
-    assert!(text.starts_with("POST /v1?q=1 HTTP/1.1\r\n"), "{text}");
-    assert!(
-        text.contains("\r\nhost: host:81\r\n") && text.contains("\r\ncontent-length: 2\r\n"),
-        "{text}"
-    );
-    assert!(text.contains(&key) && text.ends_with("\r\n\r\n{}"), "{text}");
+    let sure = |text: &str| HeaderValue::from_str(text).unwrap();
+    let own = HeaderMap::from_iter([
+        (AUTHORIZATION, sure(&key)),
+        (ACCEPT, sure("text/x")),
+        // Not the caller's to say.
+        (CONTENT_LENGTH, sure("9")),
+        (TRANSFER_ENCODING, sure("chunked")),
+    ]);
+    let named = HeaderMap::from_iter([(HOST, sure("other"))]);
+    let agent = format!("user-agent: {AGENT}");
+    for (url, headers, line, lines) in [
+        (
+            "http://host:81/v1?q=1",
+            &own,
+            "/v1?q=1",
+            &["host: host:81", "accept: text/x", &agent][..],
+        ),
+        (
+            "http://host:80/a",
+            &HeaderMap::new(),
+            "/a",
+            &["host: host", "accept: */*", &agent],
+        ),
+        (
+            "http://[::1]:81?q",
+            &named,
+            "/?q",
+            &["host: other", "accept: */*", &agent],
+        ),
+    ] {
+        let text = Address::of(url).unwrap().question(headers, b"{}").unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (head, content) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(content, "{}");
+        let mut heard: Vec<&str> = head.split("\r\n").collect();
+        assert_eq!(heard.remove(0), format!("POST {line} HTTP/1.1"));
+        heard.sort_unstable();
+        let key = headers
+            .get(AUTHORIZATION)
+            .map(|_| format!("authorization: {key}"));
+        let mut wanted = [lines, &["content-length: 2"]].concat();
+        wanted.extend(key.as_deref());
+        wanted.sort_unstable();
+        assert_eq!(heard, wanted, "{url}");
+    }
+}
+
+#[test]
+fn a_head_that_is_too_large_is_not_sent() {
+    let address = Address::of("http://host/").unwrap();
+    let long = HeaderValue::from_str(&"k".repeat(REQUEST_HEAD_BYTES_MAX)).unwrap();
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, long)]);
+    let refused = address.question(&headers, b"{}");
+    assert!(matches!(refused, Err(Broken::LargeHead)), "{refused:?}");
 }
