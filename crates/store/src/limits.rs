@@ -8,6 +8,9 @@ pub const READERS_MAX: u32 = 4;
 pub const READER_CACHE_KIB: u32 = 512;
 /// The same for the one that writes runs: what many runs dirty at once, and the ends of all trees.
 pub const WRITER_CACHE_KIB: u32 = 1024;
+/// Pages in the write-ahead log before they are carried into the file: those that are written again and again, the ends of
+/// all trees, are carried once.
+pub const LOG_PAGES: u32 = 4_000;
 /// Bytes of events after which a page of them ends: each of many slow readers holds one.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most lines of an account of usage.

@@ -1,41 +1,32 @@
 //! How bookings get into the tables. A run that was entered since the last time takes one row, whatever else became of
 //! it meanwhile. What is there already stays as it is, so a booking that comes twice counts once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use engine::Tenant;
-use engine::port::{Booking, JournalError, NewRun};
+use engine::port::{JournalError, NewRun};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::calls::{Held, Line, Note, Told};
+use super::calls::{Held, Line, Told};
 use super::insert::{Events, Owner, Runs, Usage, owner};
 use super::row::integer;
 use super::writer::failed;
 
 pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
-    let mut told: HashMap<(&str, RunId), Told<'_>> = HashMap::with_capacity(lines.len());
+    // In the order of the trees, so that their rows come one behind the other.
+    let mut told: BTreeMap<(&Tenant, RunId), Told<'_>> = BTreeMap::new();
     for Line { tenant, note } in lines {
-        let key = (tenant.as_str(), note.run());
-        told.entry(key).or_default().add(note);
+        told.entry((tenant, note.run())).or_default().add(note);
     }
     let mut tables = Tables::prepare(connection)?;
-    for Line { tenant, note } in lines {
-        let key = (tenant.as_str(), note.run());
-        match note {
-            Note::Booked(Booking::Enter(new)) => {
-                let known = told.remove(&key).unwrap_or_default();
-                if !tables.enter(tenant, new, &known)? {
-                    told.insert(key, known);
-                }
-            }
-            // What it said stands beside its row, or its writer has brought it along.
-            Note::Said { .. } => {}
-            Note::Booked(Booking::Close { .. }) => {
-                if let Some(how) = told.remove(&key) {
-                    close(connection, &mut tables, tenant, key.1, &how)?;
-                }
-            }
+    for ((tenant, run), told) in told {
+        let entered = match told.new {
+            Some(new) => tables.enter(tenant, new, &told)?,
+            None => false,
+        };
+        if !entered {
+            close(connection, &mut tables, tenant, run, &told)?;
         }
     }
     Ok(())

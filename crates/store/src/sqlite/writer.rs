@@ -91,6 +91,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", limits::LOG_PAGES, |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", cache_size(limits::WRITER_CACHE_KIB))?;
     // Whoever adds an event here has found or made its run in the same transaction, and whoever takes a run back takes one
     // without events. The rows are looked after elsewhere: pruning takes a run's events along.
