@@ -76,9 +76,16 @@ pub(crate) fn small_runtime() -> Result<Runtime> {
     built.context("cannot start the runtime")
 }
 
+/// How many tasks a server works on before it looks who else has something to say. Looking sooner breaks up those who
+/// go on together; whoever comes meanwhile would have to stand behind the same tasks anyway.
+const TASKS_BETWEEN_LOOKS: u32 = 512;
+
 /// A runtime for a server.
 pub(crate) fn server_runtime() -> Result<Runtime> {
-    let built = Builder::new_multi_thread().enable_all().build();
+    let built = Builder::new_multi_thread()
+        .enable_all()
+        .event_interval(TASKS_BETWEEN_LOOKS)
+        .build();
     built.context("cannot start the runtime")
 }
 
