@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -168,10 +168,13 @@ fn heard(socket: &mut impl Read) -> bool {
 }
 
 async fn ask(client: &Plain, url: &str) -> Result<(u16, Vec<u8>), Broken> {
+    ask_with(client, url, &HeaderMap::new()).await
+}
+
+async fn ask_with(client: &Plain, url: &str, headers: &HeaderMap) -> Result<(u16, Vec<u8>), Broken> {
     let address = Address::of(url).unwrap();
-    let (head, mut body) = client
-        .post(&address, &HeaderMap::new(), &Bytes::from_static(b"{}"))
-        .await?;
+    let content = Bytes::from_static(b"{}");
+    let (head, mut body) = client.post(&address, headers, &content).await?;
     let mut content = Vec::new();
     while let Some(piece) = body.next().await {
         content.extend_from_slice(&piece?);
@@ -212,6 +215,18 @@ async fn a_connection_is_asked_again_if_its_answer_allows_it() {
 }
 
 #[tokio::test]
+async fn whoever_asks_for_an_end_of_the_connection_gets_it() {
+    let (answer, ..) = ANSWERS[0];
+    let (url, count) = server(answer, false);
+    let client = Plain::default();
+    let headers = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
+    for _ in 0..2 {
+        ask_with(&client, &url, &headers).await.unwrap();
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
 async fn a_server_that_hung_up_meanwhile_is_asked_anew() {
     let (answer, ..) = ANSWERS[0];
     let (url, count) = server(answer, true);
@@ -239,7 +254,7 @@ async fn a_refusal_is_read_although_the_question_was_not() {
     let asking = async {
         let content = Bytes::from(vec![b'x'; 32 * 1024 * 1024]);
         let address = Address::of(&url).unwrap();
-        let (head, mut body) = client.post(&address, HeaderMap::new(), &content).await.unwrap();
+        let (head, mut body) = client.post(&address, &HeaderMap::new(), &content).await.unwrap();
         assert_eq!(head.status, 413);
         assert_eq!(&body.next().await.unwrap().unwrap()[..], b"big");
         assert!(body.next().await.is_none());
@@ -265,7 +280,7 @@ async fn dropping_an_answer_hangs_up() {
     let client = Plain::default();
     let address = Address::of(&url).unwrap();
     let content = Bytes::from_static(b"{}");
-    let (_, mut body) = client.post(&address, HeaderMap::new(), &content).await.unwrap();
+    let (_, mut body) = client.post(&address, &HeaderMap::new(), &content).await.unwrap();
     assert_eq!(&body.next().await.unwrap().unwrap()[..], b"hi");
     drop(body);
     assert_eq!(answering.join().unwrap(), 0);
