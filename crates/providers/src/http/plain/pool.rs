@@ -10,8 +10,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// How long a connection waits for its next question.
-const IDLE_MAX: Duration = Duration::from_secs(90);
+/// How long a connection waits for its next question. Many servers hang up after five seconds (llama.cpp, and all that
+/// stand behind uvicorn or Node.js); one that does so while it is asked has heard nothing, and nobody can know. Without
+/// TLS another connection costs little.
+const IDLE_MAX: Duration = Duration::from_secs(4);
 /// How many of them wait at one server.
 const IDLE_COUNT_MAX: usize = 1_024;
 /// How often all of them are looked through.
