@@ -56,7 +56,7 @@ async fn answer(gateway: &Gateway, mut request: Request, next: Next) -> Response
     let vendor = Vendor::of(request.uri().path(), request.headers());
     let settings = gateway.settings();
     let admitted = match origin::admit(request.headers(), request.uri(), &settings) {
-        Ok(()) => auth::identify(gateway, &mut request, vendor.is_some()).await,
+        Ok(()) => auth::identify(gateway, &mut request).await,
         Err(refusal) => Err(refusal),
     };
     drop(settings);

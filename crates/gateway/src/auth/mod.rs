@@ -39,8 +39,8 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// Nobody has to say who they are; everyone is the one local user. Credentials that are shown all the
-    /// same must be good ones.
+    /// Nobody has to say who they are; everyone is the one local user. Many clients cannot but show something: what is not
+    /// of our making is passed over, and what is must be good.
     pub fn open(clock: Arc<dyn Clock>) -> Self {
         Self {
             required: false,
@@ -73,12 +73,10 @@ impl Auth {
         self.required
     }
 
-    /// `foreign` where the client of a vendor calls: it cannot but show a key, and on a server that asks
-    /// for none it may be the vendor's, or nonsense.
-    async fn caller(&self, headers: &HeaderMap, foreign: bool) -> Result<Caller, Refusal> {
-        let open = foreign && !self.required;
+    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let open = !self.required;
         let caller = match Credential::of(headers) {
-            Credential::None if self.required => {
+            Credential::None if !open => {
                 return Err(unknown("this server answers only to those it knows"));
             }
             Credential::None => return Ok(Caller::local()),
@@ -103,21 +101,21 @@ impl Auth {
 }
 
 /// Lets through who is known, and within the rate that is theirs.
-pub(crate) async fn identify(gateway: &Gateway, request: &mut Request, foreign: bool) -> Result<(), Refusal> {
+pub(crate) async fn identify(gateway: &Gateway, request: &mut Request) -> Result<(), Refusal> {
     if PUBLIC.contains(&request.uri().path()) {
         return Ok(());
     }
-    let caller = find(gateway, request.headers(), request.uri(), foreign).await?;
+    let caller = find(gateway, request.headers(), request.uri()).await?;
     request.extensions_mut().insert(By(Arc::new(caller)));
     Ok(())
 }
 
-async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri, foreign: bool) -> Result<Caller, Refusal> {
+async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => caller,
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
-        None => auth.caller(headers, foreign).await?,
+        None => auth.caller(headers).await?,
     };
     gateway.limiter.pass(&caller)?;
     Ok(caller)
