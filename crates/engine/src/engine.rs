@@ -114,7 +114,6 @@ impl Engine {
         rule.is_some_and(|rule| matches!(rule.action, Action::Rerun { .. }))
     }
 
-    /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.ports.clock
     }
@@ -130,6 +129,7 @@ impl Engine {
         Ok(entries.into_iter().next_back().map(|entry| entry.event))
     }
 
+    /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
     pub fn modules(&self) -> Arc<Modules> {
         self.modules.borrow().clone()
     }
