@@ -7,12 +7,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{build_cogn, capture, root, run};
+use crate::release;
+use crate::shell::{capture, root, run, target};
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
 pub(crate) fn pack() -> Result<()> {
-    let binary = build_cogn("dist")?;
+    let binary = release::build()?;
     let version = capture(Command::new(&binary).arg("--version"))?;
     let version = version
         .split_whitespace()
@@ -23,10 +24,7 @@ pub(crate) fn pack() -> Result<()> {
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let shelf = binary
-        .parent()
-        .context("the binary stands in a folder")?
-        .join("archive");
+    let shelf = target(release::PROFILE)?.join("archive");
     let folder = shelf.join(&name);
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

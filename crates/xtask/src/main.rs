@@ -7,6 +7,7 @@ mod demo;
 mod dist;
 mod generate;
 mod native;
+mod release;
 mod shell;
 mod test;
 #[cfg(test)]

@@ -24,17 +24,26 @@ pub(crate) fn ensure() -> Result<()> {
         return Ok(());
     }
     let list = missing.join(", ");
-    if !starts("apt-get") || !is_root() {
+    if !may_install() {
         bail!(
             "the embedded model needs {list} to be built; install {} (or what your system calls them) and call this again",
             PACKAGES.join(" ")
         );
     }
     eprintln!("The embedded model is built from C++ and needs {list}: installing them.");
+    install(PACKAGES)
+}
+
+/// Whether this machine lets us install what is missing.
+pub(crate) fn may_install() -> bool {
+    starts("apt-get") && is_root()
+}
+
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     run(Command::new("apt-get")
         .args(["install", "-y", "-qq", "--no-install-recommends"])
-        .args(PACKAGES)
+        .args(packages)
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
@@ -54,7 +63,8 @@ fn missing() -> Vec<&'static str> {
     missing
 }
 
-fn starts(program: &str) -> bool {
+/// Whether there is such a program.
+pub(crate) fn starts(program: &str) -> bool {
     let mut command = Command::new(program);
     command
         .arg("--version")

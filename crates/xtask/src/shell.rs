@@ -65,6 +65,11 @@ pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
 /// Builds a binary and returns where it stands.
 pub(crate) fn build(package: &str, features: &[&str], profile: &str) -> Result<PathBuf> {
     run(cargo(["build", "--locked", "-p", package, "--profile", profile]).args(features))?;
+    Ok(target(profile)?.join(package))
+}
+
+/// Where cargo puts what it builds with this profile.
+pub(crate) fn target(profile: &str) -> Result<PathBuf> {
     let metadata = capture(&mut cargo([
         "metadata",
         "--format-version",
@@ -77,5 +82,5 @@ pub(crate) fn build(package: &str, features: &[&str], profile: &str) -> Result<P
         .as_str()
         .context("cargo metadata names no target folder")?;
     let folder = if profile == "dev" { "debug" } else { profile };
-    Ok(Path::new(target).join(folder).join(package))
+    Ok(Path::new(target).join(folder))
 }

@@ -1,22 +1,30 @@
 //! The server under load: the upstream and the load on one core, whoever stands between them alone on another.
-//! The same questions go straight to the upstream, through the floor and through cogn, in one run.
+//! The same questions go straight to the upstream, through the floor and through cogn, in turn.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::Value;
 
+use super::process::median;
 use super::row::Row;
 use super::scene::{Bench, Folder, KEY, Server, bound, measured, number, resident_kb};
 
 /// 64 tokens, in the form of an envelope of the measured module.
-const MODEL: &str = "mock-env-t64";
+pub(super) const MODEL: &str = "mock-env-t64";
 /// Tokens that take long enough for every stream to be open at once.
 const SLOW_MODEL: &str = "mock-env-t64-i150000";
 /// What the bound on a call's CPU amounts to in chats of the floor: 80 us, on a machine where the floor took 30 to 39.
 const CALL_IN_FLOORS_MAX: f64 = 80.0 / 34.5;
-const CHAT: &str = "/v1/chat/completions";
-const EXECUTE: &str = "/v1/modules/measured/execute";
+/// What the bound on a lone call's time leaves above the floor: 200 us, on a machine where the floor added 121.
+const ABOVE_FLOOR_US_MAX: f64 = 200.0 - 121.0;
+pub(super) const CHAT: &str = "/v1/chat/completions";
+pub(super) const EXECUTE: &str = "/v1/modules/measured/execute";
+const WHOLE_CHAT: [&str; 6] = ["--mode", "chat", "--model", MODEL, "--key", KEY];
+const CHAT_STREAM: [&str; 6] = ["--mode", "stream", "--model", MODEL, "--key", KEY];
+/// How often loads are measured in turn.
+const ROUNDS: usize = 9;
+const CPU: &str = "/cpu_us_per_request";
 
 /// Modules over HTTP.
 pub(crate) fn modules(cogn: &Path) -> Result<Vec<Row>> {
@@ -42,49 +50,54 @@ pub(crate) fn edges(cogn: &Path) -> Result<Vec<Row>> {
 
 impl Bench<'_> {
     fn modules(&self) -> Result<Vec<Row>> {
-        let stream = ["--mode", "stream", "--model", MODEL, "--key", KEY];
-        let direct = self.load(self.upstream, CHAT, &stream)?;
-        let floor = self.load(&self.floor()?, CHAT, &stream)?;
-        let floor_us = self.floor_us()?;
-
+        let floor = self.floor()?;
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
         let idle_kb = resident_kb(server.pid())?;
-        let one = self.load(&server, EXECUTE, &["--mode", "execute"])?;
-        let many = self.load(&server, EXECUTE, &["--mode", "execute", "--connections", "32"])?;
-        let whole = self.load(&server, EXECUTE, &["--mode", "call", "--connections", "32"])?;
-        let resumed = self.load(&server, EXECUTE, &["--mode", "resume"])?;
+        let execute = ["--mode", "execute"];
+        let call = ["--mode", "call"];
+        let many = ["--connections", "32"];
+
+        let busy_call = [&call[..], &many].concat();
+        let busy_chat = [&WHOLE_CHAT[..], &many].concat();
+        let busy = self.in_turn([(&floor, CHAT, &busy_chat), (&server, EXECUTE, &busy_call)])?;
+        let alone = self.in_turn([
+            (self.upstream, CHAT, &WHOLE_CHAT),
+            (&floor, CHAT, &WHOLE_CHAT),
+            (&server, EXECUTE, &call),
+        ])?;
+        let streams = self.in_turn([
+            (self.upstream, CHAT, &CHAT_STREAM),
+            (&floor, CHAT, &CHAT_STREAM),
+            (&server, EXECUTE, &execute),
+            (&server, EXECUTE, &["--mode", "resume"]),
+        ])?;
+        let busy_streams = self.load(&server, EXECUTE, &[&execute[..], &many].concat())?;
+        let whole_us = streams.median(|[.., live, _]| number(live, "/whole_us/p50"))?;
         Ok(vec![
-            bound(
-                "module, whole: CPU of one call",
-                number(&whole, "/cpu_us_per_request")?,
-                "us",
-                80.0,
-            ),
-            in_floors("module, whole: CPU of one call, in the floor's", &whole, floor_us)?,
-            bound(
-                "module stream: CPU of one token",
-                number(&many, "/cpu_us_per_token")?,
-                "us",
-                12.0,
-            ),
+            busy.cpu("module, whole")?,
+            busy.cpu_in_floors("module, whole")?,
+            alone.added("module, whole", "p50", 200.0)?,
+            alone.added("module, whole", "p99", 400.0)?,
+            alone.above_floor("module, whole")?,
+            per_token("module stream", &busy_streams)?,
             bound(
                 "module stream: first token, above the floor's",
-                first_us(&one)? - first_us(&floor)?,
+                streams.median(|[_, floor, live, _]| first_us_above(live, floor))?,
                 "us",
                 200.0,
             ),
             bound(
                 "module stream: first token, above direct",
-                first_us(&one)? - first_us(&direct)?,
+                streams.median(|[direct, _, live, _]| first_us_above(live, direct))?,
                 "us",
                 500.0,
             ),
             // A second stream of the same length, read to its end, is what coming back may cost.
             Row {
                 name: String::from("module stream: the second half again, after it was left"),
-                measured: number(&resumed, "/whole_us/p50")?,
-                baseline: number(&one, "/whole_us/p50")?,
+                measured: streams.median(|[.., again]| number(again, "/whole_us/p50"))?,
+                baseline: whole_us,
                 unit: "us",
                 against: String::from("the whole of it, live"),
                 limit: 1.0,
@@ -95,57 +108,49 @@ impl Bench<'_> {
 
     /// What a vendor's client sees: the same questions, the same answers, one more process on the way.
     fn chat(&self) -> Result<Vec<Row>> {
-        let whole = ["--mode", "chat", "--model", MODEL, "--key", KEY];
-        let stream = ["--mode", "stream", "--model", MODEL, "--key", KEY];
-        let many = ["--connections", "32"];
-        let direct = self.load(self.upstream, CHAT, &whole)?;
-        let floor = self.load(&self.floor()?, CHAT, &stream)?;
-        let floor_us = self.floor_us()?;
+        let floor = self.floor()?;
         let folder = Folder::new(self.upstream.address(), MODEL)?;
         let server = folder.serve(self.cogn)?;
-        let one = self.load(&server, CHAT, &whole)?;
-        let one_stream = self.load(&server, CHAT, &stream)?;
-        let busy = self.load(&server, CHAT, &[&whole[..], &many].concat())?;
-        let busy_streams = self.load(&server, CHAT, &[&stream[..], &many].concat())?;
-        let added = |at: &str| Ok::<_, anyhow::Error>(number(&one, at)? - number(&direct, at)?);
+        let many = ["--connections", "32"];
+        let busy_chat = [&WHOLE_CHAT[..], &many].concat();
+        let busy = self.in_turn([(&floor, CHAT, &busy_chat), (&server, CHAT, &busy_chat)])?;
+        let alone = self.in_turn([
+            (self.upstream, CHAT, &WHOLE_CHAT),
+            (&floor, CHAT, &WHOLE_CHAT),
+            (&server, CHAT, &WHOLE_CHAT),
+        ])?;
+        let streams = self.in_turn([(&floor, CHAT, &CHAT_STREAM), (&server, CHAT, &CHAT_STREAM)])?;
+        let busy_streams = self.load(&server, CHAT, &[&CHAT_STREAM[..], &many].concat())?;
         Ok(vec![
-            bound(
-                "chat: CPU of one call",
-                number(&busy, "/cpu_us_per_request")?,
-                "us",
-                80.0,
-            ),
-            in_floors("chat: CPU of one call, in the floor's", &busy, floor_us)?,
-            bound("chat: added to direct, p50", added("/whole_us/p50")?, "us", 200.0),
-            bound("chat: added to direct, p99", added("/whole_us/p99")?, "us", 400.0),
-            bound(
-                "chat stream: CPU of one token",
-                number(&busy_streams, "/cpu_us_per_token")?,
-                "us",
-                12.0,
-            ),
+            busy.cpu("chat")?,
+            busy.cpu_in_floors("chat")?,
+            alone.added("chat", "p50", 200.0)?,
+            alone.added("chat", "p99", 400.0)?,
+            alone.above_floor("chat")?,
+            per_token("chat stream", &busy_streams)?,
             bound(
                 "chat stream: first token, above the floor's",
-                first_us(&one_stream)? - first_us(&floor)?,
+                streams.median(|[floor, live]| first_us_above(live, floor))?,
                 "us",
                 200.0,
             ),
         ])
     }
 
-    /// What one chat takes of the floor's core.
-    fn floor_us(&self) -> Result<f64> {
-        let chat = [
-            "--mode",
-            "chat",
-            "--model",
-            MODEL,
-            "--key",
-            KEY,
-            "--connections",
-            "32",
-        ];
-        number(&self.load(&self.floor()?, CHAT, &chat)?, "/cpu_us_per_request")
+    /// Several loads one behind the other, again and again: a loud minute is loud for all of them.
+    fn in_turn<const N: usize>(&self, loads: [(&Server, &str, &[&str]); N]) -> Result<Turns<N>> {
+        let mut rounds = Vec::new();
+        for round in 0..ROUNDS {
+            // Only the first finds everything cold.
+            let warm = if round == 0 { "1" } else { "0.2" };
+            let mut figures = [const { Value::Null }; N];
+            for (figures, (server, path, question)) in figures.iter_mut().zip(&loads) {
+                let time = ["--warm", warm, "--seconds", "0.6"];
+                *figures = self.load(server, path, &[question, &time[..]].concat())?;
+            }
+            rounds.push(figures);
+        }
+        Ok(Turns(rounds))
     }
 
     fn floor(&self) -> Result<Server> {
@@ -172,18 +177,65 @@ impl Bench<'_> {
     }
 }
 
-fn first_us(figures: &Value) -> Result<f64> {
-    number(figures, "/first_us/p50")
+/// What several loads in turn have shown, round by round.
+struct Turns<const N: usize>(Vec<[Value; N]>);
+
+impl<const N: usize> Turns<N> {
+    /// The median of a figure that each round has.
+    fn median(&self, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<f64> {
+        let mut figures: Vec<f64> = self.0.iter().map(figure).collect::<Result<_>>()?;
+        Ok(median(&mut figures))
+    }
 }
 
-/// The same figure on any machine: a slower one slows both.
-fn in_floors(name: &str, figures: &Value, floor_us: f64) -> Result<Row> {
-    Ok(Row {
-        name: String::from(name),
-        measured: number(figures, "/cpu_us_per_request")?,
-        baseline: floor_us,
-        unit: "us",
-        against: String::from("the floor, one chat"),
-        limit: CALL_IN_FLOORS_MAX,
-    })
+/// A baseline, and what is held against it.
+impl Turns<2> {
+    fn cpu(&self, what: &str) -> Result<Row> {
+        let us = self.median(|[_, ours]| number(ours, CPU))?;
+        Ok(bound(&format!("{what}: CPU of one call"), us, "us", 80.0))
+    }
+
+    /// The same figure on any machine: a slower one slows both.
+    fn cpu_in_floors(&self, what: &str) -> Result<Row> {
+        let ratio = self.median(|[floor, ours]| Ok(number(ours, CPU)? / number(floor, CPU)?))?;
+        let us = self.median(|[_, ours]| number(ours, CPU))?;
+        Ok(Row {
+            name: format!("{what}: CPU of one call, in the floor's"),
+            measured: us,
+            // Of the rounds' own ratios, which is not always the ratio of the medians.
+            baseline: us / ratio,
+            unit: "us",
+            against: String::from("the floor, one chat"),
+            limit: CALL_IN_FLOORS_MAX,
+        })
+    }
+}
+
+/// The upstream itself, the floor, and what is held against them.
+impl Turns<3> {
+    /// What one who asks alone waits longer than if the upstream were asked itself.
+    fn added(&self, what: &str, share: &str, limit_us: f64) -> Result<Row> {
+        let at = format!("/whole_us/{share}");
+        let us = self.median(|[direct, _, ours]| Ok(number(ours, &at)? - number(direct, &at)?))?;
+        let name = format!("{what}: added to direct, {share}");
+        Ok(bound(&name, us, "us", limit_us))
+    }
+
+    /// How much of that is not the machine's: waking who sleeps takes the floor as long.
+    fn above_floor(&self, what: &str) -> Result<Row> {
+        let at = "/whole_us/p50";
+        let us = self.median(|[_, floor, ours]| Ok(number(ours, at)? - number(floor, at)?))?;
+        let name = format!("{what}: above the floor's, p50");
+        Ok(bound(&name, us, "us", ABOVE_FLOOR_US_MAX))
+    }
+}
+
+fn per_token(what: &str, figures: &Value) -> Result<Row> {
+    let us = number(figures, "/cpu_us_per_token")?;
+    Ok(bound(&format!("{what}: CPU of one token"), us, "us", 12.0))
+}
+
+fn first_us_above(ours: &Value, baseline: &Value) -> Result<f64> {
+    let first_us = |figures| number(figures, "/first_us/p50");
+    Ok(first_us(ours)? - first_us(baseline)?)
 }

@@ -9,6 +9,7 @@ mod modules;
 mod process;
 mod row;
 mod scene;
+mod training;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +18,10 @@ use std::thread;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::shell::{build_cogn, capture};
+use crate::release;
+use crate::shell::capture;
+
+pub(crate) use training::train;
 
 #[derive(Args)]
 pub(crate) struct Bench {
@@ -32,7 +36,7 @@ impl Bench {
     pub(crate) fn run(&self) -> Result<()> {
         let binary = match &self.binary {
             Some(binary) => binary.canonicalize()?,
-            None => build_cogn("dist")?,
+            None => release::build()?,
         };
         let wanted = |name: &str| self.filter.as_deref().is_none_or(|filter| name.contains(filter));
         let mut rows = Vec::new();

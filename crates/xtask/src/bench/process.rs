@@ -13,29 +13,9 @@ const ROUNDS: usize = 40;
 
 pub(crate) fn start(binary: &Path) -> Result<Vec<Row>> {
     let node = || node_start();
-    let version = || {
-        let mut command = Command::new(binary);
-        command.arg("--version");
-        command
-    };
-    let validate = || {
-        let mut command = Command::new(binary);
-        command
-            .current_dir(root())
-            .args(["validate", "examples/modules/code-simplifier"]);
-        command
-    };
-    let run = || {
-        let mut command = Command::new(binary);
-        command.current_dir(root()).args([
-            "run",
-            "examples/modules/sql-explainer",
-            "examples/modules/sql-explainer/tests/top-customers.input.json",
-            "--replay",
-            "examples/modules/sql-explainer/tests/recordings/top-customers.yaml",
-        ]);
-        command
-    };
+    let version = || version(binary);
+    let validate = || validate(binary);
+    let run = || scripted(binary);
     let (version_ms, node_ms) = side_by_side(ROUNDS, &version, &node)?;
     let (validate_ms, node_again_ms) = side_by_side(ROUNDS, &validate, &node)?;
     let (run_ms, node_last_ms) = side_by_side(ROUNDS, &run, &node)?;
@@ -49,6 +29,37 @@ pub(crate) fn start(binary: &Path) -> Result<Vec<Row>> {
             1.0 / 6.0,
         ),
     ])
+}
+
+/// Commands that people give all day.
+pub(crate) fn commands(binary: &Path) -> [Command; 3] {
+    [version(binary), validate(binary), scripted(binary)]
+}
+
+fn version(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("--version");
+    command
+}
+
+fn validate(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .current_dir(root())
+        .args(["validate", "examples/modules/code-simplifier"]);
+    command
+}
+
+fn scripted(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.current_dir(root()).args([
+        "run",
+        "examples/modules/sql-explainer",
+        "examples/modules/sql-explainer/tests/top-customers.input.json",
+        "--replay",
+        "examples/modules/sql-explainer/tests/recordings/top-customers.yaml",
+    ]);
+    command
 }
 
 fn row(name: &str, measured: f64, baseline: f64, limit: f64) -> Row {

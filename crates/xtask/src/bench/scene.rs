@@ -11,12 +11,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::row::Row;
-use crate::shell::{build, capture};
+use crate::shell::{build, capture, run};
 
 /// What a vendor's client always brings, whoever it talks to.
 pub(super) const KEY: &str = "sk-yardstick";
 
-pub(super) fn measured(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<Vec<Row>>) -> Result<Vec<Row>> {
+pub(super) fn measured<T>(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<T>) -> Result<T> {
     let yardstick = build("yardstick", &[], "release")?;
     let upstream = Server::start(&yardstick, "0", &["upstream"], None)?;
     what(&Bench {
@@ -123,6 +123,17 @@ impl Server {
 
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Lets it end by itself.
+    pub(super) fn stop(mut self) -> Result<()> {
+        let pid = self.pid().to_string();
+        run(Command::new("kill").args(["-TERM", &pid]))?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("a server that was told to stop ended with {status}");
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,38 @@
+//! The work by which the released binary is laid out: what a server does all day, and a few commands. How fast any of
+//! it is does not matter here.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::gateway::{CHAT, EXECUTE, MODEL};
+use super::process::commands;
+use super::scene::{Bench, Folder, KEY, measured};
+use crate::shell::run;
+
+/// For each kind of question, so that none outweighs the others by much.
+const SECONDS: &str = "2";
+
+/// Works with a cogn that counts what it does.
+pub(crate) fn train(cogn: &Path) -> Result<()> {
+    for mut command in commands(cogn) {
+        run(&mut command)?;
+    }
+    measured(cogn, serve)
+}
+
+fn serve(bench: &Bench<'_>) -> Result<()> {
+    let folder = Folder::new(bench.upstream.address(), MODEL)?;
+    let server = folder.serve(bench.cogn)?;
+    for connections in ["32", "1"] {
+        let how = ["--seconds", SECONDS, "--connections", connections];
+        for mode in ["call", "execute", "resume"] {
+            bench.load(&server, EXECUTE, &[&["--mode", mode], &how[..]].concat())?;
+        }
+        for mode in ["chat", "stream"] {
+            let question = ["--mode", mode, "--model", MODEL, "--key", KEY];
+            bench.load(&server, CHAT, &[&question[..], &how].concat())?;
+        }
+    }
+    server.stop()
+}
