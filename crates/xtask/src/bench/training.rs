@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::gateway::{CHAT, EXECUTE, MODEL};
+use super::gateway::{CHAT, CHAT_STREAM, EXECUTE, MODEL, WHOLE_CHAT};
 use super::process::commands;
-use super::scene::{Bench, Folder, KEY, measured};
+use super::scene::{Bench, Folder, measured};
 use crate::shell::run;
 
 /// For each kind of question, so that none outweighs the others by much.
@@ -29,8 +29,7 @@ fn serve(bench: &Bench<'_>) -> Result<()> {
         for mode in ["call", "execute", "resume"] {
             bench.load(&server, EXECUTE, &[&["--mode", mode], &how[..]].concat())?;
         }
-        for mode in ["chat", "stream"] {
-            let question = ["--mode", mode, "--model", MODEL, "--key", KEY];
+        for question in [WHOLE_CHAT, CHAT_STREAM] {
             bench.load(&server, CHAT, &[&question[..], &how].concat())?;
         }
     }
