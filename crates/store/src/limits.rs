@@ -11,6 +11,12 @@ pub const WRITER_CACHE_KIB: u32 = 1024;
 /// Pages in the write-ahead log before they are carried into the file: those that are written again and again, the ends of
 /// all trees, are carried once.
 pub const LOG_PAGES: u32 = 4_000;
+/// Pages that come into the log before carrying is tried again.
+pub const LOG_PAGES_MORE: u32 = 1_000;
+/// How often what came meanwhile is carried behind the rest.
+pub const LOG_TRIES_MAX: usize = 4;
+/// Pages in the log from which on whoever writes has to wait until they are carried.
+pub const LOG_PAGES_MAX: u32 = 16_000;
 /// Bytes of events after which a page of them ends: each of many slow readers holds one.
 pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most lines of an account of usage.
@@ -19,6 +25,8 @@ pub const USAGE_LINES_MAX: usize = 10_000;
 pub const WRITES_WAITING_MAX: usize = 1_024;
 /// Most writes in one transaction.
 pub const WRITES_TOGETHER_MAX: usize = 256;
+/// Rows of bookings that are written however many others wait to write.
+pub const BOOKED_ROWS_TOGETHER: usize = 64;
 /// Most bookings of calls that wait to get into the tables.
 pub const CALLS_WAITING_MAX: usize = 200_000;
 /// Most bytes of a run's events that are booked; more are written at once.

@@ -1,7 +1,8 @@
 //! How bookings get into the tables. A run that was entered since the last time takes one row, whatever else became of
-//! it meanwhile. What is there already stays as it is, so a booking that comes twice counts once.
+//! it meanwhile. What is there already stays as it is, so a booking that comes twice counts once, and bookings may go
+//! in step by step: a step that was done before another failed is done again without harm.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{JournalError, NewRun};
@@ -12,24 +13,76 @@ use super::calls::{Held, Line, Told};
 use super::insert::{Events, Owner, Runs, Usage, owner};
 use super::row::integer;
 use super::writer::failed;
+use crate::limits;
 
-pub(super) fn book(connection: &Connection, lines: &[Line]) -> Result<(), JournalError> {
-    // In the order of the trees, so that their rows come one behind the other.
-    let mut told: BTreeMap<(&Tenant, RunId), Told<'_>> = BTreeMap::new();
-    for Line { tenant, note } in lines {
-        told.entry((tenant, note.run())).or_default().add(note);
-    }
-    let mut tables = Tables::prepare(connection)?;
-    for ((tenant, run), told) in told {
-        let entered = match told.new {
-            Some(new) => tables.enter(tenant, new, &told)?,
-            None => false,
-        };
-        if !entered {
-            close(connection, &mut tables, tenant, run, &told)?;
+/// Bookings on their way, in the order of the trees, so that their rows come one behind the other.
+#[derive(Debug)]
+pub(super) struct Bookings {
+    lines: Arc<[Line]>,
+    /// Places of the lines. Those of one run stand together, in the order in which they came.
+    order: Vec<usize>,
+    done: usize,
+}
+
+impl Bookings {
+    pub(super) fn new(lines: Arc<[Line]>) -> Self {
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        order.sort_by_key(|&place| whose(&lines[place]));
+        Self {
+            lines,
+            order,
+            done: 0,
         }
     }
-    Ok(())
+
+    /// One transaction, which ends early where somebody else wants to write. Returns whether all is done.
+    pub(super) fn step(
+        &mut self,
+        connection: &Connection,
+        somebody_waits: impl Fn() -> bool,
+    ) -> Result<bool, JournalError> {
+        let transaction = connection.unchecked_transaction().map_err(failed)?;
+        let mut tables = Tables::prepare(connection)?;
+        let (mut done, mut rows) = (self.done, 0);
+        let same = |one: &usize, other: &usize| whose(&self.lines[*one]) == whose(&self.lines[*other]);
+        for places in self.order[done..].chunk_by(same) {
+            if rows >= limits::BOOKED_ROWS_TOGETHER && somebody_waits() {
+                break;
+            }
+            let lines = || places.iter().map(|&place| &self.lines[place]);
+            let mut told = Told::default();
+            lines().for_each(|line| told.add(&line.note));
+            if let Some(line) = lines().next() {
+                book(connection, &mut tables, whose(line), &told)?;
+            }
+            done += places.len();
+            rows += told.events.len() + 1;
+        }
+        drop(tables);
+        transaction.commit().map_err(failed)?;
+        self.done = done;
+        Ok(done == self.order.len())
+    }
+}
+
+fn whose(line: &Line) -> (&Tenant, RunId) {
+    (&line.tenant, line.note.run())
+}
+
+fn book(
+    connection: &Connection,
+    tables: &mut Tables<'_>,
+    (tenant, run): (&Tenant, RunId),
+    told: &Told<'_>,
+) -> Result<(), JournalError> {
+    let entered = match told.new {
+        Some(new) => tables.enter(tenant, new, told)?,
+        None => false,
+    };
+    match entered {
+        true => Ok(()),
+        false => close(connection, tables, tenant, run, told),
+    }
 }
 
 /// Brings along what is known of a run, where the tables do not have it yet.

@@ -5,6 +5,7 @@
 mod archive;
 mod booking;
 mod calls;
+mod checkpoint;
 mod database;
 mod insert;
 mod journal;

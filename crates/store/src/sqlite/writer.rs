@@ -1,10 +1,12 @@
 //! The one connection that writes runs and their events, on a thread of its own. Whatever waits when it comes
 //! to the queue goes into one transaction, so that many runs share a commit and a run pays for one message to
-//! the thread and one back, however many events it brings. Statements stay prepared.
+//! the thread and one back, however many events it brings. Statements stay prepared. Bookings, for which no run
+//! waits, go in between, step by step.
 //!
 //! A transaction that breaks is taken back and its writes are done again one by one, so that nobody fails for
 //! another's sake. A refusal (a taken name, a second writer) changes nothing, so it needs no taking back.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -15,8 +17,9 @@ use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::booking::{book, bring};
+use super::booking::{Bookings, bring};
 use super::calls::{Held, Line};
+use super::checkpoint::{Checkpoints, count_pages};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
 use super::insert::{Events, Owner, Usage, owner};
 use super::row::{damaged, integer};
@@ -45,15 +48,20 @@ pub(super) enum Write {
         events: Vec<Rendered>,
         end: Option<End>,
     },
-    /// Calls that were entered and closed. Written twice, it is as if written once.
-    Book(Arc<[Line]>),
 }
+
+/// Where the answer to a job goes.
+type Done = oneshot::Sender<Result<(), JournalError>>;
 
 #[derive(Debug)]
 enum Job {
     Write {
         write: Write,
-        done: oneshot::Sender<Result<(), JournalError>>,
+        done: Done,
+    },
+    Book {
+        lines: Arc<[Line]>,
+        done: Done,
     },
     Close(oneshot::Sender<()>),
 }
@@ -61,19 +69,29 @@ enum Job {
 impl Writer {
     pub(super) fn start(path: &Path, options: Options) -> Result<Self, JournalError> {
         let connection = open(path, options).map_err(failed)?;
+        let checkpoints = Checkpoints::start(path)?;
         let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
         thread::Builder::new()
             .name(String::from("journal"))
-            .spawn(move || work(&connection, jobs))
+            .spawn(move || work(&connection, checkpoints, jobs))
             .map_err(JournalError::storage)?;
         Ok(Self { queue })
     }
 
     /// Returns when it is in the file.
     pub(super) async fn write(&self, write: Write) -> Result<(), JournalError> {
+        self.ask(|done| Job::Write { write, done }).await
+    }
+
+    /// Returns when calls that were entered and closed are in the file, or when some of them could not be written.
+    /// Booked twice, they are as if booked once.
+    pub(super) async fn book(&self, lines: Arc<[Line]>) -> Result<(), JournalError> {
+        self.ask(|done| Job::Book { lines, done }).await
+    }
+
+    async fn ask(&self, job: impl FnOnce(Done) -> Job) -> Result<(), JournalError> {
         let (done, answer) = oneshot::channel();
-        let job = Job::Write { write, done };
-        self.queue.send(job).await.map_err(|_| closed())?;
+        self.queue.send(job(done)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
@@ -91,7 +109,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", limits::LOG_PAGES, |_| Ok(()))?;
+    count_pages(&connection)?;
     connection.pragma_update(None, "cache_size", cache_size(limits::WRITER_CACHE_KIB))?;
     // Whoever adds an event here has found or made its run in the same transaction, and whoever takes a run back takes one
     // without events. The rows are looked after elsewhere: pruning takes a run's events along.
@@ -111,14 +129,22 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
+fn work(connection: &Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
-    while let Some(job) = jobs.blocking_recv() {
-        let mut next = Some(job);
+    let mut bookings = VecDeque::new();
+    loop {
+        let mut next = match bookings.is_empty() {
+            true => jobs.blocking_recv(),
+            false => jobs.try_recv().ok(),
+        };
+        if next.is_none() && bookings.is_empty() {
+            return;
+        }
         let mut close = None;
         while let Some(job) = next {
             match job {
                 Job::Write { write, done } => batch.push((write, done)),
+                Job::Book { lines, done } => bookings.push_back((Bookings::new(lines), done)),
                 Job::Close(done) => {
                     close = Some(done);
                     break;
@@ -127,16 +153,43 @@ fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
             let room = batch.len() < limits::WRITES_TOGETHER_MAX;
             next = if room { jobs.try_recv().ok() } else { None };
         }
-        carry_out(connection, &mut batch);
+        if !batch.is_empty() {
+            carry_out(connection, &mut batch);
+            checkpoints.look(connection);
+        }
+        step(connection, &mut bookings, || !jobs.is_empty());
         if let Some(close) = close {
+            while !bookings.is_empty() {
+                step(connection, &mut bookings, || false);
+            }
             jobs.close();
+            // The file is nobody's when this is told.
+            drop(checkpoints);
             close.send(()).ok();
             return;
         }
+        checkpoints.look(connection);
     }
 }
 
-type Waiting = (Write, oneshot::Sender<Result<(), JournalError>>);
+/// Books until somebody waits, and a little at least.
+fn step(
+    connection: &Connection,
+    waiting: &mut VecDeque<(Bookings, Done)>,
+    somebody_waits: impl Fn() -> bool,
+) {
+    let Some((bookings, _)) = waiting.front_mut() else { return };
+    let ended = match bookings.step(connection, somebody_waits) {
+        Ok(false) => return,
+        ended => ended.map(|_| ()),
+    };
+    if let Some((_, done)) = waiting.pop_front() {
+        // Whoever left meanwhile has lost nothing.
+        done.send(ended).ok();
+    }
+}
+
+type Waiting = (Write, Done);
 
 fn carry_out(connection: &Connection, batch: &mut Vec<Waiting>) {
     let results = match together(connection, batch.iter().map(|(write, _)| write)) {
@@ -191,7 +244,6 @@ fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
             }
             append(connection, tenant, *run, *after, events, end.as_ref())
         }
-        Write::Book(lines) => book(connection, lines),
     }
 }
 

@@ -409,3 +409,47 @@ async fn whoever_asks_waits_for_no_pause() {
     // Forty pauses would be four seconds.
     assert!(began.elapsed() < std::time::Duration::from_secs(3));
 }
+
+#[tokio::test]
+async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(&folder.path().join("journal.db"))
+        .await
+        .unwrap();
+    let (tenant, many) = (Tenant::local(), 5_000);
+    // It is booked with the others, and its turn to get into the tables comes last.
+    let speaker = run(many + 1);
+    for id in 1..=many + 1 {
+        journal.note(&tenant, Booking::Enter(new(run(id)))).unwrap();
+    }
+    for id in 1..=many {
+        journal.note(&tenant, close(run(id))).unwrap();
+    }
+    journal.commit(speaker).unwrap();
+    let mut settled = std::pin::pin!(journal.find(&tenant, run(1)));
+    let mut said_so_far = 0;
+    let row = loop {
+        tokio::select! {
+            biased;
+            row = &mut settled => break row.unwrap().unwrap(),
+            () = tokio::task::yield_now() => {}
+        }
+        let event = said(said_so_far + 1);
+        journal
+            .append(&tenant, speaker, said_so_far, &[event])
+            .await
+            .unwrap();
+        said_so_far += 1;
+    };
+    // Whoever had to wait for all of them would have come this far once or twice.
+    assert!(said_so_far > 10, "{said_so_far}");
+    assert_eq!(row.state, State::Done);
+    let usage = journal.usage(None, &UsageFilter::default()).await.unwrap();
+    assert_eq!(usage[0].runs, u64::try_from(many).unwrap());
+    let mut heard = Vec::new();
+    while heard.len() < usize::try_from(said_so_far).unwrap() {
+        let entries = journal.read(&tenant, speaker, heard.len() as u64, 100).await;
+        heard.extend(entries.unwrap().into_iter().map(|entry| entry.event));
+    }
+    assert_eq!(heard, (1..=said_so_far).map(said).collect::<Vec<_>>());
+}

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Journal, NewRun};
+use engine::port::{Journal, Kind, NewRun, Rendered};
 use futures::FutureExt;
 use ir::RunId;
+use store::limits;
 use store::memory::MemoryJournal;
 use store::sqlite::SqliteJournal;
 use testkit::conformance::journal;
@@ -85,4 +86,31 @@ async fn a_run_whose_caller_left_before_it_was_there_is_taken_back() {
     let unfinished = journal.unfinished().await.unwrap();
     let unfinished: Vec<RunId> = unfinished.into_iter().map(|(_, row)| row.id).collect();
     assert_eq!(unfinished, made);
+}
+
+#[tokio::test]
+async fn the_write_ahead_log_stays_short_however_much_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let (tenant, id) = (Tenant::local(), journal::run(1));
+    journal.create(&tenant, &journal::new(id)).await.unwrap();
+    let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    let event = Rendered {
+        kind: Kind::Progress,
+        seq: None,
+        body: "x".repeat(1_000_000).into(),
+    };
+    // A page and what SQLite notes of it.
+    let longest = u64::from(limits::LOG_PAGES_MAX + limits::LOG_PAGES_MORE) * 4120;
+    for after in 0..longest / 1_000_000 + 30 {
+        journal
+            .append(&tenant, id, after, std::slice::from_ref(&event))
+            .await
+            .unwrap();
+        assert!(bytes("journal.db-wal") < longest, "behind {after} events");
+    }
+    journal.close().await;
+    assert!(bytes("journal.db") > longest);
+    assert!(!folder.path().join("journal.db-wal").exists());
 }

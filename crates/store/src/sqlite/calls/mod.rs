@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 pub(super) use self::line::{Line, Note};
 use self::log::{Leftover, Log};
 pub(super) use self::told::{Held, Told};
-use super::writer::{Write, Writer};
+use super::writer::Writer;
 use crate::limits;
 
 #[derive(Debug)]
@@ -249,7 +249,7 @@ impl Calls {
     pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
         for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
             let lines = left.lines().map_err(JournalError::storage)?;
-            write(&self.0.writer, &Arc::from(lines)).await?;
+            self.0.writer.book(Arc::from(lines)).await?;
             left.remove().map_err(JournalError::storage)?;
         }
         Ok(())
@@ -339,7 +339,7 @@ impl Shared {
             desk.carried = Arc::from(std::mem::take(&mut desk.waiting));
             (desk.carried.clone(), desk.booked)
         };
-        let written = write(&self.writer, &lines).await;
+        let written = self.writer.book(lines.clone()).await;
         let fault = match &written {
             Ok(()) => None,
             Err(JournalError::Full) => Some(Fault::Full),
@@ -408,9 +408,4 @@ impl From<Fault> for JournalError {
             Fault::Storage => Self::storage("the accounts of calls could not be written"),
         }
     }
-}
-
-/// One step, all or nothing.
-async fn write(writer: &Writer, lines: &Arc<[Line]>) -> Result<(), JournalError> {
-    writer.write(Write::Book(lines.clone())).await
 }
