@@ -55,14 +55,8 @@ type Done = oneshot::Sender<Result<(), JournalError>>;
 
 #[derive(Debug)]
 enum Job {
-    Write {
-        write: Write,
-        done: Done,
-    },
-    Book {
-        lines: Arc<[Line]>,
-        done: Done,
-    },
+    Write { write: Write, done: Done },
+    Book { lines: Arc<[Line]>, done: Done },
     Close(oneshot::Sender<()>),
 }
 
@@ -178,7 +172,9 @@ fn step(
     waiting: &mut VecDeque<(Bookings, Done)>,
     somebody_waits: impl Fn() -> bool,
 ) {
-    let Some((bookings, _)) = waiting.front_mut() else { return };
+    let Some((bookings, _)) = waiting.front_mut() else {
+        return;
+    };
     let ended = match bookings.step(connection, somebody_waits) {
         Ok(false) => return,
         ended => ended.map(|_| ()),
