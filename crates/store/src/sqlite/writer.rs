@@ -149,7 +149,6 @@ fn work(connection: &Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::R
         }
         if !batch.is_empty() {
             carry_out(connection, &mut batch);
-            checkpoints.look(connection);
         }
         step(connection, &mut bookings, || !jobs.is_empty());
         if let Some(close) = close {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use serde_json::Value;
 
 use super::process::median;
@@ -18,7 +18,7 @@ const SLOW_MODEL: &str = "mock-env-t64-i150000";
 const CALL_IN_FLOORS_MAX: f64 = 80.0 / 34.5;
 /// What the bound on a lone call's time leaves above the floor: 200 us, on a machine where the floor added 121.
 const ABOVE_FLOOR_US_MAX: f64 = 200.0 - 121.0;
-/// Nobody waits this long for a first word, however rarely.
+/// Nobody waits this long, for an answer or its first word, however rarely.
 const STALL_US_MAX: f64 = 20_000.0;
 pub(super) const CHAT: &str = "/v1/chat/completions";
 pub(super) const EXECUTE: &str = "/v1/modules/measured/execute";
@@ -82,6 +82,7 @@ impl Bench<'_> {
             alone.added("module, whole", "p50", 200.0)?,
             alone.added("module, whole", "p99", 400.0)?,
             alone.above_floor("module, whole")?,
+            alone.longest("module, whole", |[.., ours]| number(ours, "/whole_us/max"))?,
             per_token("module stream", &busy_streams)?,
             bound(
                 "module stream: first token, above the floor's",
@@ -95,12 +96,9 @@ impl Bench<'_> {
                 "us",
                 500.0,
             ),
-            bound(
-                "module stream: first token, the longest wait of all rounds",
-                streams.longest(|[_, _, live, _]| number(live, "/first_us/max"))?,
-                "us",
-                STALL_US_MAX,
-            ),
+            streams.longest("module stream: first token", |[_, _, live, _]| {
+                number(live, "/first_us/max")
+            })?,
             // A second stream of the same length, read to its end, is what coming back may cost.
             Row {
                 name: String::from("module stream: the second half again, after it was left"),
@@ -135,6 +133,7 @@ impl Bench<'_> {
             alone.added("chat", "p50", 200.0)?,
             alone.added("chat", "p99", 400.0)?,
             alone.above_floor("chat")?,
+            alone.longest("chat", |[.., ours]| number(ours, "/whole_us/max"))?,
             per_token("chat stream", &busy_streams)?,
             bound(
                 "chat stream: first token, above the floor's",
@@ -142,6 +141,9 @@ impl Bench<'_> {
                 "us",
                 200.0,
             ),
+            streams.longest("chat stream: first token", |[_, live]| {
+                number(live, "/first_us/max")
+            })?,
         ])
     }
 
@@ -195,10 +197,12 @@ impl<const N: usize> Turns<N> {
         Ok(median(&mut figures))
     }
 
-    /// The largest of a figure that each round has.
-    fn longest(&self, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<f64> {
+    /// The largest of a figure that each round has: medians do not show a stall.
+    fn longest(&self, what: &str, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<Row> {
         let mut figures = self.0.iter().map(figure);
-        figures.try_fold(0.0, |longest: f64, figure| Ok(longest.max(figure?)))
+        let us = figures.try_fold(0.0, |longest: f64, figure| Ok::<_, Error>(longest.max(figure?)))?;
+        let name = format!("{what}, the longest wait of all rounds");
+        Ok(bound(&name, us, "us", STALL_US_MAX))
     }
 }
 
