@@ -34,40 +34,58 @@ pub(crate) fn load_module(path: &Path) -> Result<Module> {
     }
 }
 
+/// The modules that folders hold, by the folders' names and in the order of the search. A broken manifest does not say
+/// whose it is; its folder does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Folders(Vec<(String, Arc<Module>)>);
+
+impl Folders {
+    /// By the names that the modules have.
+    pub(crate) fn modules(&self) -> Modules {
+        let named = |module: &Arc<Module>| (String::from(module.name()), module.clone());
+        self.0.iter().map(|(_, module)| named(module)).collect()
+    }
+
+    fn get(&self, folder: &str) -> Option<&Arc<Module>> {
+        let (_, module) = self.0.iter().find(|(name, _)| name == folder)?;
+        Some(module)
+    }
+}
+
 /// Every module that can be found and run. A broken one is named and left out: the others still serve.
-pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Modules> {
-    let mut modules = Vec::new();
+pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Folders> {
+    let mut folders = Vec::new();
     for found in search.all()? {
         if found.shadowed_by.is_some() {
             continue;
         }
         match load_module(&found.path) {
-            Ok(module) => modules.push((String::from(module.name()), Arc::new(module))),
+            Ok(module) => folders.push((found.name, Arc::new(module))),
             Err(error) => output.note(format!("left out: {error}")),
         }
     }
-    Ok(modules.into_iter().collect())
+    Ok(Folders(folders))
 }
 
 /// The modules as they are now. One that has become broken stays as it was and is named; so is one that
 /// never was good, and is left out.
-pub(crate) fn load_again(search: &Search, old: &Modules) -> Result<(Modules, Vec<String>)> {
-    let mut modules = Vec::new();
+pub(crate) fn load_again(search: &Search, old: &Folders) -> Result<(Folders, Vec<String>)> {
+    let mut folders = Vec::new();
     let mut broken = Vec::new();
     for found in search.all()? {
         if found.shadowed_by.is_some() {
             continue;
         }
         match (load_module(&found.path), old.get(&found.name)) {
-            (Ok(module), _) => modules.push((String::from(module.name()), Arc::new(module))),
+            (Ok(module), _) => folders.push((found.name, Arc::new(module))),
             (Err(error), Some(module)) => {
                 broken.push(format!("{error:#}; its last good state stays"));
-                modules.push((found.name, module.clone()));
+                folders.push((found.name, module.clone()));
             }
             (Err(error), None) => broken.push(format!("{error:#}; it is left out")),
         }
     }
-    Ok((modules.into_iter().collect(), broken))
+    Ok((Folders(folders), broken))
 }
 
 /// A runtime for a command that waits for one thing.

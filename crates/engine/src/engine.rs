@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use crate::admission::{Admission, Permit, Queue};
@@ -21,11 +21,10 @@ use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::gate::Action;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
-use crate::limits;
 use crate::media::MediaDesk;
 use crate::modules::Modules;
 use crate::permission::{admit_run, is_harmless};
-use crate::port::{Booking, Clock, End, Journal, Kind, NewRun, Once, Rendered, RunRow, State};
+use crate::port::{Booking, Clock, End, Journal, Kind, NewRun, Rendered};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
@@ -53,9 +52,6 @@ pub struct Engine {
     traces: Arc<Traces>,
     /// Where the fleet's time begins.
     epoch: Instant,
-    tasks: TaskTracker,
-    /// One for each relayed call in progress, and this one.
-    relays: Arc<()>,
     pub(crate) crowd: Crowd,
     shadows: Shadows,
     stop: CancellationToken,
@@ -64,10 +60,8 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, modules: Modules) -> Self {
-        let (tasks, relays) = (TaskTracker::new(), Arc::default());
         Self {
-            crowd: Crowd::new(&tasks, &relays),
-            relays,
+            crowd: Crowd::default(),
             fleet: RwLock::new(ports.fleet.clone()),
             ports,
             settings: RwLock::new(Arc::new(settings)),
@@ -76,7 +70,6 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             media: RwLock::default(),
-            tasks,
             shadows: Shadows::default(),
             stop: CancellationToken::new(),
         }
@@ -118,17 +111,6 @@ impl Engine {
         &self.ports.clock
     }
 
-    /// The last event of a run that has ended.
-    pub async fn last(&self, tenant: &Tenant, row: &RunRow) -> Result<Option<Rendered>, Error> {
-        // What a dialect's frames say is no event of a run.
-        if row.state == State::Running || row.module.is_empty() {
-            return Ok(None);
-        }
-        let before = row.last_offset.saturating_sub(1);
-        let entries = self.ports.journal.read(tenant, row.id, before, 1).await?;
-        Ok(entries.into_iter().next_back().map(|entry| entry.event))
-    }
-
     /// The modules of this moment. Whoever holds the set keeps it, whatever replaces it.
     pub fn modules(&self) -> Arc<Modules> {
         self.modules.borrow().clone()
@@ -161,14 +143,14 @@ impl Engine {
 
     /// How many runs and relayed calls are in progress.
     pub fn running(&self) -> usize {
-        self.live().len() + Arc::strong_count(&self.relays) - 1
+        self.live().len() + self.crowd.relays.len()
     }
 
     /// Room for one more relayed call, for as long as it is held; else how many are in progress.
-    pub(crate) fn take_place(&self) -> Result<Arc<()>, usize> {
+    pub(crate) fn take_place(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
         match running < self.settings().runs_max {
-            true => Ok(self.relays.clone()),
+            true => Ok(self.crowd.relays.token()),
             false => Err(running),
         }
     }
@@ -197,7 +179,7 @@ impl Engine {
     /// Runs to the end in a task of the engine's own.
     pub(crate) fn keep(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
         let running = self.live.clone();
-        self.tasks.spawn(async move {
+        self.crowd.runs.spawn(async move {
             task.await;
             lock(&running).remove(&run);
         });
@@ -218,13 +200,6 @@ impl Engine {
 
     pub(crate) fn shadows(&self) -> &Shadows {
         &self.shadows
-    }
-
-    /// Whether the journal answers at all.
-    pub async fn check_journal(&self) -> Result<(), Error> {
-        let nobody = RunId::from_parts(0, 0);
-        self.ports.journal.find(&Tenant::local(), nobody).await?;
-        Ok(())
     }
 
     /// Starts a run. An input that the module does not take starts nothing.
@@ -253,11 +228,7 @@ impl Engine {
             models: admission.models,
             resumable: admission.resumable,
         };
-        let once = admission.once.map(|once| Once {
-            key: once.key,
-            fingerprint: once.fingerprint,
-            since_ms: now_ms.saturating_sub(limits::ONCE_MS),
-        });
+        let once = admission.once.map(|once| once.since(now_ms));
         let new = NewRun {
             id: run,
             module: String::from(execute.module.name()),
@@ -310,10 +281,6 @@ impl Engine {
             live,
         };
         Subscription::open(source, from).await
-    }
-
-    pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, Error> {
-        Ok(self.ports.journal.find(tenant, run).await?)
     }
 
     /// Ends a run that is in progress. One that has ended stays as it is.
@@ -383,7 +350,7 @@ impl Engine {
                         end,
                     };
                     unfinished
-                        .finish(&self.ports.journal, &self.tasks, &self.stop)
+                        .finish(&self.ports.journal, &self.crowd.runs, &self.stop)
                         .await?;
                 }
             }
@@ -391,18 +358,29 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts nothing more and returns when no run is left.
+    /// Returns when no run and no relayed call is left.
     pub async fn drain(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
-        // Copies that nobody waits for hold up nobody's end.
-        self.shadows.stop().await;
+        tokio::join!(self.end_runs(), self.hung_up());
     }
 
-    /// Leaves running runs to the next server and returns when their tasks are gone.
+    /// Leaves running runs to the next server and returns when their tasks are gone. Relayed calls are ended by those
+    /// in whose tasks they live.
     pub async fn stop(&self) {
         self.stop.cancel();
-        self.drain().await;
+        self.end_runs().await;
+    }
+
+    /// Returns when no relayed call is left: by then all of them stand in the accounts.
+    pub async fn hung_up(&self) {
+        self.crowd.relays.close();
+        self.crowd.relays.wait().await;
+    }
+
+    async fn end_runs(&self) {
+        self.crowd.runs.close();
+        self.crowd.runs.wait().await;
+        // Copies that nobody waits for hold up nobody's end.
+        self.shadows.stop().await;
     }
 
     /// A run that can be listened to, and does nothing yet.
@@ -446,7 +424,7 @@ impl Engine {
         let launcher = self.launcher();
         // In a box: a run that has begun holds no room for how it began.
         let start: Box<dyn FnOnce() -> Start + Send> = Box::new(move || launcher.begin(launch, seated));
-        self.tasks.spawn(async move {
+        self.crowd.runs.spawn(async move {
             crowd.gather().await;
             let created = match first {
                 None => true,

@@ -25,7 +25,7 @@ use crate::media::{MediaDesk, Ready};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
-use crate::run::machine::{Machine, Plan};
+use crate::run::machine::{Heard, Machine, Plan};
 use crate::run::{
     Inherited, Live, Mode, Opening, Options, Preface, Shadows, Task, Traces, Warning, annotate, context,
 };
@@ -86,6 +86,16 @@ impl Launch {
         let live = Live::new(self.tenant.clone(), offset);
         Seated { live, offset }
     }
+
+    /// What clients have of another server, if it came so far as to say anything.
+    fn heard(&self) -> Option<Heard> {
+        let inherited = self.inherited.as_ref()?;
+        let heard = Heard {
+            last_seq: inherited.last_seq,
+            percent: inherited.percent,
+        };
+        (inherited.offset > 0).then_some(heard)
+    }
 }
 
 /// A run's task, or what comes before it.
@@ -126,7 +136,7 @@ impl Launcher {
             mode: launch.mode,
             progress: launch.options.progress,
             annotations: annotate(&launch.warnings),
-            inherited: launch.inherited.is_some(),
+            inherited: launch.heard(),
             opened: false,
             deadline_ms: launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms),
             stop: self.stop.clone(),
@@ -180,6 +190,7 @@ impl Launcher {
         permit: Option<Permit>,
     ) -> Box<Task> {
         let options = self.lower_options(&launch);
+        let (heard, taken_over) = (launch.heard(), launch.inherited.is_some());
         let module = launch.module;
         // Only steps need the input as it came, with the media that may stand in it.
         let composed = !links(&module).is_empty();
@@ -202,7 +213,6 @@ impl Launcher {
         let (request, fleet_ms) = (Arc::new(request), self.fleet_ms());
         let mut dispatch = Dispatch::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
-        let taken_over = launch.inherited.is_some();
         let preparation = composed.then(|| {
             let job = Job {
                 tenant: launch.tenant.clone(),
@@ -228,7 +238,7 @@ impl Launcher {
             timeout_ms: launch.options.timeout_ms,
             trace,
             settings: self.settings.clone(),
-            inherited: launch.inherited.map(|inherited| inherited.last_seq),
+            inherited: heard,
             prepares: preparation.is_some(),
             preface,
         };

@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod gate;
 mod launch;
 pub mod limits;
+mod look;
 pub mod media;
 pub mod modules;
 mod permission;

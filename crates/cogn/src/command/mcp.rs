@@ -4,14 +4,14 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::port::Clock;
 use engine::retention::{Janitor, Keep};
-use engine::{Engine, MediaDesk, Modules, Ports};
+use engine::{Engine, MediaDesk, Ports};
 use gateway::Gateway;
 use store::memory::MemoryJournal;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::media;
 use crate::modules::Search;
 use crate::output::Output;
-use crate::wiring::{self, SystemClock};
+use crate::wiring::{self, Folders, SystemClock};
 
 /// How long a run is remembered once it has ended: nobody comes back for it.
 const KEEP_MS: u64 = 60_000;
@@ -49,7 +49,7 @@ impl Mcp {
         let desk = media::desk_of_server(&settings);
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
-        let modules = wiring::load_all(search, output)?;
+        let folders = wiring::load_all(search, output)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let journal = Arc::new(MemoryJournal::default());
         let keep = Keep {
@@ -64,7 +64,7 @@ impl Mcp {
             clock,
         };
         let runtime = wiring::server_runtime()?;
-        let spoken = runtime.block_on(self.speak(search, settings, (ports, modules, desk), janitor));
+        let spoken = runtime.block_on(self.speak(search, settings, (ports, folders, desk), janitor));
         // Reading standard input cannot be interrupted, and nobody waits for what it would still give.
         runtime.shutdown_background();
         spoken.context("the host cannot be spoken with")?;
@@ -75,10 +75,10 @@ impl Mcp {
         self,
         search: &Search,
         settings: Settings,
-        (ports, modules, desk): (Ports, Modules, MediaDesk),
+        (ports, folders, desk): (Ports, Folders, MediaDesk),
         janitor: Janitor,
     ) -> io::Result<()> {
-        let engine = Engine::new(ports, engine_settings(&settings), modules).with_media(desk);
+        let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
         let engine = Arc::new(engine);
         // Nobody listens there; what is said about addresses has nothing to hold on to.
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -86,6 +86,7 @@ impl Mcp {
         let gateway = gateway.with_capacity(settings.limits.capacity());
         let reload = Reload {
             search: search.clone(),
+            folders: Arc::new(Mutex::new(folders)),
             config: self.config,
             backends: self.backend,
             listen: nowhere,

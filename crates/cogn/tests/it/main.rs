@@ -124,6 +124,8 @@ mod speech;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]
+mod stopping;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod tools_by_prompt;

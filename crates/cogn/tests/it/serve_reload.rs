@@ -63,6 +63,27 @@ async fn modules_change_under_a_running_server_and_broken_ones_do_not() {
     until(async || version(&server, "waiter").await.is_null()).await;
 }
 
+/// A module's name is the one in its manifest, wherever it lies.
+#[tokio::test]
+async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
+    let stage = Stage::new();
+    stage.configure("[server]\nreload_ms = 20\n");
+    fs::rename(stage.path("modules/counter"), stage.path("modules/elsewhere")).unwrap();
+    let server = stage.serve(&[&stage.talker(0)]);
+    assert_eq!(version(&server, "counter").await, "1.0.0");
+    let manifest = stage.path("modules/elsewhere/module.yaml");
+    let good = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, "name: counter\nversion: [").unwrap();
+    until(async || refused(&server).await).await;
+    assert_eq!(version(&server, "counter").await, "1.0.0");
+    // It is still known when others change, and taken again when it is mended.
+    stage.module("newcomer", "deny", "both");
+    until(async || version(&server, "newcomer").await == "1.0.0").await;
+    assert_eq!(version(&server, "counter").await, "1.0.0");
+    fs::write(&manifest, good.replace("1.0.0", "1.1.0")).unwrap();
+    until(async || version(&server, "counter").await == "1.1.0").await;
+}
+
 #[tokio::test]
 async fn configuration_changes_under_a_running_server_if_it_is_good() {
     let stage = Stage::new();

@@ -1,5 +1,5 @@
 //! One step as a run: the same machine and the same task as any other, driven in place, so that dropping it
-//! ends it. Nobody else can see it, and nothing of it is journaled.
+//! ends it. Nobody else can see it, and nothing of it but its end is kept.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(super) async fn run(
         };
     }
     let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
-    let traces = Arc::new(Traces::default());
+    let (journal, traces) = (Arc::new(Silent::default()), Arc::new(Traces::default()));
     let launch = Launch {
         tenant: job.tenant.clone(),
         run,
@@ -55,20 +55,18 @@ pub(super) async fn run(
         inherited: None,
         queue: None,
         booked: false,
-        journal: Arc::new(Silent),
+        journal: journal.clone(),
         traces: traces.clone(),
     };
     let seated = launch.seat();
-    let live = seated.live.clone();
-    let seat = live.sit();
+    let seat = seated.live.clone().sit();
     // Media of a step is looked at like that of any run.
     if let Some(task) = launcher.clone().begin(launch, seated).task().await {
         task.drive().await;
     }
-    let events = live.after(0).unwrap_or_default();
-    let last = events.iter().rev().find(|entry| entry.event.kind.is_terminal());
     drop(seat);
-    let mut envelope = last.map_or_else(Map::new, |entry| object(envelope(&entry.event)));
+    let last = journal.last();
+    let mut envelope = last.map_or_else(Map::new, |last| object(envelope(&last)));
     Ended {
         usage: envelope.shift_remove("_usage").unwrap_or_default(),
         envelope,

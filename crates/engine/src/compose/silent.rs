@@ -1,14 +1,25 @@
-//! A journal that keeps nothing, for steps: the run that they belong to has a journal, and after a crash
-//! it is that run which is taken up again.
+//! A journal for a step, which keeps nothing but the step's end: the run that it belongs to has a journal, and after
+//! a crash it is that run which is taken up again. However long the end is, it is here for whoever made the step.
+
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use ir::RunId;
 use tenancy::Tenant;
 
-use crate::port::{Booking, End, Entry, Journal, JournalError, NewRun, Rendered, RunRow};
+use crate::port::{Booking, End, Entry, Journal, JournalError, Named, NewRun, Once, Rendered, RunRow};
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Silent;
+#[derive(Debug, Default)]
+pub(super) struct Silent {
+    last: Mutex<Option<Rendered>>,
+}
+
+impl Silent {
+    /// The last event, once there is one.
+    pub(super) fn last(&self) -> Option<Rendered> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 #[async_trait]
 impl Journal for Silent {
@@ -25,9 +36,11 @@ impl Journal for Silent {
         _: &Tenant,
         _: RunId,
         _: u64,
-        _: &[Rendered],
+        events: &[Rendered],
         _: &End,
     ) -> Result<(), JournalError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = events.last().cloned();
         Ok(())
     }
 
@@ -44,6 +57,10 @@ impl Journal for Silent {
     }
 
     async fn find(&self, _: &Tenant, _: RunId) -> Result<Option<RunRow>, JournalError> {
+        Ok(None)
+    }
+
+    async fn named(&self, _: &Tenant, _: &str, _: &Once) -> Result<Option<Named>, JournalError> {
         Ok(None)
     }
 

@@ -8,12 +8,13 @@ use ir::{ChatRequest, Error, ErrorKind, Request, RunId};
 use serde_json::json;
 use tenancy::Tenant;
 use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::book::Account;
 use super::hands::{Hands, Work};
 use super::resumable::{Audience, Keeping};
 use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed, Render, Resumable};
-use crate::admission::{Admission, Permit};
+use crate::admission::Admission;
 use crate::engine::Engine;
 use crate::fleet::Dispatch;
 use crate::port::{Backend, Booking, JournalError, NewRun};
@@ -111,7 +112,11 @@ impl Engine {
         }
     }
 
-    fn let_in(&self, call: RelayCall, admission: Admission) -> Result<(Upcoming, Permit), Box<RelayFailure>> {
+    fn let_in(
+        &self,
+        call: RelayCall,
+        admission: Admission,
+    ) -> Result<(Upcoming, TaskTrackerToken), Box<RelayFailure>> {
         let now_ms = self.clock().now_ms();
         let run = call
             .run
@@ -130,7 +135,7 @@ impl Engine {
             call,
             admission,
         };
-        Ok((upcoming, Permit::new(place)))
+        Ok((upcoming, place))
     }
 
     /// Nobody is asked before the call is in the accounts.
@@ -138,7 +143,7 @@ impl Engine {
         &self,
         tenant: &Tenant,
         upcoming: Upcoming,
-        place: Permit,
+        place: TaskTrackerToken,
     ) -> Result<Hands, Box<RelayFailure>> {
         let run = upcoming.run;
         let refused = |error| refuse(run, unwritable(&error));
@@ -152,7 +157,13 @@ impl Engine {
         Ok(hands)
     }
 
-    fn take_up(&self, tenant: &Tenant, upcoming: Upcoming, place: Permit, account: Account) -> Hands {
+    fn take_up(
+        &self,
+        tenant: &Tenant,
+        upcoming: Upcoming,
+        place: TaskTrackerToken,
+        account: Account,
+    ) -> Hands {
         let Upcoming {
             run, call, admission, ..
         } = upcoming;
@@ -182,7 +193,7 @@ impl Engine {
             shadows: self.shadows().clone(),
             began: Instant::now(),
             work: Work::default(),
-            permits: admission.permit.into_iter().chain([place]).collect(),
+            held: Some((admission.permit, place)),
         };
         hands.start();
         hands

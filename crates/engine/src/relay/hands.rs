@@ -16,6 +16,7 @@ use ir::operation::Operation;
 use ir::{Error, Event, Request, RunId};
 use tenancy::Tenant;
 use tokio::time::{Instant, Sleep};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Part;
 use super::book::Account;
@@ -42,8 +43,8 @@ pub(super) struct Hands {
     pub(super) shadows: Shadows,
     pub(super) began: Instant,
     pub(super) work: Work,
-    /// Given back when the call is over.
-    pub(super) permits: Vec<Permit>,
+    /// Given back when the call is over, and its account closed.
+    pub(super) held: Option<(Option<Permit>, TaskTrackerToken)>,
 }
 
 /// What is under way.
@@ -282,7 +283,7 @@ impl Hands {
             None => self.work.end = Some(end),
         }
         self.traces.put(&self.tenant, trace);
-        self.permits.clear();
+        self.held = None;
     }
 }
 

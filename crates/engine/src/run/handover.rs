@@ -23,6 +23,8 @@ pub(crate) struct Inherited {
     pub(crate) offset: u64,
     pub(crate) last_seq: u64,
     pub(crate) last_checkpoint: Option<Checkpoint>,
+    /// How far they were told that it is.
+    pub(crate) percent: u8,
     pub(crate) data: Map<String, Value>,
 }
 
@@ -53,6 +55,9 @@ pub(crate) async fn inherit(
             } = &chunk
             {
                 inherited.last_checkpoint = Some(checkpoint.clone());
+            }
+            if let Chunk::Progress(progress) = &chunk {
+                inherited.percent = inherited.percent.max(progress.percent);
             }
             // What this server wrote itself breaks no rule; if it did, the data would tell.
             drop(assembler.push(chunk));

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::{Mode, Warning};
 use super::live::Live;
+use super::machine::Heard;
 use super::render::render;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
@@ -56,7 +57,7 @@ pub(crate) struct Opening {
     /// `_warnings`, as the first chunk carries them.
     pub(crate) annotations: Map<String, Value>,
     /// Another server has sent the first chunk already.
-    pub(crate) inherited: bool,
+    pub(crate) inherited: Option<Heard>,
     /// This one has.
     pub(crate) opened: bool,
     pub(crate) deadline_ms: u64,
@@ -125,18 +126,16 @@ impl Opening {
 
     /// The first chunk of a stream, unless it was sent before.
     async fn open(&mut self, explain: &str) {
-        if self.mode == Mode::Sync || self.inherited || self.opened {
+        if self.mode == Mode::Sync || self.inherited.is_some() || self.opened {
             return;
         }
-        let annotations = std::mem::take(&mut self.annotations);
-        self.emit(Chunk::Meta {
+        let meta = Chunk::Meta {
             session_id: self.run.to_string(),
             resume_from_seq: None,
             meta: opening_meta(explain),
-            annotations,
-        })
-        .await;
-        self.opened = true;
+            annotations: self.annotations.clone(),
+        };
+        self.opened = self.emit(meta).await;
     }
 
     /// Waits for the media, tells how far it is, and stops when nobody wants it any more.
@@ -192,9 +191,11 @@ impl Opening {
     }
 
     async fn tell(&mut self, stage: &str, message: String) {
-        if self.mode == Mode::Stream && self.progress {
+        // Nothing comes before the first chunk.
+        let begun = self.opened || self.inherited.is_some();
+        if self.mode == Mode::Stream && self.progress && begun {
             self.emit(Chunk::Progress(Progress {
-                percent: 0,
+                percent: self.inherited.map_or(0, |heard| heard.percent),
                 stage: Some(String::from(stage)),
                 message: Some(message),
             }))
@@ -202,9 +203,9 @@ impl Opening {
         }
     }
 
-    /// Journal first, readers second. A journal that refuses will refuse the machine's events too, and the
-    /// run ends there.
-    async fn emit(&mut self, chunk: Chunk) {
+    /// Journal first, readers second. Returns whether it was sent: what a journal refuses is left out, and as long as
+    /// it refuses, it will refuse the machine's events too, and the run ends there.
+    async fn emit(&mut self, chunk: Chunk) -> bool {
         let event = render(&chunk);
         let written = self
             .journal
@@ -222,5 +223,6 @@ impl Opening {
                 event,
             }]);
         }
+        written.is_ok()
     }
 }

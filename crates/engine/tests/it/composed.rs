@@ -161,6 +161,30 @@ async fn the_own_model_sees_what_the_steps_found() {
     assert_eq!(envelope["ok"], true, "{envelope}");
 }
 
+/// Longer than what is held of an ended run for its readers, and longer than what is held of any.
+#[tokio::test]
+async fn a_step_may_answer_at_any_length() {
+    for bytes in [70_000, 300_000, 3_000_000] {
+        let flow = "composition:
+  requires: [{name: a}]
+  dataflow:
+    - {from: input, to: a}
+    - {from: a, to: output}
+";
+        let modules = vec![module("a", "", "I am A"), module("pipe", flow, "Unused.")];
+        let long = "x".repeat(bytes);
+        let data = format!(r#""long":"{long}","rationale":"by a""#);
+        let engine = engine(
+            modules,
+            vec![script(&says("I am A", 0.9, &data))],
+            Settings::default(),
+        );
+        let envelope = answer(&engine, "pipe", json!({})).await;
+        assert_eq!(envelope["ok"], true, "{bytes}: {}", envelope["error"]);
+        assert_eq!(envelope["data"]["long"], long, "{bytes}");
+    }
+}
+
 #[tokio::test]
 async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
     let engine = engine(library(), vec![replies()], Settings::default());
@@ -169,14 +193,8 @@ async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
     assert_eq!(assembled.envelope["data"]["sum"], 2);
-    let progress = events.iter().filter(|event| event.kind == Kind::Progress);
-    let progress: Vec<Value> = progress
-        .map(|event| serde_json::from_str(&event.body).unwrap())
-        .collect();
-    let percents: Vec<u64> = progress
-        .iter()
-        .map(|event| event["progress"]["percent"].as_u64().unwrap())
-        .collect();
+    let progress = progress_of(&events);
+    let percents = percents_of(&events);
     assert!(percents.is_sorted(), "{percents:?}");
     for step in [
         "step a begins",
@@ -187,6 +205,69 @@ async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
         let told = progress.iter().any(|event| event["progress"]["message"] == step);
         assert!(told, "{step}: {progress:?}");
     }
+}
+
+fn progress_of(events: &[Rendered]) -> Vec<Value> {
+    let progress = events.iter().filter(|event| event.kind == Kind::Progress);
+    progress
+        .map(|event| serde_json::from_str(&event.body).unwrap())
+        .collect()
+}
+
+fn percents_of(events: &[Rendered]) -> Vec<u64> {
+    let progress = progress_of(events);
+    let percents = progress
+        .iter()
+        .map(|event| event["progress"]["percent"].as_u64().unwrap());
+    percents.collect()
+}
+
+#[tokio::test]
+async fn progress_never_falls_even_when_another_server_takes_over() {
+    let (journal, puppet) = (Arc::new(MemoryJournal::default()), Puppet::new("p"));
+    let server = |upstream: Arc<dyn Upstream>| {
+        let ports = Ports {
+            fleet: Arc::new(Fleet::in_order([upstream])),
+            journal: journal.clone(),
+            clock: Arc::new(ManualClock::default()),
+        };
+        let modules = library().into_iter().collect::<Modules>();
+        Engine::new(ports, Settings::default(), modules)
+    };
+    let first = server(puppet.clone());
+    let tenant = Tenant::local();
+    let execute = Execute {
+        module: first.modules().get("own").unwrap().clone(),
+        input: json!({}),
+        mode: Mode::Stream,
+        options: Options::default(),
+        warnings: Vec::new(),
+    };
+    let run = first.start(&tenant, execute).await.unwrap();
+    let mut reader = first.subscribe(&tenant, run, From::Start).await.unwrap();
+    let strings = puppet.attempt().await;
+    strings
+        .text(r#"{"ok":true,"meta":{"confidence":1,"risk":"low","explain":"e"},"data":{"found":["x"],"rationale":"r"}}"#)
+        .await;
+    strings.finish().await;
+    // The second step is asked, and the server goes.
+    let _second = puppet.attempt().await;
+    let mut before = Vec::new();
+    while percents_of(&before).last().is_none_or(|percent| *percent == 0) {
+        before.extend(timeout(SOON, reader.next()).await.unwrap().unwrap().unwrap());
+    }
+    timeout(SOON, first.stop()).await.unwrap();
+    let second = server(replies());
+    second.recover().await.unwrap();
+    let mut reader = second.subscribe(&tenant, run, From::Start).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(batch) = timeout(SOON, reader.next()).await.unwrap().unwrap() {
+        events.extend(batch);
+    }
+    let percents = percents_of(&events);
+    assert!(percents.len() > percents_of(&before).len(), "{percents:?}");
+    assert!(percents.is_sorted(), "{percents:?}");
+    assert_eq!(envelope(events.last().unwrap())["data"]["sum"], 2);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use engine::{
     Admission, Engine, Fleet, From, Modules, Part, Permit, Ports, RelayCall, Relayed, Render, Resumable,
     Settings, Subscription, Tenant,
 };
+use futures::FutureExt;
 use ir::operation::Feature;
 use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role, RunId, Usage};
 use store::memory::MemoryJournal;
@@ -170,6 +171,28 @@ async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
     let usage = world.journal.usage(None, &UsageFilter::default()).await.unwrap();
     assert_eq!((usage[0].runs, usage[0].unknown), (2, 2));
     assert_eq!(world.engine.running(), 0);
+}
+
+#[tokio::test]
+async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
+    let puppet = Puppet::new("p");
+    let world = World::new(members([(&puppet, false)]), Settings::default());
+    let (relayed, _strings) = tokio::join!(world.relay(call()), async {
+        let strings = puppet.attempt().await;
+        strings.text("hi").await;
+        strings
+    });
+    let relayed = relayed.unwrap();
+    let run = relayed.run;
+    assert!(world.engine.drain().now_or_never().is_none());
+    timeout(SOON, world.engine.stop()).await.unwrap();
+    let mut hung_up = std::pin::pin!(world.engine.hung_up());
+    assert!(hung_up.as_mut().now_or_never().is_none());
+    drop(relayed);
+    // Whoever has waited finds it in the accounts.
+    timeout(SOON, hung_up).await.unwrap();
+    assert_eq!(world.spent(run).await.len(), 1);
+    timeout(SOON, world.engine.drain()).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use engine::port::{Archive, Journal, Kind, Rendered, State, Upstream};
 use engine::run::{Options, Place, envelope};
-use engine::{Engine, Execute, Fleet, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use engine::{
+    Admission, Engine, Execute, Fleet, From, Mode, Modules, Permit, Ports, Queue, Settings, Subscription,
+    Tenant,
+};
 use futures::FutureExt;
 use ir::RunId;
 use module::stream::{Assembled, assemble_ndjson};
@@ -13,6 +16,7 @@ use serde_json::json;
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
 use testkit::puppet::Puppet;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::full_journal::FullJournal;
@@ -350,6 +354,59 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4000"));
     assert_eq!(journal.inner.spent(&Tenant::local(), run).await.unwrap().len(), 1);
+}
+
+/// A journal that has no room when the stream opens may have some when the run's turn comes.
+#[tokio::test]
+async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
+    let (journal, puppet) = (Arc::new(FullJournal::default()), Puppet::new("p"));
+    let engine = engine(journal.clone(), puppet.clone(), Settings::default());
+    let ((come, coming), (turn, turns)) = (oneshot::channel(), oneshot::channel::<()>());
+    let queue = Queue::new(async move {
+        come.send(()).unwrap();
+        turns.await.unwrap();
+        Ok(Permit::new(()))
+    });
+    let admission = Admission {
+        queue: Some(queue),
+        ..Admission::default()
+    };
+    let tenant = Tenant::local();
+    let run = engine.admit(&tenant, execute(Mode::Stream), admission).await;
+    let run = run.unwrap();
+    journal.full.store(true, Ordering::Relaxed);
+    let reader = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    timeout(SOON, coming).await.unwrap().unwrap();
+    journal.full.store(false, Ordering::Relaxed);
+    turn.send(()).unwrap();
+    let strings = puppet.attempt().await;
+    strings.text(&format!("{OPENING}r\"}}}}")).await;
+    strings.finish().await;
+    let events = rest(reader).await;
+    let opened = events.iter().filter(|event| event.kind == Kind::Meta).count();
+    assert_eq!((events[0].kind, opened), (Kind::Meta, 1), "{events:?}");
+    assert_eq!(assemble(&events).envelope["data"]["rationale"], "r");
+}
+
+/// The first server is gone before the first chunk was written: the next one opens the stream.
+#[tokio::test]
+async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
+    let (journal, puppet) = (Arc::new(MemoryJournal::default()), Puppet::new("p"));
+    let first = engine(journal.clone(), Puppet::new("gone"), Settings::default());
+    let tenant = Tenant::local();
+    let run = first.start(&tenant, execute(Mode::Stream)).await.unwrap();
+    timeout(SOON, first.stop()).await.unwrap();
+    let row = journal.find(&tenant, run).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Running, 0));
+    let second = engine(journal.clone(), puppet.clone(), Settings::default());
+    second.recover().await.unwrap();
+    let reader = second.subscribe(&tenant, run, From::Start).await.unwrap();
+    let strings = puppet.attempt().await;
+    strings.text(&format!("{OPENING}r\"}}}}")).await;
+    strings.finish().await;
+    let events = rest(reader).await;
+    assert_eq!(events[0].kind, Kind::Meta, "{events:?}");
+    assert_eq!(assemble(&events).envelope["data"]["rationale"], "r");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Serving and stopping. Connections have limits on how many there are, how long their headers take and
-//! how long their readers may stall. When told to stop, new connections are refused, runs get a while
-//! to end, and what still runs then is left in the journal for the next server.
+//! how long their readers may stall. When told to stop, new connections are refused, runs and relayed calls get a
+//! while to end; runs that are not done then are left in the journal for the next server, and calls are cut off.
 
 mod aside;
 mod patience;
@@ -23,6 +23,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
@@ -53,27 +54,17 @@ pub async fn serve(
         gateway: gateway.clone(),
         settings,
         connections: TaskTracker::new(),
+        leave: Leave {
+            told: gateway.stopping.clone(),
+            cut: CancellationToken::new(),
+        },
     };
     tokio::select! {
         () = server.accept(&listener) => {}
         () = shutdown => {}
     }
     drop(listener);
-    gateway.stopping.cancel();
-    let drain = gateway.settings().drain;
-    if tokio::time::timeout(drain, gateway.engine.drain()).await.is_err() {
-        warn!("stopping with runs unfinished; the next server will take them up");
-    }
-    gateway.engine.stop().await;
-    gateway.ended.cancel();
-    server.connections.close();
-    gateway.sockets.close();
-    let closed = async {
-        server.connections.wait().await;
-        gateway.sockets.wait().await;
-    };
-    // Whoever does not read to the end in time is cut off.
-    tokio::time::timeout(limits::CLOSE, closed).await.ok();
+    server.stop().await;
     Ok(())
 }
 
@@ -84,6 +75,14 @@ struct Server {
     gateway: Gateway,
     settings: Arc<Settings>,
     connections: TaskTracker,
+    leave: Leave,
+}
+
+/// How connections are ended: they are told to, and those that do not are cut off.
+#[derive(Clone)]
+struct Leave {
+    told: CancellationToken,
+    cut: CancellationToken,
 }
 
 impl Server {
@@ -114,6 +113,37 @@ impl Server {
         }
     }
 
+    async fn stop(&self) {
+        let gateway = &self.gateway;
+        self.leave.told.cancel();
+        let end = Instant::now() + gateway.settings().drain;
+        if tokio::time::timeout_at(end, gateway.engine.drain())
+            .await
+            .is_err()
+        {
+            warn!("stopping with work unfinished; the next server will take up what it can");
+        }
+        gateway.engine.stop().await;
+        gateway.ended.cancel();
+        self.connections.close();
+        gateway.sockets.close();
+        let closed = async || {
+            self.connections.wait().await;
+            gateway.sockets.wait().await;
+        };
+        while tokio::time::timeout(limits::CLOSE, closed()).await.is_err() {
+            // A call that waited for others to end, or that is made once more, has the time that they had.
+            if gateway.engine.running() > 0 && Instant::now() < end {
+                continue;
+            }
+            // Whoever does not read to the end in time is cut off, and what was asked for them goes into the accounts.
+            self.leave.cut.cancel();
+            let hung_up = gateway.engine.hung_up();
+            tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
+            return;
+        }
+    }
+
     fn connection(&self, stream: TcpStream, peer: SocketAddr) -> BoxFuture<'static, ()> {
         // Chunks are small and a person waits for them.
         if let Err(error) = stream.set_nodelay(true) {
@@ -122,7 +152,7 @@ impl Server {
         let tls = self.tls.as_ref().map(Tls::acceptor);
         let protocols = self.protocols.clone();
         let router = self.router.clone();
-        let stopping = self.gateway.stopping.clone();
+        let leave = self.leave.clone();
         let engine = self.gateway.engine.clone();
         let (stall, opening) = (self.settings.write_stall, self.settings.header_read);
         // Each in a box of its own: a plain connection does not carry the room that an encrypted one needs.
@@ -130,13 +160,13 @@ impl Server {
             None => async move {
                 let protocol = tokio::select! {
                     protocol = protocols.of_plain(&stream, opening) => protocol,
-                    () = stopping.cancelled() => return,
+                    () = leave.told.cancelled() => return,
                 };
                 let Some(protocol) = protocol else {
                     return debug!("a client said nothing for too long");
                 };
                 let stream = Patience::new(stream, stall, opening);
-                talk(protocol, router, stream, engine, peer, stopping).await;
+                talk(protocol, router, stream, engine, peer, leave).await;
             }
             .boxed(),
             Some(acceptor) => async move {
@@ -145,7 +175,7 @@ impl Server {
                     Ok(Ok(stream)) => {
                         let protocol = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
                         let stream = Patience::new(stream, stall, opening);
-                        talk(protocol, router, stream, engine, peer, stopping).await;
+                        talk(protocol, router, stream, engine, peer, leave).await;
                     }
                     Ok(Err(error)) => debug!(%error, "no handshake"),
                     Err(_) => debug!("a handshake took too long"),
@@ -162,7 +192,7 @@ async fn talk<S>(
     stream: Patience<S>,
     engine: Arc<Engine>,
     peer: SocketAddr,
-    stopping: CancellationToken,
+    leave: Leave,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -177,18 +207,18 @@ async fn talk<S>(
     match protocol {
         Protocol::First(builder) => {
             let connection = builder.serve_connection(stream, service).with_upgrades();
-            until_stopped(connection, stopping, |connection| connection.graceful_shutdown()).await;
+            until_stopped(connection, leave, |connection| connection.graceful_shutdown()).await;
         }
         // In a box, so that the others do not carry its room.
         Protocol::Any(builder) => {
             let connection = builder.serve_connection_with_upgrades(stream, service);
-            let served = until_stopped(connection, stopping, |connection| connection.graceful_shutdown());
+            let served = until_stopped(connection, leave, |connection| connection.graceful_shutdown());
             served.boxed().await;
         }
     }
 }
 
-async fn until_stopped<C, E>(connection: C, stopping: CancellationToken, stop: fn(Pin<&mut C>))
+async fn until_stopped<C, E>(connection: C, leave: Leave, stop: fn(Pin<&mut C>))
 where
     C: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
@@ -196,9 +226,12 @@ where
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = stopping.cancelled() => {
+        () = leave.told.cancelled() => {
             stop(connection.as_mut());
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                () = leave.cut.cancelled() => return debug!("a connection was cut off"),
+            }
         }
     };
     if let Err(error) = ended {

@@ -6,7 +6,7 @@ mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -64,7 +64,7 @@ impl Serve {
         let desk = media::desk_of_server(&settings);
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
-        let modules = wiring::load_all(search, output)?;
+        let folders = wiring::load_all(search, output)?;
         let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
             let journal = access::open_journal(&path, settings.journal.bytes_max).await?;
@@ -74,12 +74,13 @@ impl Serve {
                 journal: journal.clone(),
                 clock: clock.clone(),
             };
-            let engine = Engine::new(ports, engine_settings(&settings), modules).with_media(desk);
+            let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);
             let engine = Arc::new(engine);
             let listener = TcpListener::bind(listen)
                 .await
                 .with_context(|| format!("cannot listen on {listen}"))?;
             engine.recover().await.context("cannot pick up unfinished runs")?;
+            let stop = stop_signal();
             announce(output, listener.local_addr()?, tls.is_some())?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
             let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
@@ -93,6 +94,7 @@ impl Serve {
             let janitor = access::janitor(&journal, &clock, &settings).work(swept.clone());
             let reload = Reload {
                 search: search.clone(),
+                folders: Arc::new(Mutex::new(folders)),
                 config: self.config,
                 backends: self.backend,
                 listen,
@@ -108,7 +110,7 @@ impl Serve {
             };
             let serve = async {
                 let served = tokio::select! {
-                    served = gateway::serve(listener, tls, gateway, stop_signal()) => served,
+                    served = gateway::serve(listener, tls, gateway, stop) => served,
                     () = reload.watch(Duration::from_millis(server.reload_ms)) => Ok(()),
                 };
                 swept.cancel();
@@ -142,19 +144,25 @@ fn announce(output: &Output, address: SocketAddr, tls: bool) -> Result<()> {
     Ok(())
 }
 
-/// Completes when the process is asked to end. A second request is the operating system's to grant.
-pub(crate) async fn stop_signal() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Completes when the process is asked to end, from this call on and not from the first look at it. A second request is the operating system's to grant.
+pub(crate) fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        use tokio::signal::unix::{Signal, SignalKind, signal};
+        let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+        let told = async |signal: std::io::Result<Signal>| match signal {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        };
+        async move {
             tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
+                () = told(interrupt) => {}
+                () = told(terminate) => {}
             }
-            return;
         }
     }
-    interrupt.await.ok();
+    #[cfg(not(unix))]
+    async {
+        tokio::signal::ctrl_c().await.ok();
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -22,7 +22,7 @@ use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::media;
 use crate::modules::Search;
-use crate::wiring;
+use crate::wiring::{self, Folders};
 
 /// Most files of all modules together that are looked at; what is beyond waits for the signal.
 const FILES_MAX: usize = 100_000;
@@ -33,6 +33,8 @@ const DEPTH_MAX: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) search: Search,
+    /// The last good state of every module.
+    pub(crate) folders: Arc<Mutex<Folders>>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) backends: Vec<BackendName>,
     pub(crate) listen: SocketAddr,
@@ -115,9 +117,10 @@ impl Reload {
     }
 
     fn take_modules(&self) -> Result<()> {
-        let old = self.engine.modules();
-        let (modules, broken) = wiring::load_again(&self.search, &old)?;
-        self.engine.replace_modules(modules);
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, broken) = wiring::load_again(&self.search, &folders)?;
+        self.engine.replace_modules(now.modules());
+        *folders = now;
         if broken.is_empty() {
             return Ok(());
         }

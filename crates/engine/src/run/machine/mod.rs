@@ -24,7 +24,7 @@ use module::stream::{Chunk, Progress, Projector};
 use serde_json::Value;
 
 pub use after::{Accept, Again, Done, Judge, Next, Selection};
-pub use plan::Plan;
+pub use plan::{Heard, Plan};
 
 use self::notice::Notices;
 use self::prepare::Aside;
@@ -116,7 +116,7 @@ pub struct Machine {
     /// The steps are under way.
     preparing: bool,
     aside: Option<Box<Aside>>,
-    /// How far the run has come; it never falls.
+    /// How far the run has come; it never falls, whichever server says it.
     percent: u8,
     audience: Audience,
     ended: bool,
@@ -125,6 +125,7 @@ pub struct Machine {
 impl Machine {
     pub fn new(plan: Plan, dispatch: Dispatch) -> Self {
         let projector = plan.projector();
+        let percent = plan.inherited.map_or(0, |heard| heard.percent);
         Self {
             plan,
             calls: Calls::new(dispatch),
@@ -139,7 +140,7 @@ impl Machine {
             agains: 0,
             preparing: false,
             aside: None,
-            percent: 0,
+            percent,
             audience: Audience::Expected,
             ended: false,
         }

@@ -13,6 +13,14 @@ use crate::run::command::{Mode, OnDisconnect, Warning, annotate};
 use crate::run::preface::Preface;
 use crate::settings::Settings;
 
+/// How far an earlier server came with a run, as its clients know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The number of the last chunk.
+    pub last_seq: u64,
+    pub percent: u8,
+}
+
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub run: RunId,
@@ -31,8 +39,8 @@ pub struct Plan {
     pub judge: Arc<dyn Judge>,
     /// Whether steps come before the run's own question.
     pub prepares: bool,
-    /// The number of the last chunk that an earlier server has sent of this run.
-    pub inherited: Option<u64>,
+    /// What clients have of this run from an earlier server.
+    pub inherited: Option<Heard>,
     /// What was done before the machine starts.
     pub preface: Preface,
 }
@@ -44,7 +52,7 @@ impl Plan {
         options.chunk_type = self.chunk_type.unwrap_or(options.chunk_type);
         match self.inherited {
             None => Projector::new(options),
-            Some(last_seq) => Projector::after(options, last_seq),
+            Some(heard) => Projector::after(options, heard.last_seq),
         }
     }
 

@@ -2,7 +2,10 @@
 //! of the GenAI conventions. They are made from the records that are kept anyway, after the run has ended,
 //! so tracing costs a run nothing. No span holds a word of a prompt or an answer.
 
+mod losses;
 mod span;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +18,19 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
+use self::losses::Losses;
 use crate::config::{self, Settings};
 
-/// Spans that wait to be sent; those of a run that finds no room are not sent.
+/// Runs whose spans wait to be sent; those of a run that finds no room are not sent.
 const QUEUE_MAX: usize = 1_024;
 /// Runs in one message.
 const BATCH_MAX: usize = 64;
-/// How long runs are gathered before they are sent together.
+/// How long runs are gathered before they are sent together; a full message does not wait.
 const GATHER: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server that stops takes to send what is left.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Sends what the engine tells.
 pub(super) struct Exporter {
@@ -34,6 +39,9 @@ pub(super) struct Exporter {
     service_name: String,
     client: Client,
     queue: mpsc::Receiver<Vec<Value>>,
+    /// The spans of the runs that are being sent.
+    batch: Vec<Vec<Value>>,
+    losses: Losses,
 }
 
 impl Exporter {
@@ -48,52 +56,82 @@ impl Exporter {
             let credential = credential.ok_or_else(|| anyhow!("no credential is named `{name}`"))?;
             config::resolve(credential).map_err(|reason| anyhow!("traces.credential: {reason}"))
         });
-        let (out, queue) = mpsc::channel(QUEUE_MAX);
-        engine.tell(Witness(Box::new(move |trace| {
-            if out.try_send(span::spans(trace)).is_err() {
-                warn!(run = %trace.run, "the trace of a run found no room");
-            }
-        })));
-        Ok(Some(Self {
-            endpoint,
-            key: key.transpose()?,
-            service_name: traces.service_name.clone(),
-            client: Client::builder().timeout(TIMEOUT).build()?,
-            queue,
-        }))
+        let (exporter, tell) = Self::to(endpoint, key.transpose()?, traces.service_name.clone())?;
+        engine.tell(Witness(Box::new(move |trace| tell(span::spans(trace)))));
+        Ok(Some(exporter))
     }
 
-    /// Until `stop`, and then what is left.
+    /// With the way to tell it the spans of a run.
+    fn to(
+        endpoint: String,
+        key: Option<SecretString>,
+        service_name: String,
+    ) -> Result<(Self, impl Fn(Vec<Value>) + Send + Sync + 'static)> {
+        let (out, queue) = mpsc::channel(QUEUE_MAX);
+        let losses = Losses::default();
+        let no_room = losses.no_room.clone();
+        let exporter = Self {
+            endpoint,
+            key,
+            service_name,
+            client: Client::builder().timeout(TIMEOUT).build()?,
+            queue,
+            batch: Vec::new(),
+            losses,
+        };
+        let tell = move |spans: Vec<Value>| {
+            if !spans.is_empty() && out.try_send(spans).is_err() {
+                no_room.add(1);
+            }
+        };
+        Ok((exporter, tell))
+    }
+
+    /// Until `stop`, and then what is left, for a while.
     pub(super) async fn work(mut self, stop: CancellationToken) {
-        let mut going = true;
-        while going {
-            let mut batch = Vec::new();
-            let first = tokio::select! {
-                first = self.queue.recv() => first,
-                () = stop.cancelled() => None,
-            };
-            batch.extend(first.into_iter().flatten());
-            going = !stop.is_cancelled();
-            if going {
-                tokio::select! {
-                    () = tokio::time::sleep(GATHER) => {}
-                    () = stop.cancelled() => {}
-                }
-            }
-            for _ in 0..BATCH_MAX {
-                match self.queue.try_recv() {
-                    Ok(spans) => batch.extend(spans),
-                    Err(_) => break,
-                }
-            }
-            if !batch.is_empty() {
-                self.send(&batch).await;
-            }
+        let end = async {
+            stop.cancelled().await;
+            tokio::time::sleep(FAREWELL).await;
+        };
+        tokio::select! {
+            () = self.send_all(&stop) => {}
+            () = end => self.losses.left(self.batch.len() + self.queue.len()),
+        }
+        self.losses.tell_last();
+    }
+
+    async fn send_all(&mut self, stop: &CancellationToken) {
+        while self.gather(stop).await {
+            self.send().await;
+            self.batch.clear();
+            self.losses.tell();
         }
     }
 
-    async fn send(&self, spans: &[Value]) {
-        let message = span::message(&self.service_name, spans);
+    /// Whether there is anything to send; there is nothing only when the server stops and all is sent.
+    async fn gather(&mut self, stop: &CancellationToken) -> bool {
+        let Self { queue, batch, .. } = self;
+        let gathering = async {
+            queue.recv_many(batch, BATCH_MAX).await;
+            let more = async {
+                while batch.len() < BATCH_MAX && queue.recv_many(batch, BATCH_MAX - batch.len()).await > 0 {}
+            };
+            tokio::time::timeout(GATHER, more).await.ok();
+        };
+        // Nothing is lost when it is dropped: what was received is in the batch.
+        if stop.run_until_cancelled(gathering).await.is_none() {
+            while batch.len() < BATCH_MAX
+                && let Ok(spans) = queue.try_recv()
+            {
+                batch.push(spans);
+            }
+        }
+        !batch.is_empty()
+    }
+
+    async fn send(&mut self) {
+        let spans: Vec<&Value> = self.batch.iter().flatten().collect();
+        let message = span::message(&self.service_name, &spans);
         let mut request = self
             .client
             .post(&self.endpoint)
@@ -104,7 +142,7 @@ impl Exporter {
         }
         let sent = request.send().await.and_then(reqwest::Response::error_for_status);
         if let Err(error) = sent {
-            warn!(error = %error.without_url(), "traces could not be sent");
+            self.losses.refused(self.batch.len(), &error.without_url());
         }
     }
 }

@@ -107,7 +107,7 @@ fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
 }
 
 /// What one message to a collector holds.
-pub(super) fn message(service_name: &str, spans: &[Value]) -> Value {
+pub(super) fn message(service_name: &str, spans: &[&Value]) -> Value {
     let resource = attributes(&[("service.name", Value::from(service_name))]);
     let scope = json!({"name": "cogn", "version": env!("CARGO_PKG_VERSION")});
     json!({
