@@ -94,6 +94,10 @@ struct KeySetFile(PathBuf);
 
 #[async_trait]
 impl TokenSource for KeySetFile {
+    fn place(&self) -> String {
+        self.0.display().to_string()
+    }
+
     async fn fetch(&self) -> Result<String, String> {
         let shown = self.0.display();
         let size = tokio::fs::metadata(&self.0).await.map(|facts| facts.len());
@@ -125,7 +129,7 @@ pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
 /// what people asked, and the hashes of keys.
 pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<Arc<SqliteJournal>> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        make_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let shown = path.display();
     keep_private(path).with_context(|| format!("cannot open the journal {shown}"))?;
@@ -134,14 +138,20 @@ pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<
     Ok(Arc::new(journal))
 }
 
+/// A new folder is its owner's alone; one that is there keeps its rights.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 /// A new file is made for its owner alone; SQLite gives the files beside it the same rights.
 fn keep_private(path: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map(drop)
 }

@@ -6,7 +6,14 @@ use std::fmt;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use ir::RunId;
 use module::envelope::ErrorBody;
+use tenancy::Tenant;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::limits;
+use crate::port::Once;
 
 /// How a run was let in.
 #[derive(Debug, Default)]
@@ -30,6 +37,33 @@ pub struct Repeatable {
     pub key: String,
     /// Tells whether it is the same request.
     pub fingerprint: String,
+}
+
+impl Repeatable {
+    /// As it counts at this moment.
+    pub(crate) fn since(self, now_ms: u64) -> Once {
+        Once {
+            key: self.key,
+            fingerprint: self.fingerprint,
+            since_ms: now_ms.saturating_sub(limits::ONCE_MS),
+        }
+    }
+}
+
+impl Engine {
+    /// The run that a request has made already, if it was to happen only once and has.
+    pub async fn made(
+        &self,
+        tenant: &Tenant,
+        client: &str,
+        repeatable: &Repeatable,
+    ) -> Result<Option<RunId>, Error> {
+        let once = repeatable.clone().since(self.clock().now_ms());
+        match self.journal().named(tenant, client, &once).await? {
+            Some(named) if !named.same_request => Err(Error::Repeated(named)),
+            named => Ok(named.map(|named| named.run)),
+        }
+    }
 }
 
 /// Held for as long as the run runs, whoever listens; what it means is its owner's business.

@@ -6,7 +6,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::limits;
-use crate::port::JournalError;
+use crate::port::{JournalError, Named};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -25,8 +25,8 @@ pub enum Error {
     #[error("run {0} was lost")]
     Lost(RunId),
     /// The client has asked for this before, or for something else under the same name.
-    #[error("run {run} was asked for under this name")]
-    Repeated { run: RunId, same_request: bool },
+    #[error("run {} was asked for under this name", .0.run)]
+    Repeated(Named),
     /// No person's word is awaited there.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
@@ -45,7 +45,7 @@ impl Error {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }
             Self::Lost(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
-            Self::Repeated { run, .. } => ErrorBody::new(
+            Self::Repeated(Named { run, .. }) => ErrorBody::new(
                 Code::E1001,
                 format!("this idempotency key was used for another request, run {run}"),
             ),
@@ -70,7 +70,7 @@ impl From<JournalError> for Error {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Unknown(run) => Self::UnknownRun(run),
-            JournalError::Repeated { run, same_request } => Self::Repeated { run, same_request },
+            JournalError::Repeated(named) => Self::Repeated(named),
             JournalError::NotInReview(run) => Self::NotInReview(run),
             error => Self::Journal(error),
         }

@@ -42,6 +42,15 @@ pub(crate) struct Begun {
     pub(crate) replayed: bool,
 }
 
+impl Begun {
+    fn replayed(self) -> Self {
+        Self {
+            replayed: true,
+            ..self
+        }
+    }
+}
+
 impl Call {
     pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, Refusal> {
         let caller = self.client.caller.clone();
@@ -71,6 +80,15 @@ impl Call {
             }
         }
         let repeatable = self.repeat.repeatable(&self.module, &self.body, negotiated.mode);
+        let tenant = &caller.tenant;
+        if let Some(repeatable) = &repeatable {
+            // Before it lines up: what was done already takes nobody's place.
+            let made = gateway.engine.made(tenant, &caller.client, repeatable).await?;
+            if let Some(run) = made {
+                let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
+                return Ok(self.begun(subscription, &negotiated, seat).replayed());
+            }
+        }
         let command = Execute {
             module: self.module.clone(),
             options: self.body.options.run_options(),
@@ -87,14 +105,10 @@ impl Call {
             permit,
             queue,
         };
-        let tenant = &caller.tenant;
         let started = gateway.engine.admit(tenant, command, admission).await;
         let (run, replayed) = match started {
             Ok(run) => (run, false),
-            Err(engine::Error::Repeated {
-                run,
-                same_request: true,
-            }) => (run, true),
+            Err(engine::Error::Repeated(named)) if named.same_request => (named.run, true),
             Err(error) => return Err(error.into()),
         };
         let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
@@ -103,9 +117,8 @@ impl Call {
             // Somebody always listens, so the run goes on when its caller has left.
             gateway.kept.spawn(async move { drop(kept.last().await) });
         }
-        let mut begun = self.begun(subscription, &negotiated, seat);
-        begun.replayed = replayed;
-        Ok(begun)
+        let begun = self.begun(subscription, &negotiated, seat);
+        Ok(if replayed { begun.replayed() } else { begun })
     }
 
     /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
@@ -160,6 +173,10 @@ impl Call {
     }
 }
 
+/// How long a stream may be silent; a module that says 0 wants no signs of life.
 pub(crate) fn heartbeat(module: &Module) -> Duration {
-    Duration::from_millis(module.manifest.response.heartbeat_interval_ms.max(1))
+    match module.manifest.response.heartbeat_interval_ms {
+        0 => Duration::MAX,
+        ms => Duration::from_millis(ms),
+    }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 use crate::reply::Refusal;
-use crate::request::ExecuteBody;
+use crate::request::{ExecuteBody, RequestOptions};
 
 pub(crate) const REPLAYED_HEADER: &str = "idempotency-replayed";
 
@@ -60,10 +60,22 @@ impl Repeat {
 
     pub(crate) fn repeatable(&self, module: &Module, body: &ExecuteBody, mode: Mode) -> Option<Repeatable> {
         let key = self.key.clone()?;
+        // Not the trace: a second try is a span of its own.
+        let RequestOptions {
+            response_mode: _,
+            chunk_type,
+            progress,
+            on_disconnect,
+            model,
+            strict,
+            trace: _,
+            backend,
+        } = &body.options;
+        let options = (mode, chunk_type, progress, on_disconnect, model, strict, backend);
         let mut hash = Sha256::new();
         for part in [
             String::from(module.name()),
-            format!("{mode:?} {:?}", body.options),
+            format!("{options:?}"),
             body.input.to_string(),
         ] {
             hash.update((part.len() as u64).to_be_bytes());

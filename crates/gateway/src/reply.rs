@@ -66,7 +66,7 @@ impl From<Box<ErrorBody>> for Refusal {
 impl From<engine::Error> for Refusal {
     fn from(error: engine::Error) -> Self {
         let status = match &error {
-            engine::Error::Repeated { .. } | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
+            engine::Error::Repeated(_) | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
             engine::Error::Journal(JournalError::Full) => Some(StatusCode::SERVICE_UNAVAILABLE),
             _ => None,
         };

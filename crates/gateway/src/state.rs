@@ -85,7 +85,9 @@ impl Gateway {
 
     /// From the next request on. Whoever has a connection open keeps it.
     pub fn replace_auth(&self, auth: Auth) {
-        *self.auth.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(auth);
+        let mut place = self.auth.write().unwrap_or_else(PoisonError::into_inner);
+        auth.follow(&place);
+        *place = Arc::new(auth);
     }
 
     /// How callers are known at this moment.

@@ -32,6 +32,10 @@ impl KeySetUrl {
 
 #[async_trait]
 impl TokenSource for KeySetUrl {
+    fn place(&self) -> String {
+        self.url.to_string()
+    }
+
     async fn fetch(&self) -> Result<String, String> {
         let request = self
             .client

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::key::KeyId;
 use crate::limit::Rate;
 use crate::scope::{Scope, Scopes};
 use crate::tenant::Tenant;
@@ -18,6 +19,18 @@ pub struct Caller {
     pub rate: Option<Rate>,
     /// Most runs at a time.
     pub concurrency: Option<u32>,
+    pub proof: Proof,
+}
+
+/// What a caller has shown. Whoever stays longer than one request takes is asked again whether it still counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing, where nothing had to be shown.
+    Nothing,
+    Key(KeyId),
+    Token {
+        expires_at_ms: u64,
+    },
 }
 
 /// No key or token has this name: theirs begin with their kind.
@@ -43,6 +56,7 @@ impl Caller {
             models: AllowList::Any,
             rate: None,
             concurrency: None,
+            proof: Proof::Nothing,
         }
     }
 

@@ -10,8 +10,8 @@ mod scope;
 mod tenant;
 mod token;
 
-pub use caller::{AllowList, Caller, Denial};
-pub use key::{Key, KeyError, KeyId, Keys, NewKey, Secret};
+pub use caller::{AllowList, Caller, Denial, Proof};
+pub use key::{Key, KeyError, KeyId, Keys, NewKey, Secret, Standing};
 pub use scope::{Scope, Scopes};
 pub use tenant::Tenant;
 pub use token::{Claims, TokenError, TokenRules, TokenSource};

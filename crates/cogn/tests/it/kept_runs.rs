@@ -40,6 +40,16 @@ async fn the_same_request_under_the_same_name_runs_once() {
     assert_eq!(replayed, 1);
     let bodies = [one.text().await.unwrap(), two.text().await.unwrap()];
     assert_eq!(bodies[0], bodies[1]);
+    // A second try is a span of its own, and the same request all the same.
+    for span in ["1", "2"] {
+        let trace = format!("00-{}-{}-01", "a".repeat(32), span.repeat(16));
+        let traced = ask(&server, "n1", &input()).header("traceparent", trace);
+        let traced = traced.send().await.unwrap();
+        assert_eq!(
+            (traced.status().as_u16(), session(&traced)),
+            (200, session_id.clone())
+        );
+    }
     let (status, body) = answer(ask(&server, "n1", &json!({"text": "another"}))).await;
     assert_eq!((status, &body["error"]["code"]), (409, &json!("E1001")));
     let too_long = "x".repeat(256);
@@ -348,9 +358,45 @@ async fn a_full_journal_is_an_honest_error() {
     );
     let body: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
     assert_eq!(body["error"]["details"]["reason"], "journal_full", "{body}");
+    server.kill();
+    // It keeps nobody from starting, and what was answered is known.
+    let server = stage.serve_with(&["--config", &config], &[&stage.talker(0)]);
     for session in &good {
         let (status, shown) = answer(server.get(&format!("/v1/runs/{session}"))).await;
         assert_eq!((status, &shown["data"]["result"]["data"]), (200, &data()));
+    }
+    let (_, body) = answer(server.execute("counter", &large)).await;
+    assert_eq!(body["error"]["details"]["reason"], "journal_full", "{body}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_people_asked_is_read_by_nobody_else() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    let others = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o077;
+    let nested = stage.path("state/of/cogn/journal.db");
+    let mut command = stage.cogn();
+    command.args(["keys", "list", "--journal", nested.to_str().unwrap()]);
+    assert!(command.output().unwrap().status.success());
+    for made in nested.ancestors().take(3) {
+        assert_eq!(others(made), 0, "{}", made.display());
+    }
+    let server = stage.serve(&[&stage.talker(0)]);
+    assert_eq!(answer(server.execute("counter", &input())).await.0, 200);
+    let files = std::fs::read_dir(stage.path("")).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files
+        .filter(|path| path.to_str().unwrap().contains("journal.db"))
+        .collect();
+    assert!(
+        files
+            .iter()
+            .any(|path| path.to_str().unwrap().contains("-calls-")),
+        "{files:?}"
+    );
+    for path in &files {
+        assert_eq!(others(path), 0, "{}", path.display());
     }
 }
 

@@ -150,6 +150,22 @@ async fn what_a_key_does_not_name_it_does_not_open() {
     assert_eq!(answer(run("counter", &this_model)).await.0, 200);
     let (status, body) = answer(run("counter", &other_model)).await;
     assert_eq!((status, &body["error"]["code"]), (503, &json!("E4001")), "{body}");
+    // Nor by a field that only the back-end reads.
+    for (more, key, expected) in [
+        (json!({}), &this_model, 200),
+        (json!({"models": ["another"]}), &this_model, 403),
+        (json!({"Model": "another"}), &this_model, 400),
+        (json!({"models": ["another"]}), &narrow, 200),
+    ] {
+        let mut question = json!({"model": "small", "messages": [{"role": "user", "content": "?"}]});
+        question
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let request = server.post("/v1/chat/completions").body(question.to_string());
+        let (status, body) = answer(request.header("x-api-key", key)).await;
+        assert_eq!(status, expected, "{more}: {body}");
+    }
 }
 
 #[tokio::test]
@@ -222,6 +238,26 @@ async fn rates_and_places_of_a_key_are_its_own() {
     let body: Value = serde_json::from_slice(&second.bytes().await.unwrap()).unwrap();
     assert_eq!(body["error"]["details"]["limit"], "concurrency");
     assert_eq!(run(&free).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_request_that_comes_again_takes_nobodys_place() {
+    let stage = Stage::new();
+    let one = key(&stage, &["--concurrency", "1"]);
+    let config = stage.config("[limits]\nruns_max = 1\nqueue_max = 0\n");
+    let flags = ["--require-auth", "--config", &config];
+    let server = stage.serve_with(&flags, &[&stage.talker(50)]);
+    let ask = || {
+        let request = server.execute("counter", &input()).header("x-api-key", &one);
+        let request = request.header("accept", "text/event-stream");
+        request.header("idempotency-key", "n1").send()
+    };
+    let first = ask().await.unwrap();
+    let again = ask().await.unwrap();
+    assert_eq!((again.status().as_u16(), session(&again)), (200, session(&first)));
+    let (first, again) = (first.text().await.unwrap(), again.text().await.unwrap());
+    assert_eq!(assemble(&first).envelope["data"], data());
+    assert_eq!(chunks(&again), chunks(&first));
 }
 
 /// Reads a stream up to the first event of a kind.

@@ -150,7 +150,8 @@ async fn a_wrong_place_starts_over_and_a_lost_session_starts_anew() {
     let wrong_hash =
         json!({"session_id": session_id, "last_seq": 2, "last_checkpoint": {"offset": 1, "hash": "000000"}});
     let too_far = json!({"session_id": session_id, "last_seq": 999});
-    for recovery in [wrong_hash, too_far] {
+    let beyond = json!({"session_id": session_id, "last_seq": u64::MAX});
+    for recovery in [wrong_hash, too_far, beyond] {
         let text = ask(recovery.clone(), false)
             .send()
             .await

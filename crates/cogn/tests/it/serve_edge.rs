@@ -15,7 +15,7 @@ async fn body_of(response: reqwest::Response) -> Value {
 
 /// `COGN_GENERATE=1` writes the file instead.
 #[tokio::test]
-async fn the_served_description_is_the_one_in_the_reference() {
+async fn the_generated_description_is_the_one_that_is_served() {
     let stage = Stage::new();
     let server = stage.serve(&[&stage.talker(0)]);
     let served = server.get("/openapi.json").send().await.unwrap();
@@ -102,7 +102,15 @@ async fn aliases_run_the_module_that_the_body_names() {
     assert_eq!(envelope["data"], data());
     let stream = post("/run/stream", &named).send().await.unwrap();
     assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let session = stream.headers()["x-cognitive-session"].clone();
     assert_eq!(assemble(&stream.text().await.unwrap()).envelope["data"], data());
+    let rest = post("/run/stream", &named)
+        .header("x-cognitive-recovery-session", &session)
+        .header("x-cognitive-recovery-seq", "2");
+    let rest = rest.send().await.unwrap();
+    assert_eq!(rest.headers()["x-cognitive-session"], session);
+    let rest = rest.text().await.unwrap();
+    assert!(rest.contains(r#""resume_from_seq":3,"#), "{rest}");
     for (body, status, code) in [
         (json!({"module": "nobody"}), 404, "E4006"),
         (json!({}), 400, "E1001"),

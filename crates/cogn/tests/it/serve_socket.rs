@@ -6,9 +6,10 @@ use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::keys::{answer, closed, key};
+use crate::keys::{answer, closed, cogn, key};
 use crate::stage::{Server, Stage, assemble, data, input};
 
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
@@ -246,8 +247,7 @@ async fn what_http_has_in_headers_stands_in_a_message() {
     assert_eq!(other.ask(&message).await["event"]["error"]["code"], "E1001");
     // A connection that was opened in a trace passes it on to its runs.
     let request = format!("ws://{}/v1/ws", server.address());
-    let mut request =
-        tokio_tungstenite::tungstenite::client::IntoClientRequest::into_client_request(request).unwrap();
+    let mut request = request.into_client_request().unwrap();
     let parent = "00-11111111111111111111111111111111-2222222222222222-01";
     request
         .headers_mut()
@@ -286,4 +286,36 @@ async fn a_ticket_opens_one_socket_with_the_rights_of_its_owner() {
     let mut poor = Client(connect_async(ticket(&reader).await).await.unwrap().0);
     let refused = poor.ask(&execute("b", "counter")).await;
     assert_eq!(refused["event"]["error"]["code"], "E4007", "{refused}");
+}
+
+#[tokio::test]
+async fn a_socket_ends_with_the_credentials_that_opened_it() {
+    let stage = Stage::new();
+    let runner = key(&stage, &[]);
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let mut request = format!("ws://{}/v1/ws", server.address())
+        .into_client_request()
+        .unwrap();
+    let header = format!("Bearer {runner}").parse().unwrap();
+    request.headers_mut().insert("authorization", header);
+    let mut client = Client(connect_async(request).await.unwrap().0);
+    client.say(&execute("a", "counter")).await;
+    client.stream("a", &mut BTreeMap::new()).await;
+    let (_, listed, _) = cogn(&stage, &["keys", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(
+        cogn(&stage, &["keys", "revoke", listed[0]["id"].as_str().unwrap()]).0,
+        0
+    );
+    // It is remembered for a second at most.
+    let closed = loop {
+        client.say(&json!({"type": "ping", "id": "p"})).await;
+        match client.0.next().await.expect("more").unwrap() {
+            Message::Close(frame) => break frame.unwrap(),
+            _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+        }
+    };
+    assert_eq!(u16::from(closed.code), 1008, "{closed}");
+    let (_, shown) = answer(server.get("/healthz")).await;
+    assert_eq!(shown["ok"], true);
 }

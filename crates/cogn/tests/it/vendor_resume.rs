@@ -134,6 +134,16 @@ async fn nobody_comes_back_to_what_is_not_theirs() {
         assert_eq!(status(other, id).await, unknown, "as if it were not there");
     }
     assert!((400..500).contains(&unknown), "{unknown}");
+    // Frames of a dialect are no events of a module, and no other way leads to them.
+    let run = id.split_once(':').unwrap().0;
+    for request in [
+        server.get(&format!("/v1/runs/{run}/events")),
+        server.post(&format!("/v1/runs/{run}/token")),
+    ] {
+        let response = request.bearer_auth(&neighbour).send().await.unwrap();
+        assert_eq!(response.status(), 404);
+        assert_eq!(body_of(response).await["error"]["code"], "E4009");
+    }
     assert_eq!(status(&ours, "nonsense").await, 400);
     let beyond = id.replace(":1", ":99");
     assert!((400..500).contains(&status(&ours, &beyond).await));

@@ -69,6 +69,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError>;
 
+    /// The run that holds a client's name for a request, if there is one.
+    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError>;
+
     /// Every run that was left running, oldest first: what a starting server has to pick up.
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError>;
 }
@@ -167,6 +170,14 @@ pub struct Once {
     pub since_ms: u64,
 }
 
+/// Who holds a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub run: RunId,
+    /// It was asked for by the same request.
+    pub same_request: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Running,
@@ -254,8 +265,8 @@ pub enum JournalError {
     #[error("run {0} exists already")]
     Exists(RunId),
     /// The same client gave the same name to a run before.
-    #[error("run {run} was asked for under this name")]
-    Repeated { run: RunId, same_request: bool },
+    #[error("run {} was asked for under this name", .0.run)]
+    Repeated(Named),
     /// The run does not wait for anyone's word.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),

@@ -14,6 +14,6 @@ pub use archive::{
 pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{
-    Booking, End, Entry, Finish, Journal, JournalError, Kind, NewRun, Once, Rendered, RunRow, State,
+    Booking, End, Entry, Finish, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, RunRow, State,
 };
 pub use upstream::{Answer, Backend, Events, Piece, Pieces, Said, Upstream, Verbatim};

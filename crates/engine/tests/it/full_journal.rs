@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{Booking, End, Entry, Journal, JournalError, NewRun, Rendered, RunRow};
+use engine::port::{Booking, End, Entry, Journal, JournalError, Named, NewRun, Once, Rendered, RunRow};
 use ir::RunId;
 use store::memory::MemoryJournal;
 
@@ -83,6 +83,10 @@ impl Journal for FullJournal {
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
         self.inner.find(tenant, run).await
+    }
+
+    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+        self.inner.named(tenant, client, once).await
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {

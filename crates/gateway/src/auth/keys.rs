@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenancy::{Caller, Key, KeyError, KeyId, Keys, Secret};
+use tenancy::{Caller, Key, KeyError, KeyId, Keys, Secret, Standing};
 use tokio::time::Instant;
 
 use crate::limits;
@@ -32,6 +32,12 @@ impl KnownKeys {
     pub(super) async fn admit(&self, secret: &Secret, now_ms: u64) -> Result<Option<Caller>, KeyError> {
         let key = self.find(&secret.id).await?;
         Ok(key.and_then(|key| key.admit(secret, now_ms)))
+    }
+
+    /// Whether a key that was shown before would open the door now.
+    pub(super) async fn stands(&self, id: &KeyId, now_ms: u64) -> Result<bool, KeyError> {
+        let key = self.find(id).await?;
+        Ok(key.is_some_and(|key| key.standing(now_ms) == Standing::Active))
     }
 
     async fn find(&self, id: &KeyId) -> Result<Option<Arc<Key>>, KeyError> {

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use engine::port::Clock;
 use module::Code;
 use module::envelope::ErrorBody;
-use tenancy::{Caller, Denial, Keys};
+use tenancy::{Caller, Denial, KeyError, Keys, Proof};
 use tracing::error;
 
 use self::credential::Credential;
@@ -68,6 +68,13 @@ impl Auth {
         self
     }
 
+    /// Takes the place of another. What was fetched stays good while it is fetched again.
+    pub(crate) fn follow(&self, other: &Self) {
+        if let (Some(tokens), Some(old)) = (&self.tokens, &other.tokens) {
+            tokens.inherit(old);
+        }
+    }
+
     /// Whether nothing is answered without credentials.
     pub fn is_required(&self) -> bool {
         self.required
@@ -84,10 +91,10 @@ impl Auth {
             Credential::Token(_) if open && self.tokens.is_none() => return Ok(Caller::local()),
             Credential::Unreadable => None,
             Credential::Key(secret) => match &self.keys {
-                Some(keys) => keys.admit(&secret, self.clock.now_ms()).await.map_err(|cause| {
-                    error!(%cause, "keys cannot be read");
-                    Refusal::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
-                })?,
+                Some(keys) => {
+                    let admitted = keys.admit(&secret, self.clock.now_ms()).await;
+                    admitted.map_err(|cause| unreadable(&cause))?
+                }
                 None => None,
             },
             Credential::Token(token) => match &self.tokens {
@@ -98,6 +105,29 @@ impl Auth {
         // Which part of it was wrong is nobody's business but the owner's.
         caller.ok_or_else(|| unknown("these credentials are not valid"))
     }
+
+    /// Whether the door would open again for what this caller has shown.
+    pub(crate) async fn confirm(&self, caller: &Caller) -> Result<(), Refusal> {
+        let now_ms = self.clock.now_ms();
+        let counts = match (&caller.proof, &self.keys) {
+            (Proof::Nothing, _) => !self.required,
+            (Proof::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
+            (Proof::Key(id), Some(keys)) => {
+                let stands = keys.stands(id, now_ms).await;
+                stands.map_err(|cause| unreadable(&cause))?
+            }
+            (Proof::Key(_), None) => false,
+        };
+        match counts {
+            true => Ok(()),
+            false => Err(unknown("these credentials are no longer valid")),
+        }
+    }
+}
+
+fn unreadable(cause: &KeyError) -> Refusal {
+    error!(%cause, "keys cannot be read");
+    Refusal::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
 }
 
 /// Lets through who is known, and within the rate that is theirs.
@@ -113,7 +143,10 @@ pub(crate) async fn identify(gateway: &Gateway, request: &mut Request) -> Result
 async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
-        Some(Ok(caller)) => caller,
+        Some(Ok(caller)) => {
+            auth.confirm(&caller).await?;
+            caller
+        }
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
         None => auth.caller(headers).await?,
     };

@@ -104,6 +104,26 @@ async fn a_key_has_at_most_its_own_places() {
 }
 
 #[tokio::test]
+async fn whoever_waits_has_no_more_places_for_it() {
+    let limiter = limiter(2, 10);
+    let held = [
+        ask(&limiter, "a").await.unwrap(),
+        ask(&limiter, "a").await.unwrap(),
+    ];
+    let mut one = caller("one");
+    one.concurrency = Some(1);
+    let mut waiting = std::pin::pin!(limiter.enter(&one));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let refused = limiter.enter(&one).await.unwrap_err().into_response();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    drop(held);
+    let turn = waiting.await.unwrap();
+    assert!(limiter.enter(&one).await.is_err());
+    drop(turn);
+    assert!(limiter.enter(&one).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_rate_is_kept_and_says_when_there_is_more() {
     let limiter = limiter(1, 1);
     let mut slow = caller("slow");

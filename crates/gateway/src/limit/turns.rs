@@ -75,9 +75,9 @@ impl Turns {
         let (ticket, patience) = {
             let mut state = self.lock();
             let patience = state.capacity.queue_wait;
-            let has = state.fair.running_of(client);
+            // Those that wait count too: nobody asks again when their turn has come.
             if let Some(allowed) = caller.concurrency
-                && has >= allowed as usize
+                && state.fair.wanted_by(client) >= allowed as usize
             {
                 return Err(at_once(allowed, state.held));
             }

@@ -149,7 +149,8 @@ impl Operation {
     /// Takes a JSON body of this schema.
     pub(crate) fn takes(mut self, schema: Value) -> Self {
         self.body = Some(schema);
-        self
+        // Whoever sends it too slowly is not waited for.
+        self.fails_as(StatusCode::REQUEST_TIMEOUT, Code::E1001)
     }
 
     /// Takes a form with files, of fields of this schema.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::limits;
-use crate::negotiate::Wanted;
+use crate::negotiate::{Wanted, wanted};
 use crate::reply::Refusal;
 
 /// What a request says besides the input.
@@ -48,6 +48,13 @@ pub(crate) struct RequestOptions {
 }
 
 impl RequestOptions {
+    pub(crate) fn parse(value: Option<Value>) -> Result<Self, Refusal> {
+        // A mode that there is not has the same code wherever it is asked for.
+        let mode = value.as_ref().and_then(|options| options.get("response_mode"));
+        mode.and_then(Value::as_str).map(wanted).transpose()?;
+        Ok(part(value, "_options")?.unwrap_or_default())
+    }
+
     pub(crate) fn run_options(&self) -> Options {
         Options {
             on_disconnect: self.on_disconnect,
@@ -124,7 +131,7 @@ impl ExecuteBody {
         }
         Ok(Self {
             input: map.remove("input").unwrap_or_default(),
-            options: part(map.remove("_options"), "_options")?.unwrap_or_default(),
+            options: RequestOptions::parse(map.remove("_options"))?,
             recovery: part(map.remove("_recovery"), "_recovery")?,
         })
     }

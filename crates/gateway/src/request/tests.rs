@@ -31,4 +31,7 @@ fn options_of_the_wrong_form_are_refused_and_unknown_ones_are_not() {
     assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"progress": "no"}})).is_err());
     assert!(ExecuteBody::parse(json!({"input": {}, "_recovery": {"last_seq": 1}})).is_err());
     assert!(ExecuteBody::parse(json!({"input": {}, "_options": {"new_thing": 1}})).is_ok());
+    let body = json!({"input": {}, "_options": {"response_mode": "sideways"}});
+    let refusal = ExecuteBody::parse(body).unwrap_err();
+    assert_eq!(refusal.into_body().code, "E1004");
 }

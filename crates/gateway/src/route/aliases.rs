@@ -10,7 +10,7 @@ use module::envelope::ErrorBody;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::execute::{RUN_CODES, answer, demand};
+use super::execute::{answer, as_a_run, demand};
 use crate::call::Call;
 use crate::negotiate::{Signals, Wanted};
 use crate::once::Repeat;
@@ -24,15 +24,11 @@ use crate::trace;
 pub(super) fn operations() -> Vec<Operation> {
     let whole = Operation::post("/run", "run", whole)
         .says("Runs the module that the body names: the whole envelope.")
-        .takes(body_schema())
-        .gives_run()
-        .fails(RUN_CODES);
+        .takes(body_schema());
     let stream = Operation::post("/run/stream", "run_stream", stream)
         .says("Runs the module that the body names: a stream of events.")
-        .takes(body_schema())
-        .gives_run()
-        .fails(RUN_CODES);
-    vec![whole, stream]
+        .takes(body_schema());
+    vec![as_a_run(whole), as_a_run(stream)]
 }
 
 fn body_schema() -> Value {
@@ -57,8 +53,8 @@ struct RunBody {
     module: String,
     input: Option<Value>,
     args: Option<String>,
-    #[serde(default, rename = "_options")]
-    options: RequestOptions,
+    #[serde(rename = "_options")]
+    options: Option<Value>,
     #[serde(rename = "_recovery")]
     recovery: Option<RecoveryRequest>,
 }
@@ -101,6 +97,10 @@ async fn run(
             return Err(Refusal::new(error));
         }
     };
+    let recovery = match body.recovery {
+        Some(recovery) => Some(recovery),
+        None => RecoveryRequest::from_headers(headers)?,
+    };
     let trace = trace::of(headers);
     let mut signals = Signals::from_headers(headers)?;
     demand(&mut signals, wanted);
@@ -111,9 +111,9 @@ async fn run(
             input,
             options: RequestOptions {
                 trace,
-                ..body.options
+                ..RequestOptions::parse(body.options)?
             },
-            recovery: body.recovery,
+            recovery,
         },
         signals,
         repeat: Repeat::from_headers(headers)?,

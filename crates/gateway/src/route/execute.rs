@@ -21,7 +21,7 @@ use crate::streaming;
 use crate::trace;
 
 /// What a run can fail with before or after it has begun, whoever calls it.
-pub(super) const RUN_CODES: &[Code] = &[
+const RUN_CODES: &[Code] = &[
     Code::E1000,
     Code::E1001,
     Code::E1002,
@@ -57,6 +57,13 @@ pub(super) fn operations() -> Vec<Operation> {
             "What is wanted; wins over all else.",
             one_of(&["sync", "streaming"]),
         )
+        .takes(execute_body());
+    vec![as_a_run(execute)]
+}
+
+/// What all ways to run a module have in common.
+pub(super) fn as_a_run(operation: Operation) -> Operation {
+    operation
         .header(
             "X-Cognitive-Recovery-Session",
             "The session of a stream that broke off.",
@@ -77,11 +84,9 @@ pub(super) fn operations() -> Vec<Operation> {
             "1 keeps a whole answer for a caller who loses the connection.",
             one_of(&["0", "1"]),
         )
-        .takes(execute_body())
         .gives_run()
         .fails(RUN_CODES)
-        .fails_as(StatusCode::CONFLICT, Code::E1001);
-    vec![execute]
+        .fails_as(StatusCode::CONFLICT, Code::E1001)
 }
 
 #[derive(Debug, Deserialize)]

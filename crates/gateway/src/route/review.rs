@@ -45,8 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 Code::E4009,
                 Code::E4012,
             ])
-            .fails_as(StatusCode::CONFLICT, Code::E1001)
-            .fails_as(StatusCode::REQUEST_TIMEOUT, Code::E1001),
+            .fails_as(StatusCode::CONFLICT, Code::E1001),
     ]
 }
 

@@ -241,7 +241,7 @@ async fn ticket(
     PathName(session_id): PathName,
 ) -> Result<Response, Refusal> {
     caller.require(Scope::Read)?;
-    let row = find(&gateway, &caller, &session_id).await?;
+    let row = find_with_events(&gateway, &caller, &session_id).await?;
     let now_ms = gateway.engine.clock().now_ms();
     let issued = gateway.tickets.issue(&caller, Opens::Events(row.id), now_ms)?;
     let data = json!({
@@ -267,7 +267,7 @@ async fn events(
     let client = Client::of(&extensions)?;
     let caller = &client.caller;
     caller.require(Scope::Read)?;
-    let row = find(&gateway, caller, &session_id).await?;
+    let row = find_with_events(&gateway, caller, &session_id).await?;
     let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
         None => From::Start,
         Some(seq) => From::After(Place {
@@ -300,6 +300,18 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
             "Last-Event-ID is not a sequence number",
         ))
     })
+}
+
+/// A run of a module: what a vendor's client was sent are frames of its dialect, for whoever began it and for no other way
+/// to read.
+async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRow, Refusal> {
+    let row = find(gateway, caller, session_id).await?;
+    if row.module.is_empty() {
+        let body = ErrorBody::new(Code::E4009, format!("run {session_id} has no events of a module"));
+        let hint = "go on with it where it began: the same request with the header Last-Event-ID";
+        return Err(Refusal::new(body.suggest(hint)));
+    }
+    Ok(row)
 }
 
 /// A run of the caller's tenant; everybody else's is not there.

@@ -24,7 +24,7 @@ use crate::reply::Refusal;
 use crate::route;
 use crate::seats::{Client, Seat};
 use crate::state::Gateway;
-use crate::streaming::last_word;
+use crate::streaming::{OpenStream, last_word};
 
 /// Signs of life that may go unanswered.
 const UNANSWERED_MAX: u32 = 2;
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// Until the client leaves, falls silent, or the server stops.
+    /// Until the client leaves, falls silent, is no longer let in, or the server stops.
     pub(super) async fn serve(self, socket: WebSocket) {
         let (sink, stream) = socket.split();
         let (out, queue) = mpsc::channel(limits::SOCKET_QUEUE_MAX);
@@ -73,6 +73,7 @@ impl Socket {
                 heard = stream.next() => {
                     unanswered = 0;
                     let answer = match heard {
+                        Some(Ok(Message::Text(_))) if !self.is_let_in().await => break,
                         Some(Ok(Message::Text(text))) => self.follow(&text, &out).await,
                         Some(Ok(Message::Binary(_))) => {
                             Some(message::error(None, refuse(Code::E1001, "messages are text")))
@@ -96,21 +97,37 @@ impl Socket {
                     if unanswered > UNANSWERED_MAX {
                         return;
                     }
+                    if !self.is_let_in().await {
+                        break;
+                    }
                     // A full queue is being written, which is sign of life enough.
                     out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
                 }
-                () = stopping.cancelled() => break,
+                () = stopping.cancelled() => {
+                    // Runs are given their time by whoever stops the server; what they still say is sent.
+                    while self.pumps.join_next().await.is_some() {}
+                    break;
+                }
             }
         }
-        // Runs are given their time by whoever stops the server; what they still say is sent.
-        while self.pumps.join_next().await.is_some() {}
+        let (code, reason) = match stopping.is_cancelled() {
+            true => (close_code::RESTART, "the server stops; resume with the next one"),
+            false => (close_code::POLICY, "these credentials are no longer valid"),
+        };
+        self.pumps.shutdown().await;
         let close = CloseFrame {
-            code: close_code::RESTART,
-            reason: "the server stops; resume with the next one".into(),
+            code,
+            reason: reason.into(),
         };
         out.send(Message::Close(Some(close))).await.ok();
         // The writer ends when it has sent that; until then there is nothing to do here.
         out.closed().await;
+    }
+
+    /// Whoever stays is asked again: keys are revoked, and tokens expire.
+    async fn is_let_in(&self) -> bool {
+        let auth = self.gateway.auth();
+        auth.confirm(&self.client.caller).await.is_ok()
     }
 
     /// Does what a message asks, and says what is to be said at once.
@@ -150,8 +167,6 @@ impl Socket {
         } = execute;
         self.admit(&id)?;
         body.options.trace = trace.or(self.trace);
-        // Each message is a request like any other.
-        self.gateway.limiter.pass(&self.client.caller)?;
         let call = Call {
             client: self.client.clone(),
             module: route::find(&self.gateway, &module)?,
@@ -184,7 +199,9 @@ impl Socket {
         let run: RunId = session_id.parse().map_err(|_| gone())?;
         self.client.caller.require(Scope::Execute)?;
         let (engine, tenant) = (&self.gateway.engine, &self.client.caller.tenant);
-        if engine.find(tenant, run).await?.is_none() {
+        // What a vendor's client was sent are frames, not events.
+        let row = engine.find(tenant, run).await?;
+        if row.is_none_or(|row| row.module.is_empty()) {
             return Err(gone());
         }
         let max = self.gateway.settings().streams_per_client_max;
@@ -197,14 +214,19 @@ impl Socket {
     async fn cancel(&self, id: &str) -> Result<(), Refusal> {
         let run = self.runs.get(id);
         let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
-        self.gateway
-            .engine
-            .cancel(&self.client.caller.tenant, *run)
-            .await?;
+        let caller = &self.client.caller;
+        self.gateway.limiter.pass(caller)?;
+        self.gateway.engine.cancel(&caller.tenant, *run).await?;
         Ok(())
     }
 
-    fn admit(&self, id: &str) -> Result<(), Refusal> {
+    /// One more run under this name. Each message is a request like any other.
+    fn admit(&mut self, id: &str) -> Result<(), Refusal> {
+        // One that has just ended need not have been noticed yet.
+        while let Some(ended) = self.pumps.try_join_next() {
+            ended.map(|id| self.runs.remove(&id)).ok();
+        }
+        self.gateway.limiter.pass(&self.client.caller)?;
         if self.runs.contains_key(id) {
             return Err(refuse(
                 Code::E1001,
@@ -228,21 +250,23 @@ impl Socket {
     ) {
         self.runs.insert(String::from(id), subscription.run());
         let (id, out) = (String::from(id), out.clone());
-        let metrics = self.gateway.metrics.clone();
+        let open = OpenStream::new(&self.gateway, seat);
         self.pumps.spawn(async move {
-            metrics.streams.inc();
             match mode {
-                Mode::Stream => pump_events(&id, subscription, &out).await,
+                Mode::Stream => pump_events(&id, subscription, &open, &out).await,
                 Mode::Sync => pump_last(&id, subscription, &out).await,
             }
-            metrics.streams.dec();
-            drop(seat);
             id
         });
     }
 }
 
-async fn pump_events(id: &str, mut subscription: Subscription, out: &mpsc::Sender<Message>) {
+async fn pump_events(
+    id: &str,
+    mut subscription: Subscription,
+    open: &OpenStream,
+    out: &mpsc::Sender<Message>,
+) {
     loop {
         let (events, more) = match subscription.next().await {
             Ok(Some(events)) => (events, true),
@@ -250,8 +274,9 @@ async fn pump_events(id: &str, mut subscription: Subscription, out: &mpsc::Sende
             Err(error) => (vec![last_word(&subscription.run().to_string(), error)], false),
         };
         for event in events {
-            let sent = out.send(Message::text(message::event(id, &event.body))).await;
-            if sent.is_err() {
+            let text = message::event(id, &event.body);
+            open.count(text.len());
+            if out.send(Message::text(text)).await.is_err() {
                 return;
             }
         }

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Booking, End, Entry, Finish, Journal, JournalError, NewRun, Rendered, Review, RunRow, Spent, State,
+    Booking, End, Entry, Finish, Journal, JournalError, Named, NewRun, Once, Rendered, Review, RunRow, Spent,
+    State,
 };
 use ir::RunId;
 
@@ -115,26 +116,40 @@ impl MemoryJournal {
     }
 }
 
+/// The run that holds this client's name.
+fn holder(
+    runs: &BTreeMap<(Tenant, RunId), Run>,
+    tenant: &Tenant,
+    client: &str,
+    once: &Once,
+) -> Option<Named> {
+    let mut mine = runs
+        .iter()
+        .filter(|((owner, _), run)| owner == tenant && run.new.client == client)
+        .filter(|(_, run)| run.new.created_at_ms >= once.since_ms);
+    mine.find_map(|((_, id), run)| {
+        let held = run.new.once.as_ref().filter(|held| held.key == once.key)?;
+        Some(Named {
+            run: *id,
+            same_request: held.fingerprint == once.fingerprint,
+        })
+    })
+}
+
 #[async_trait]
 impl Journal for MemoryJournal {
     async fn create(&self, tenant: &Tenant, new: &NewRun) -> Result<(), JournalError> {
         let mut shelf = self.shelf();
         let runs = &mut shelf.runs;
         if let Some(once) = &new.once {
-            let mine = |owner: &Tenant, run: &Run| *owner == *tenant && run.new.client == new.client;
-            for ((owner, id), run) in runs.iter_mut() {
-                match run.new.once.clone() {
-                    Some(held) if mine(owner, run) && held.key == once.key => {
-                        if run.new.created_at_ms < once.since_ms {
-                            run.new.once = None;
-                            continue;
-                        }
-                        return Err(JournalError::Repeated {
-                            run: *id,
-                            same_request: held.fingerprint == once.fingerprint,
-                        });
-                    }
-                    _ => {}
+            if let Some(named) = holder(runs, tenant, &new.client, once) {
+                return Err(JournalError::Repeated(named));
+            }
+            // Whoever held it too long holds it no more.
+            let held = |run: &Run| run.new.once.as_ref().is_some_and(|held| held.key == once.key);
+            for ((owner, _), run) in runs.iter_mut() {
+                if owner == tenant && run.new.client == new.client && held(run) {
+                    run.new.once = None;
                 }
             }
         }
@@ -223,6 +238,10 @@ impl Journal for MemoryJournal {
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
         Ok(self.shelf().runs.get(&(tenant.clone(), run)).map(Run::row))
+    }
+
+    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+        Ok(holder(&self.shelf().runs, tenant, client, once))
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {

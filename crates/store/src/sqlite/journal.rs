@@ -1,12 +1,13 @@
 //! The journal on SQLite.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Booking, End, Entry, Journal, JournalError, Kind, NewRun, Rendered, Review, RunRow, State,
+    Booking, End, Entry, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, Review, RunRow, State,
 };
 use futures::TryStreamExt;
 use ir::RunId;
@@ -89,10 +90,14 @@ impl SqliteJournal {
     }
 
     async fn entry(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+        // Numbers come from clients, and the tables hold none that large.
+        let Ok(seq) = i64::try_from(seq) else {
+            return Ok(None);
+        };
         let row = sqlx::query(include_str!("query/locate_event.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
-            .bind(integer(seq)?)
+            .bind(seq)
             .fetch_optional(&self.database.readers)
             .await
             .map_err(failed)?;
@@ -229,14 +234,46 @@ impl Journal for SqliteJournal {
         Ok(Some(row))
     }
 
+    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+        let row = sqlx::query(include_str!("query/find_once.sql"))
+            .bind(tenant.as_str())
+            .bind(client)
+            .bind(&once.key)
+            .bind(integer(once.since_ms)?)
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let id: &str = get(&row, "id")?;
+        let fingerprint: Option<&str> = get(&row, "once_fingerprint")?;
+        Ok(Some(Named {
+            run: id.parse().map_err(|_| damaged("id", id))?,
+            same_request: fingerprint == Some(&once.fingerprint),
+        }))
+    }
+
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
         self.calls.pick_up().await?;
-        self.calls.settle().await?;
+        let settled = self.calls.settle().await;
         let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
             .fetch_all(&self.database.readers)
             .await
             .map_err(failed)?;
-        rows.iter().map(run_row).collect()
+        let runs: Vec<_> = rows.iter().map(run_row).collect::<Result<_, _>>()?;
+        if settled.is_ok() {
+            return Ok(runs);
+        }
+        // What the tables do not take is still known: some of them have ended, and others are not there yet.
+        let mut candidates: BTreeSet<_> = self.calls.begun().into_iter().collect();
+        candidates.extend(runs.into_iter().map(|(tenant, row)| (tenant, row.id)));
+        let mut runs = Vec::new();
+        for (tenant, run) in candidates {
+            let row = self.find(&tenant, run).await?;
+            let row = row.filter(|row| row.state == State::Running);
+            runs.extend(row.map(|row| (tenant, row)));
+        }
+        runs.sort_by_key(|(_, row)| row.id);
+        Ok(runs)
     }
 }
 

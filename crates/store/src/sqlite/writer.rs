@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 
 use engine::Tenant;
-use engine::port::{End, JournalError, NewRun, Once, Rendered, State};
+use engine::port::{End, JournalError, Named, NewRun, Once, Rendered, State};
 use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
@@ -67,7 +67,7 @@ impl Writer {
         let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
         thread::Builder::new()
             .name(String::from("journal"))
-            .spawn(move || work(&connection, checkpoints, jobs))
+            .spawn(move || work(connection, checkpoints, jobs))
             .map_err(JournalError::storage)?;
         Ok(Self { queue })
     }
@@ -123,7 +123,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn work(connection: &Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::Receiver<Job>) {
+fn work(connection: Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     let mut bookings = VecDeque::new();
     loop {
@@ -148,20 +148,20 @@ fn work(connection: &Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::R
             next = if room { jobs.try_recv().ok() } else { None };
         }
         if !batch.is_empty() {
-            carry_out(connection, &mut batch);
+            carry_out(&connection, &mut batch);
         }
-        step(connection, &mut bookings, || !jobs.is_empty());
+        step(&connection, &mut bookings, || !jobs.is_empty());
         if let Some(close) = close {
             while !bookings.is_empty() {
-                step(connection, &mut bookings, || false);
+                step(&connection, &mut bookings, || false);
             }
             jobs.close();
             // The file is nobody's when this is told.
-            drop(checkpoints);
+            drop((checkpoints, connection));
             close.send(()).ok();
             return;
         }
-        checkpoints.look(connection);
+        checkpoints.look(&connection);
     }
 }
 
@@ -283,7 +283,7 @@ fn take_name(
     let holder = connection
         .prepare_cached(include_str!("query/find_once.sql"))
         .and_then(|mut statement| {
-            let found = statement.query_row(params![tenant.as_str(), client, once.key], |row| {
+            let found = statement.query_row(params![tenant.as_str(), client, once.key, since_ms], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
             });
             found.optional()
@@ -292,10 +292,10 @@ fn take_name(
     let Some((id, fingerprint)) = holder else {
         return Ok(());
     };
-    Err(JournalError::Repeated {
+    Err(JournalError::Repeated(Named {
         run: id.parse().map_err(|_| damaged("id", &id))?,
         same_request: fingerprint.as_ref() == Some(&once.fingerprint),
-    })
+    }))
 }
 
 fn append(

@@ -5,10 +5,10 @@ use std::path::Path;
 use engine::Tenant;
 use engine::port::{Archive, Booking, End, Journal, JournalError, Kind, Rendered, Spent, State, UsageFilter};
 use ir::RunId;
-use store::sqlite::{Options, SqliteJournal};
+use store::sqlite::SqliteJournal;
 use testkit::conformance::journal::{new, run};
 
-fn close(run: RunId) -> Booking {
+pub(crate) fn close(run: RunId) -> Booking {
     let spent = Spent {
         attempt: 1,
         outcome: String::from("won"),
@@ -21,7 +21,7 @@ fn close(run: RunId) -> Booking {
 }
 
 /// A process that dies: its tasks are gone in the moment in which it has booked.
-fn die(path: &Path, bookings: &[Booking]) {
+pub(crate) fn die(path: &Path, bookings: &[Booking]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -35,7 +35,7 @@ fn die(path: &Path, bookings: &[Booking]) {
     drop(runtime);
 }
 
-fn logs(folder: &Path) -> usize {
+pub(crate) fn logs(folder: &Path) -> usize {
     let names = std::fs::read_dir(folder).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.contains("-calls-")).count()
@@ -156,7 +156,7 @@ async fn what_an_older_cogn_has_booked_is_picked_up() {
     assert_eq!(logs(folder.path()), 0);
 }
 
-fn said(seq: u64) -> Rendered {
+pub(crate) fn said(seq: u64) -> Rendered {
     Rendered {
         kind: Kind::Chunk,
         seq: Some(seq),
@@ -279,119 +279,12 @@ async fn what_another_process_still_books_is_left_to_it() {
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
 }
 
-fn large(bytes: usize) -> Rendered {
+pub(crate) fn large(bytes: usize) -> Rendered {
     Rendered {
         kind: Kind::Final,
         seq: None,
         body: "x".repeat(bytes).into(),
     }
-}
-
-/// A journal that takes nothing large any more.
-async fn nearly_full(path: &Path) -> SqliteJournal {
-    let full = Options {
-        bytes_max: Some(200_000),
-    };
-    let journal = SqliteJournal::open_with(path, full).await.unwrap();
-    let (tenant, event) = (Tenant::local(), [large(20_000)]);
-    journal.create(&tenant, &new(run(1))).await.unwrap();
-    let mut after = 0;
-    while journal.append(&tenant, run(1), after, &event).await.is_ok() {
-        after += 1;
-    }
-    journal
-}
-
-#[tokio::test]
-async fn what_a_run_said_is_known_when_the_file_is_full() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.db");
-    let journal = nearly_full(&path).await;
-    let tenant = Tenant::local();
-    let Booking::Close { end, .. } = close(run(2)) else {
-        unreachable!()
-    };
-    // Together they are too large, and nobody knows yet.
-    let first = [said(1), said(2), large(15_000)];
-    for id in [2, 3] {
-        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
-        journal.append(&tenant, run(id), 0, &first).await.unwrap();
-    }
-    journal
-        .finish(&tenant, run(2), 3, &[said(3)], &end)
-        .await
-        .unwrap();
-    for (id, state, count) in [(2, State::Done, 4), (3, State::Running, 3)] {
-        let row = journal.find(&tenant, run(id)).await.unwrap().unwrap();
-        assert_eq!((row.state, row.last_offset), (state, count));
-        let entries = journal.read(&tenant, run(id), 1, 1).await.unwrap();
-        assert_eq!(
-            (entries.len(), entries[0].offset, &entries[0].event),
-            (1, 2, &said(2))
-        );
-        let entry = journal.locate(&tenant, run(id), 1).await.unwrap().unwrap();
-        assert_eq!(entry.event, said(1));
-    }
-    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
-    let more = journal.append(&tenant, run(3), 3, &[large(20_000)]).await;
-    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
-    journal.close().await;
-    drop(journal);
-    // With room again, it is there.
-    let journal = SqliteJournal::open(&path).await.unwrap();
-    let unfinished = journal.unfinished().await.unwrap();
-    let ids = unfinished.iter().map(|(_, row)| row.id);
-    assert_eq!(ids.collect::<Vec<_>>(), [run(1), run(3)]);
-    for (id, count) in [(2, 4), (3, 3)] {
-        let entries = journal.read(&tenant, run(id), 0, 9).await.unwrap();
-        assert_eq!(entries.len(), count);
-    }
-    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.db");
-    let journal = nearly_full(&path).await;
-    let tenant = Tenant::local();
-    // As long as nobody has tried, nobody knows.
-    let last = large(30_000);
-    journal.book(&tenant, Booking::Enter(new(run(2)))).unwrap();
-    let Booking::Close { run: own, end, .. } = close(run(2)) else {
-        unreachable!()
-    };
-    let booking = Booking::Close {
-        run: own,
-        last: Some(last.clone()),
-        end,
-    };
-    journal.book(&tenant, booking).unwrap();
-    let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Done, 1));
-    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
-    assert_eq!(entries[0].event, last);
-    assert_eq!(
-        journal.spent(&tenant, run(2)).await.unwrap()[0].input_tokens,
-        Some(5)
-    );
-    assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
-    let more = journal.book(&tenant, Booking::Enter(new(run(3))));
-    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
-    journal.close().await;
-    drop(journal);
-    // With room again, it is there.
-    let journal = SqliteJournal::open(&path).await.unwrap();
-    assert!(
-        journal
-            .unfinished()
-            .await
-            .unwrap()
-            .iter()
-            .all(|(_, row)| row.id != run(2))
-    );
-    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
-    assert_eq!(entries[0].event, last);
 }
 
 #[tokio::test]

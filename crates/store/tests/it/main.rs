@@ -4,5 +4,7 @@
 mod archive;
 #[cfg(test)]
 mod calls;
+#[cfg(test)]
+mod full_file;
 mod journal;
 mod keys;

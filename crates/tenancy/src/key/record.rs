@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::secret::{KeyId, Secret};
-use crate::caller::{AllowList, Caller};
+use crate::caller::{AllowList, Caller, Proof};
 use crate::limit::Rate;
 use crate::limits;
 use crate::scope::Scopes;
@@ -129,6 +129,7 @@ impl Key {
             models: self.models.clone(),
             rate: self.rate,
             concurrency: self.concurrency,
+            proof: Proof::Key(self.id.clone()),
         })
     }
 }

@@ -68,9 +68,10 @@ impl<T> Fair<T> {
         self.waiting
     }
 
-    /// How many places a caller has.
-    pub fn running_of(&self, caller: &str) -> usize {
-        self.callers.get(caller).map_or(0, |line| line.running)
+    /// How many places a caller has, or will have when its turns come.
+    pub fn wanted_by(&self, caller: &str) -> usize {
+        let line = self.callers.get(caller);
+        line.map_or(0, |line| line.running + line.waiting.len())
     }
 
     pub fn enter(&mut self, caller: &str, item: T) -> Entered<T> {

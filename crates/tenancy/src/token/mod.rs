@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::caller::{AllowList, Caller};
+use crate::caller::{AllowList, Caller, Proof};
 use crate::limits;
 use crate::scope::Scopes;
 use crate::tenant::Tenant;
@@ -28,6 +28,9 @@ pub struct TokenRules {
 /// Where the keys are that tokens are signed with.
 #[async_trait]
 pub trait TokenSource: Send + Sync + fmt::Debug {
+    /// Where it is, to tell one source from another.
+    fn place(&self) -> String;
+
     /// The set as JSON (RFC 7517).
     async fn fetch(&self) -> Result<String, String>;
 }
@@ -54,8 +57,9 @@ impl Claims {
     /// The caller these claims speak for. A claim that should be there and is not, is a refusal.
     pub fn caller(&self, rules: &TokenRules, now_ms: u64) -> Result<Caller, TokenError> {
         let missing = |name: &str| TokenError::Missing(String::from(name));
-        let expires_ms = self.time_ms("exp").ok_or_else(|| missing("exp"))?;
-        if now_ms >= expires_ms.saturating_add(rules.leeway_ms) {
+        let expires_at_ms = self.time_ms("exp").ok_or_else(|| missing("exp"))?;
+        let expires_at_ms = expires_at_ms.saturating_add(rules.leeway_ms);
+        if now_ms >= expires_at_ms {
             return Err(TokenError::Expired);
         }
         if let Some(value) = self.0.get("nbf") {
@@ -88,6 +92,7 @@ impl Claims {
             models: AllowList::Any,
             rate: None,
             concurrency: None,
+            proof: Proof::Token { expires_at_ms },
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{End, Journal, JournalError, Kind, NewRun, Once, Rendered, State};
+use engine::port::{End, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, State};
 use ir::RunId;
 
 type Shared = Arc<dyn Journal>;
@@ -93,7 +93,9 @@ async fn chunks_are_found_by_number(journal: Shared) {
     journal.append(&tenant, run(1), 0, &events).await.unwrap();
     let found = journal.locate(&tenant, run(1), 2).await.unwrap().unwrap();
     assert_eq!((found.offset, &*found.event.body), (3, "2"));
-    assert_eq!(journal.locate(&tenant, run(1), 3).await.unwrap(), None);
+    for nowhere in [3, u64::MAX] {
+        assert_eq!(journal.locate(&tenant, run(1), nowhere).await.unwrap(), None);
+    }
 }
 
 async fn chunks_are_found_among_many_other_events(journal: Shared) {
@@ -262,11 +264,20 @@ async fn a_named_run_is_made_once(journal: Shared) {
     let (local, other) = (Tenant::local(), Tenant::new("other"));
     let first = named(1, "c", "k", "body", 100, 0);
     journal.create(&local, &first).await.unwrap();
-    for (again, same) in [("body", true), ("another", false)] {
-        let refused = journal.create(&local, &named(2, "c", "k", again, 200, 0)).await;
+    for (again, same_request) in [("body", true), ("another", false)] {
+        let second = named(2, "c", "k", again, 200, 0);
+        let holder = Named {
+            run: run(1),
+            same_request,
+        };
+        let once = second.once.as_ref().unwrap();
+        assert_eq!(journal.named(&local, "c", once).await.unwrap(), Some(holder));
+        for (tenant, client) in [(&local, "d"), (&other, "c")] {
+            assert_eq!(journal.named(tenant, client, once).await.unwrap(), None);
+        }
+        let refused = journal.create(&local, &second).await;
         assert!(
-            matches!(&refused, Err(JournalError::Repeated { run: holder, same_request })
-                if *holder == run(1) && *same_request == same),
+            matches!(&refused, Err(JournalError::Repeated(named)) if *named == holder),
             "{refused:?}"
         );
     }
@@ -296,10 +307,10 @@ async fn a_named_run_is_made_once(journal: Shared) {
         matches!(refused, Err(JournalError::Repeated { .. })),
         "{refused:?}"
     );
-    journal
-        .create(&local, &named(6, "c", "k", "body", 300, 101))
-        .await
-        .unwrap();
+    let later = named(6, "c", "k", "body", 300, 101);
+    let once = later.once.as_ref().unwrap();
+    assert_eq!(journal.named(&local, "c", once).await.unwrap(), None);
+    journal.create(&local, &later).await.unwrap();
     assert!(journal.find(&local, run(1)).await.unwrap().is_some());
 }
 

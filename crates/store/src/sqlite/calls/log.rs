@@ -144,7 +144,12 @@ impl Drop for Log {
 
 impl Page {
     fn create(path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new().create_new(true).append(true).open(&path)?;
+        let mut options = OpenOptions::new();
+        options.create_new(true).append(true);
+        // What people ask is in it, and what they were answered.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
         file.lock()?;
         Ok(Self { path, file, bytes: 0 })
     }

@@ -69,6 +69,8 @@ struct Desk {
     /// How often lines were carried away.
     turn: u64,
     log: Option<Log>,
+    /// What killed servers have left behind, as long as it waits.
+    leftovers: Vec<Leftover>,
     /// Somebody carries bookings to the tables.
     worked: bool,
     fault: Option<Fault>,
@@ -159,13 +161,19 @@ impl Calls {
         if desk.log.as_ref().map_or(0, Log::added_bytes) > limits::CALLS_ADDED_BYTES_MAX {
             desk.flush();
         }
+        self.have_carried(desk);
+        Ok(())
+    }
+
+    /// There is somebody who carries bookings to the tables, and knows that something waits.
+    fn have_carried(&self, mut desk: MutexGuard<'_, Desk>) {
+        let shared = &self.0;
         if !std::mem::replace(&mut desk.worked, true) {
             let work = work(Arc::downgrade(shared), shared.wake.clone(), shared.hurry.clone());
             shared.tasks.spawn(work);
         }
         drop(desk);
         shared.wake.notify_one();
-        Ok(())
     }
 
     /// Takes what a run says without waiting, as long as nobody else can know of the run: it was entered here and is
@@ -219,6 +227,13 @@ impl Calls {
         self.0.desk().held(tenant, run)
     }
 
+    /// The runs that were entered and may not be in the tables yet.
+    pub(super) fn begun(&self) -> Vec<(Tenant, RunId)> {
+        let desk = self.0.desk();
+        let begun = desk.begun.iter();
+        begun.map(|(run, begun)| (begun.tenant.clone(), *run)).collect()
+    }
+
     /// Returns when everything that was booked before is in the tables.
     pub(super) async fn settle(&self) -> Result<(), JournalError> {
         let shared = &self.0;
@@ -245,14 +260,39 @@ impl Calls {
         self.0.tasks.wait().await;
     }
 
-    /// Takes in what killed servers have left behind.
+    /// Takes in what killed servers have left behind. What the tables do not take waits like any other booking, and its
+    /// file stays until then.
     pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
         for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
-            let lines = left.lines().map_err(JournalError::storage)?;
-            self.0.writer.book(Arc::from(lines)).await?;
-            left.remove().map_err(JournalError::storage)?;
+            let lines: Arc<[Line]> = Arc::from(left.lines().map_err(JournalError::storage)?);
+            match self.0.writer.book(lines.clone()).await {
+                Ok(()) => left.remove().map_err(JournalError::storage)?,
+                Err(error) => self.adopt(left, &lines, Fault::of(&error)),
+            }
         }
         Ok(())
+    }
+
+    fn adopt(&self, left: Leftover, lines: &[Line], fault: Fault) {
+        let mut desk = self.0.desk();
+        for line in lines {
+            if let Note::Booked(Booking::Enter(new)) = &line.note {
+                let begun = Begun {
+                    tenant: line.tenant.clone(),
+                    turn: desk.turn,
+                    offset: None,
+                    bytes: 0,
+                };
+                desk.begun.entry(new.id).or_insert(begun);
+            }
+        }
+        // They came before everything else.
+        desk.waiting.splice(0..0, lines.iter().cloned());
+        desk.booked += lines.len() as u64;
+        desk.leftovers.push(left);
+        desk.fault = Some(fault);
+        self.0.done.send_modify(|done| done.fault = Some(fault));
+        self.have_carried(desk);
     }
 }
 
@@ -326,10 +366,15 @@ impl Shared {
 
     /// Carries what is waiting to the tables. Returns whether there was anything.
     async fn carry(&self) -> bool {
-        let (lines, booked) = {
+        let (lines, booked, leftovers) = {
             let mut desk = self.desk();
             desk.flush();
             if desk.waiting.is_empty() {
+                // Whatever was booked since the last time, the log did not take: nobody need wait for it.
+                let booked = desk.booked;
+                drop(desk);
+                self.done
+                    .send_if_modified(|done| std::mem::replace(&mut done.count, booked) != booked);
                 return false;
             }
             if let Some(log) = &mut desk.log {
@@ -337,14 +382,11 @@ impl Shared {
             }
             desk.turn += 1;
             desk.carried = Arc::from(std::mem::take(&mut desk.waiting));
-            (desk.carried.clone(), desk.booked)
+            let leftovers = std::mem::take(&mut desk.leftovers);
+            (desk.carried.clone(), desk.booked, leftovers)
         };
         let written = self.writer.book(lines.clone()).await;
-        let fault = match &written {
-            Ok(()) => None,
-            Err(JournalError::Full) => Some(Fault::Full),
-            Err(_) => Some(Fault::Storage),
-        };
+        let fault = written.as_ref().err().map(Fault::of);
         {
             let mut desk = self.desk();
             desk.carried = Arc::default();
@@ -352,6 +394,8 @@ impl Shared {
             match fault {
                 None => {
                     drop(desk.log.as_mut().map(Log::clear));
+                    // One that stays is found again, and booked again without harm.
+                    leftovers.into_iter().for_each(|left| drop(left.remove()));
                     for line in &*lines {
                         if let Note::Booked(Booking::Enter(new)) = &line.note {
                             desk.begun.remove(&new.id);
@@ -360,6 +404,7 @@ impl Shared {
                 }
                 Some(_) => {
                     drop(desk.log.as_mut().map(Log::turn_back));
+                    desk.leftovers.extend(leftovers);
                     let newer = std::mem::replace(&mut desk.waiting, lines.to_vec());
                     desk.waiting.extend(newer);
                 }
@@ -397,6 +442,15 @@ async fn work(shared: Weak<Shared>, wake: Arc<Notify>, hurry: Arc<Notify>) {
             Some(_) => tokio::time::sleep(limits::CALLS_RETRY).await,
             None if carried => {}
             None => wake.notified().await,
+        }
+    }
+}
+
+impl Fault {
+    fn of(error: &JournalError) -> Self {
+        match error {
+            JournalError::Full => Self::Full,
+            _ => Self::Storage,
         }
     }
 }

@@ -5,7 +5,8 @@ use engine::port::{Booking, NewRun};
 use ir::RunId;
 
 use super::log::Log;
-use super::{Begun, Desk, Line, Note};
+use super::{Begun, Calls, Desk, Line, Note, Writer};
+use crate::sqlite::{Options, SqliteJournal};
 
 fn run(number: usize) -> RunId {
     RunId::from_parts(1, number as u128)
@@ -66,4 +67,21 @@ fn what_is_lost_never_happened_and_its_own_run_is_told_once() {
         assert!(desk.accepted(run(number)).is_err(), "{number}");
         assert!(desk.accepted(run(number)).is_ok(), "{number}");
     }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_what_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let writer = Writer::start(&path, Options::default()).unwrap();
+    let calls = Calls::new(path, writer);
+    calls.0.desk().log = Some(Log::without_room().unwrap());
+    let Note::Booked(booking) = line(1).note else {
+        unreachable!()
+    };
+    assert!(calls.book(&Tenant::local(), booking).is_err());
+    calls.settle().await.unwrap();
+    calls.close().await;
+    drop(journal);
 }

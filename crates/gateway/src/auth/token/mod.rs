@@ -3,14 +3,14 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use tenancy::{Caller, Claims, TokenRules, TokenSource};
-use tokio::sync::RwLock;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -51,16 +51,41 @@ pub struct Tokens {
     source: Arc<dyn TokenSource>,
     rules: TokenRules,
     algorithms: Vec<Algorithm>,
-    set: RwLock<Option<Loaded>>,
+    set: Mutex<Known>,
+    /// Whoever fetches the set; the others need not all do so.
+    fetching: tokio::sync::Mutex<()>,
 }
 
-#[derive(Clone)]
-struct Loaded {
-    keys: Arc<JwkSet>,
+/// What is known of the key set.
+#[derive(Clone, Default)]
+struct Known {
+    keys: Option<(Arc<JwkSet>, Instant)>,
     /// When it was last asked for, well or not.
-    asked: Instant,
-    /// When it was last had.
-    fetched: Instant,
+    asked: Option<Instant>,
+    /// Somebody wants it to be fetched again, however young it is.
+    again: bool,
+}
+
+impl Known {
+    /// The key of this name, of a set that is no older than this.
+    fn pick(&self, kid: Option<&str>, age_max: Duration) -> Option<Jwk> {
+        let (keys, fetched) = self.keys.as_ref()?;
+        let young = fetched.elapsed() < age_max;
+        young.then(|| pick(keys, kid)).flatten()
+    }
+
+    fn pick_fresh(&self, kid: Option<&str>) -> Option<Jwk> {
+        match self.again {
+            true => None,
+            false => self.pick(kid, limits::KEY_SET_AGE_MAX),
+        }
+    }
+
+    /// Keys are exchanged now and then; but nobody makes us ask all the time.
+    fn may_ask(&self) -> bool {
+        self.asked
+            .is_none_or(|asked| asked.elapsed() >= limits::KEY_SET_PAUSE)
+    }
 }
 
 impl fmt::Debug for Tokens {
@@ -77,7 +102,8 @@ impl Tokens {
             source,
             rules,
             algorithms,
-            set: RwLock::new(None),
+            set: Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
         }
     }
 
@@ -108,55 +134,57 @@ impl Tokens {
     }
 
     async fn key(&self, kid: Option<&str>) -> Option<Jwk> {
-        let loaded = self.set.read().await.clone();
-        let fresh = loaded.filter(|loaded| loaded.fetched.elapsed() < limits::KEY_SET_AGE_MAX);
-        if let Some(loaded) = fresh {
-            if let Some(key) = pick(&loaded.keys, kid) {
-                return Some(key);
-            }
-            // Keys are exchanged now and then; but nobody makes us ask all the time.
-            if loaded.asked.elapsed() < limits::KEY_SET_PAUSE {
-                return None;
-            }
+        let known = self.known().clone();
+        if let Some(key) = known.pick_fresh(kid) {
+            return Some(key);
         }
-        let set = self.fetch().await?;
-        pick(&set, kid)
+        let old = known.pick(kid, limits::KEY_SET_STALE_MAX);
+        if !known.may_ask() {
+            return old;
+        }
+        let turn = match &old {
+            // Whoever has an old key does not wait for another's fetching.
+            Some(_) => self.fetching.try_lock().ok(),
+            None => Some(self.fetching.lock().await),
+        };
+        if turn.is_some() && self.known().may_ask() {
+            self.fetch().await;
+        }
+        self.known().pick(kid, limits::KEY_SET_STALE_MAX)
     }
 
-    /// The set, fetched once for all who wait for it.
-    async fn fetch(&self) -> Option<Arc<JwkSet>> {
-        let mut place = self.set.write().await;
-        if let Some(loaded) = &*place
-            && loaded.asked.elapsed() < limits::KEY_SET_PAUSE
-        {
-            let usable = loaded.fetched.elapsed() < limits::KEY_SET_STALE_MAX;
-            return usable.then(|| loaded.keys.clone());
-        }
-        let now = Instant::now();
+    async fn fetch(&self) {
         let fetched = match self.source.fetch().await {
             Ok(text) => serde_json::from_str::<JwkSet>(&text).map_err(|error| error.to_string()),
             Err(reason) => Err(reason),
         };
-        match (fetched, &mut *place) {
-            (Ok(keys), place) => {
-                let keys = Arc::new(keys);
-                *place = Some(Loaded {
-                    keys: keys.clone(),
-                    asked: now,
-                    fetched: now,
-                });
-                Some(keys)
+        // The pause begins now, however long the answer took.
+        let now = Instant::now();
+        let mut known = self.known();
+        known.asked = Some(now);
+        known.again = false;
+        match fetched {
+            Ok(keys) => known.keys = Some((Arc::new(keys), now)),
+            Err(reason) => {
+                warn!(%reason, has_old = known.keys.is_some(), "the key set cannot be fetched");
             }
-            (Err(reason), Some(loaded)) => {
-                warn!(%reason, "the key set cannot be fetched; the old one is used for a while");
-                loaded.asked = now;
-                let usable = loaded.fetched.elapsed() < limits::KEY_SET_STALE_MAX;
-                usable.then(|| loaded.keys.clone())
-            }
-            (Err(reason), None) => {
-                warn!(%reason, "the key set cannot be fetched");
-                None
-            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // No code panics while it holds the lock, so what is poisoned is still whole.
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What another has fetched from the same place is used until it has been fetched again.
+    pub(super) fn inherit(&self, other: &Self) {
+        if self.source.place() == other.source.place() {
+            let keys = other.known().keys.clone();
+            *self.known() = Known {
+                keys,
+                asked: None,
+                again: true,
+            };
         }
     }
 }
@@ -171,3 +199,6 @@ fn pick(set: &JwkSet, kid: Option<&str>) -> Option<Jwk> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

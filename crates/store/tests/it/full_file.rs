@@ -1,0 +1,226 @@
+//! A file that has become full, while bookings are on their way into it: they are known, nothing more begins, and it
+//! keeps nobody from starting.
+
+use std::path::Path;
+
+use engine::Tenant;
+use engine::port::{Archive, Booking, Journal, JournalError, Retention, State};
+use store::sqlite::{Options, SqliteJournal};
+use testkit::conformance::journal::{new, run};
+
+use crate::calls::{close, die, large, logs, said};
+
+/// Four of them at most.
+const ALL_THAT_ENDED: Retention = Retention {
+    before_ms: 100,
+    bytes_max: u64::MAX,
+    once_since_ms: 0,
+    usage_before_ms: 0,
+    batch: 4,
+};
+
+const FULL: Options = Options {
+    bytes_max: Some(200_000),
+};
+
+/// A journal that takes nothing large any more.
+async fn nearly_full(path: &Path) -> SqliteJournal {
+    let journal = SqliteJournal::open_with(path, FULL).await.unwrap();
+    let (tenant, event) = (Tenant::local(), [large(20_000)]);
+    journal.create(&tenant, &new(run(1))).await.unwrap();
+    let mut after = 0;
+    while journal.append(&tenant, run(1), after, &event).await.is_ok() {
+        after += 1;
+    }
+    journal
+}
+
+#[tokio::test]
+async fn what_a_run_said_is_known_when_the_file_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = nearly_full(&path).await;
+    let tenant = Tenant::local();
+    let Booking::Close { end, .. } = close(run(2)) else {
+        unreachable!()
+    };
+    // Together they are too large, and nobody knows yet.
+    let first = [said(1), said(2), large(15_000)];
+    for id in [2, 3] {
+        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.append(&tenant, run(id), 0, &first).await.unwrap();
+    }
+    journal
+        .finish(&tenant, run(2), 3, &[said(3)], &end)
+        .await
+        .unwrap();
+    for (id, state, count) in [(2, State::Done, 4), (3, State::Running, 3)] {
+        let row = journal.find(&tenant, run(id)).await.unwrap().unwrap();
+        assert_eq!((row.state, row.last_offset), (state, count));
+        let entries = journal.read(&tenant, run(id), 1, 1).await.unwrap();
+        assert_eq!(
+            (entries.len(), entries[0].offset, &entries[0].event),
+            (1, 2, &said(2))
+        );
+        let entry = journal.locate(&tenant, run(id), 1).await.unwrap().unwrap();
+        assert_eq!(entry.event, said(1));
+    }
+    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+    let more = journal.append(&tenant, run(3), 3, &[large(20_000)]).await;
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
+    journal.close().await;
+    drop(journal);
+    // With room again, it is there.
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    let unfinished = journal.unfinished().await.unwrap();
+    let ids = unfinished.iter().map(|(_, row)| row.id);
+    assert_eq!(ids.collect::<Vec<_>>(), [run(1), run(3)]);
+    for (id, count) in [(2, 4), (3, 3)] {
+        let entries = journal.read(&tenant, run(id), 0, 9).await.unwrap();
+        assert_eq!(entries.len(), count);
+    }
+    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = nearly_full(&path).await;
+    let tenant = Tenant::local();
+    // As long as nobody has tried, nobody knows.
+    let last = large(30_000);
+    journal.book(&tenant, Booking::Enter(new(run(2)))).unwrap();
+    let Booking::Close { run: own, end, .. } = close(run(2)) else {
+        unreachable!()
+    };
+    let booking = Booking::Close {
+        run: own,
+        last: Some(last.clone()),
+        end,
+    };
+    journal.book(&tenant, booking).unwrap();
+    let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Done, 1));
+    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
+    assert_eq!(entries[0].event, last);
+    assert_eq!(
+        journal.spent(&tenant, run(2)).await.unwrap()[0].input_tokens,
+        Some(5)
+    );
+    assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
+    let more = journal.book(&tenant, Booking::Enter(new(run(3))));
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
+    journal.close().await;
+    drop(journal);
+    // With room again, it is there.
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    assert!(
+        journal
+            .unfinished()
+            .await
+            .unwrap()
+            .iter()
+            .all(|(_, row)| row.id != run(2))
+    );
+    let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
+    assert_eq!(entries[0].event, last);
+}
+
+#[tokio::test]
+async fn a_full_file_keeps_nobody_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let tenant = Tenant::local();
+    let Booking::Close { end, .. } = close(run(1)) else {
+        unreachable!()
+    };
+    let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
+    // Some that have ended, to be thrown away later.
+    for id in 1..=4 {
+        journal.create(&tenant, &new(run(id))).await.unwrap();
+        journal
+            .finish(&tenant, run(id), 0, &[large(20_000)], &end)
+            .await
+            .unwrap();
+    }
+    journal.create(&tenant, &new(run(5))).await.unwrap();
+    let mut after = 0;
+    while journal
+        .append(&tenant, run(5), after, &[large(20_000)])
+        .await
+        .is_ok()
+    {
+        after += 1;
+    }
+    for id in [6, 7] {
+        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        let words = [said(1), large(15_000)];
+        journal.append(&tenant, run(id), 0, &words).await.unwrap();
+    }
+    journal
+        .finish(&tenant, run(6), 2, &[said(2)], &end)
+        .await
+        .unwrap();
+    journal.close().await;
+    drop(journal);
+    assert!(logs(folder.path()) > 0, "they are not in the file");
+
+    let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
+    for _ in 0..2 {
+        let unfinished = journal.unfinished().await.unwrap();
+        let ids = unfinished.iter().map(|(_, row)| row.id);
+        assert_eq!(ids.collect::<Vec<_>>(), [run(5), run(7)]);
+    }
+    let row = journal.find(&tenant, run(6)).await.unwrap().unwrap();
+    assert_eq!((row.state, row.last_offset), (State::Done, 3));
+    assert_eq!(journal.read(&tenant, run(7), 0, 9).await.unwrap().len(), 2);
+    let more = journal.book(&tenant, Booking::Enter(new(run(8))));
+    assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
+    let ended = journal.finish(&tenant, run(7), 2, &[large(20_000)], &end).await;
+    assert!(matches!(ended, Err(JournalError::Full)), "{ended:?}");
+
+    assert_eq!(journal.prune(&ALL_THAT_ENDED).await.unwrap().runs, 4);
+    journal
+        .finish(&tenant, run(7), 2, &[large(20_000)], &end)
+        .await
+        .unwrap();
+    // The bookings are tried again by themselves, and then others may begin.
+    while journal.book(&tenant, Booking::Enter(new(run(8)))).is_err() {
+        tokio::task::yield_now().await;
+    }
+    for (id, count) in [(6, 3), (7, 3)] {
+        assert_eq!(journal.read(&tenant, run(id), 0, 9).await.unwrap().len(), count);
+        assert_eq!(journal.spent(&tenant, run(id)).await.unwrap().len(), 1);
+    }
+    journal.close().await;
+    drop(journal);
+    assert_eq!(logs(folder.path()), 0, "nothing is left behind");
+}
+
+#[tokio::test]
+async fn a_booking_whose_run_was_thrown_away_meanwhile_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let tenant = Tenant::local();
+    let bookings = [Booking::Enter(new(run(1))), close(run(1))];
+    let left = tempfile::tempdir().unwrap();
+    let elsewhere = left.path().join("journal.db");
+    std::thread::scope(|scope| scope.spawn(|| die(&elsewhere, &bookings)).join().unwrap());
+    let log = std::fs::read_dir(left.path())
+        .unwrap()
+        .map(|entry| entry.unwrap());
+    let log = log
+        .filter(|entry| entry.file_name().to_str().unwrap().contains("-calls-"))
+        .find(|entry| entry.metadata().unwrap().len() > 0)
+        .unwrap()
+        .path();
+    let journal = SqliteJournal::open(&path).await.unwrap();
+    for name in ["journal.db-calls-0-0a", "journal.db-calls-0-1a"] {
+        std::fs::copy(&log, folder.path().join(name)).unwrap();
+        journal.unfinished().await.unwrap();
+        assert_eq!(journal.prune(&ALL_THAT_ENDED).await.unwrap().runs, 1);
+    }
+    assert_eq!(logs(folder.path()), 0, "both were picked up");
+    assert_eq!(journal.spent(&tenant, run(1)).await.unwrap().len(), 1);
+}
