@@ -9,7 +9,7 @@ def events(lines: Iterable[bytes]) -> Iterator[Tuple[str, str]]:
     for line in lines:
         if not line.endswith(b"\n"):
             return
-        text = line.rstrip(b"\r\n").decode()
+        text = line.rstrip(b"\r\n").decode(errors="replace")
         if not text:
             if data:
                 yield name, "\n".join(data)

@@ -3,21 +3,22 @@ when the server cannot go on from where it was. What it yields are the chunks as
 """
 
 import json
-import time
+import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, Optional
 
 from .assembly import Assembly
+from .envelope import envelope_of
 from .errors import ConnectionLost, ProtocolError
+from .retry import NotNow, Retries
 from .sse import events
 from .transport import Answer
 
 #: Opens the stream; given a place, from there.
 Open = Callable[[Optional[Dict[str, Any]]], Answer]
 
-_FIRST_PAUSE = 0.2
-_LONGEST_PAUSE = 10.0
-_TRIES = 3
+#: What code says when a chunk is not of the shape that it should have.
+_MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class Event:
 class Stream:
     """Iterate over it once. Afterwards ``envelope`` is the whole answer."""
 
-    def __init__(self, open_: Open, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, open_: Open, retries: Optional[Retries] = None) -> None:
         self._open = open_
-        self._sleep = sleep
+        self._retries = retries or Retries()
+        self._closed = threading.Event()
         self._answer: Optional[Answer] = None
         self._assembly = Assembly()
-        self._failures = 0
-        self._tries = _TRIES
+        self._furthest = 0
         self.session_id: Optional[str] = None
         self.envelope: Optional[Dict[str, Any]] = None
         #: How often the stream was picked up again.
@@ -56,82 +57,104 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Hangs up. The server keeps the run for a while, or ends it, as its settings say."""
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        """Hangs up for good, from any thread; no more events come. The server keeps the run for a while, or ends
+        it, as its settings say."""
+        self._closed.set()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer.close()
 
     def __iter__(self) -> Iterator[Event]:
-        while self.envelope is None:
+        while self.envelope is None and not self._closed.is_set():
+            lost = None
             try:
                 yield from self._connection()
             except ConnectionLost as error:
-                self._pause(error)
+                lost = error
+            except Exception:
+                # Whoever hangs up from another thread takes the connection away from its reader.
+                if not self._closed.is_set():
+                    raise
             finally:
-                self.close()
+                self._hang_up()
+            if lost is not None and not self._closed.is_set():
+                yield from self._ask_again(lost)
+
+    def _ask_again(self, lost: ConnectionLost) -> Iterator[Event]:
+        """Waits for the next try. Without one, what the server said last is the answer."""
+        pause = self._retries.pause(lost)
+        if pause is not None:
+            self.recoveries += 1
+            self._closed.wait(pause)
+        elif isinstance(lost, NotNow) and lost.said is not None:
+            self.envelope = envelope_of(lost.said)
+            yield Event("error", lost.said)
+        else:
+            raise lost
 
     def _connection(self) -> Iterator[Event]:
         """The events of one connection, up to the end of the answer or of the connection."""
-        self._answer = self._open(self._place())
-        if not self._answer.is_stream:
+        self._answer = answer = self._open(self._place())
+        if self._closed.is_set():
+            return
+        if not answer.is_stream:
             # A module that does not stream, or a refusal: the envelope is the whole answer.
-            self.envelope = self._answer.json()
-            yield Event("final" if self.envelope.get("ok") else "error", self.envelope)
+            self.envelope = answer.envelope()
+            yield Event("final" if self.envelope["ok"] else "error", self.envelope)
             return
         if self.session_id is None:
             # Known before the first event, so that even a stream that is lost at once is found again.
-            self.session_id = self._answer.headers.get("x-cognitive-session")
-        for kind, text in events(self._answer.lines()):
+            self.session_id = answer.headers.get("x-cognitive-session")
+        for kind, text in events(answer.lines()):
             try:
-                body = json.loads(text)
-            except ValueError:
-                raise ProtocolError("an event without JSON") from None
-            if kind == "meta":
-                yield from self._begin(body)
-                yield Event(kind, body)
-            elif kind == "chunk":
-                if not self._assembly.add(body["chunk"]):
-                    # Not the continuation that was expected, so nothing here can be trusted.
-                    self._assembly.clear()
-                    self.session_id = None
-                    yield Event("restart", {})
-                    raise ConnectionLost("the stream went on at another place")
-                self._failures = 0
-                yield Event(kind, body)
-            elif kind == "final":
-                self.envelope = {"ok": True, "meta": body["meta"], "data": body["data"]}
-                yield Event(kind, body)
+                yield from self._take(kind, json.loads(text))
+            except _MISSHAPEN as error:
+                raise ProtocolError(f"a broken event {kind!r}") from error
+            if self.envelope is not None or self._closed.is_set():
                 return
-            elif kind == "error":
-                yield from self._fail(body)
-                return
-            else:
-                yield Event(kind, body)
         raise ConnectionLost("the stream broke off")
 
-    def _begin(self, body: Dict[str, Any]) -> Iterator[Event]:
-        """A meta chunk: the first of all, the first after a recovery, or the first of another stream."""
-        expected = self._assembly.last_seq + 1
-        goes_on = body["session_id"] == self.session_id and body.get("resume_from_seq", 1) == expected
-        if self.session_id is not None and not goes_on and expected > 1:
-            self._assembly.clear()
-            yield Event("restart", body)
-        self.session_id = body["session_id"]
+    def _take(self, kind: str, body: Dict[str, Any]) -> Iterator[Event]:
+        if kind == "meta":
+            session_id = body["session_id"]
+            if not self._goes_on(session_id, body.get("resume_from_seq", 1)):
+                self._assembly.clear()
+                yield Event("restart", body)
+            self.session_id = session_id
+        elif kind == "chunk":
+            if not self._assembly.add(body["chunk"]):
+                # Not the continuation that was expected, so nothing here can be trusted.
+                self._assembly.clear()
+                self.session_id = None
+                yield Event("restart", {})
+                raise ConnectionLost("the stream went on at another place")
+            if self._assembly.last_seq > self._furthest:
+                # Chunks that come once more are no progress: a stream that goes wrong at the same place each
+                # time must come to an end.
+                self._furthest = self._assembly.last_seq
+                self._retries.forget()
+        elif kind == "final":
+            self.envelope = envelope_of({**body, "final": True})
+        elif kind == "error":
+            self._fail({**body, "streaming": True})
+        yield Event(kind, body)
 
-    def _fail(self, body: Dict[str, Any]) -> Iterator[Event]:
+    def _goes_on(self, session_id: str, resume_from_seq: int) -> bool:
+        """Whether a meta chunk is the first of all, or the one that was expected after a recovery."""
+        expected = self._assembly.last_seq + 1
+        return expected == 1 or (session_id == self.session_id and resume_from_seq == expected)
+
+    def _fail(self, body: Dict[str, Any]) -> None:
         error = body["error"]
         recovery = error.get("recovery")
-        if error.get("recoverable") and recovery is not None and self._failures < self._allowed(recovery):
-            self._failures += 1
-            self.recoveries += 1
-            self._sleep(recovery.get("retry_after_ms", 1000) / 1000)
-            return
-        self.envelope = {key: value for key, value in body.items() if key not in ("streaming", "session_id")}
-        yield Event("error", body)
-
-    def _allowed(self, recovery: Dict[str, Any]) -> int:
-        self._tries = recovery.get("max_retries", _TRIES)
-        return self._tries
+        if error.get("recoverable") and recovery is not None:
+            wait, tries = recovery.get("retry_after_ms"), recovery.get("max_retries")
+            wait = None if wait is None else wait / 1000
+            raise NotNow(error["message"], body, wait, None if tries is None else int(tries))
+        self.envelope = envelope_of(body)
 
     def _place(self) -> Optional[Dict[str, Any]]:
         if self.session_id is None:
@@ -140,10 +163,3 @@ class Stream:
         if self._assembly.last_checkpoint is not None:
             place["last_checkpoint"] = self._assembly.last_checkpoint
         return place
-
-    def _pause(self, error: ConnectionLost) -> None:
-        if self._failures >= self._tries:
-            raise error
-        self._sleep(min(_FIRST_PAUSE * 2**self._failures, _LONGEST_PAUSE))
-        self._failures += 1
-        self.recoveries += 1

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, Optional
 from urllib.parse import urlsplit
 
 from .errors import ConnectionLost, ProtocolError
+from .retry import not_now
 
 #: What a broken connection looks like, however it broke.
 BROKEN = (OSError, http.client.HTTPException)
@@ -17,39 +18,65 @@ _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 class Answer:
     """A response whose body has not been read yet. Closing it hangs up."""
 
-    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+    def __init__(self, connection: socket.socket, response: http.client.HTTPResponse) -> None:
         self._connection = connection
         self._response = response
         self.status = response.status
         self.headers = response.headers
         self.is_stream = response.headers.get_content_type() == "text/event-stream"
+        # Nothing says where it ends. So it is, too, when the connection broke within the headers: the standard
+        # library takes those that came for all.
+        self._is_open_ended = response.length is None and not response.chunked
 
     def lines(self) -> Iterator[bytes]:
         try:
             while True:
-                line = self._response.readline()
+                line = self._response.readline(_ANSWER_BYTES_MAX)
                 if not line:
                     return
+                if len(line) == _ANSWER_BYTES_MAX:
+                    raise ProtocolError(f"a line of more than {_ANSWER_BYTES_MAX} bytes")
                 yield line
         except BROKEN as error:
             raise ConnectionLost(str(error) or "the connection broke") from error
 
-    def json(self) -> Dict[str, Any]:
+    def envelope(self) -> Dict[str, Any]:
+        """The whole answer, unless it is one that asks to come back later."""
         try:
-            body = self._response.read(_ANSWER_BYTES_MAX)
+            value = json.loads(self._body())
+        except ValueError:
+            value = None
+        said = value if isinstance(value, dict) and isinstance(value.get("ok"), bool) else None
+        refusal = not_now(self.status, self.headers, said)
+        if refusal is not None:
+            raise refusal
+        if said is not None:
+            return said
+        if value is None and self.status < 300 and self._is_open_ended:
+            raise ConnectionLost("the answer broke off")
+        raise ProtocolError(f"HTTP {self.status} without an envelope")
+
+    def _body(self) -> bytes:
+        try:
+            body = self._response.read(_ANSWER_BYTES_MAX + 1)
         except BROKEN as error:
             raise ConnectionLost(str(error) or "the connection broke") from error
         finally:
             self.close()
-        try:
-            value = json.loads(body)
-        except ValueError:
-            raise ProtocolError(f"HTTP {self.status} without JSON") from None
-        if not isinstance(value, dict):
-            raise ProtocolError(f"HTTP {self.status} without an envelope")
-        return value
+        if len(body) > _ANSWER_BYTES_MAX:
+            raise ProtocolError(f"an answer of more than {_ANSWER_BYTES_MAX} bytes")
+        # Reading so many bytes at most, the standard library does not say that some are missing.
+        if self._response.length:
+            raise ConnectionLost("the answer broke off")
+        return body
 
     def close(self) -> None:
+        """Hangs up, also on a reader in another thread that waits for a sound."""
+        try:
+            self._connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._response.close()
         self._connection.close()
 
 
@@ -70,7 +97,8 @@ class Transport:
     def __repr__(self) -> str:
         return f"Transport({self._host!r}, {self._port!r})"
 
-    def post(self, path: str, body: Dict[str, Any], headers: Dict[str, str]) -> Answer:
+    def post(self, path: str, body: Dict[str, Any], headers: Dict[str, str], silence: float) -> Answer:
+        """``silence`` is how long nothing may be heard once the server is reached."""
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=self._timeout)
         sent = {"content-type": "application/json", **headers}
@@ -78,9 +106,15 @@ class Transport:
             sent["authorization"] = f"Bearer {self._key}"
         try:
             connection.connect()
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # A response that ends with its connection takes the socket with it, so it is remembered here.
+            line = connection.sock
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.settimeout(silence)
             connection.request("POST", self._prefix + path, json.dumps(body), sent)
-            return Answer(connection, connection.getresponse())
+            return Answer(line, connection.getresponse())
         except BROKEN as error:
             connection.close()
             raise ConnectionLost(str(error) or "the server cannot be reached") from error
+        except BaseException:
+            connection.close()
+            raise

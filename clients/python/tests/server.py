@@ -1,4 +1,4 @@
-"""A real server for the tests, and a proxy before it that cuts connections after so many bytes."""
+"""A real server for the tests, and a proxy before it with whatever goes wrong between the two."""
 
 import json
 import os
@@ -8,8 +8,11 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, TextIO, Tuple, Union
 
 ROOT = Path(__file__).resolve().parents[3]
 BINARY = os.environ.get("SERVER_BINARY", str(ROOT / "target/debug/cogn"))
@@ -38,7 +41,12 @@ class Server:
                 break
         else:
             raise RuntimeError("the server said no address")
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        threading.Thread(target=_drain, args=(self.process.stdout,), daemon=True).start()
+
+    def runs(self) -> int:
+        """How many runs it has made."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/runs?limit=200") as answer:
+            return len(json.load(answer)["data"]["runs"])
 
     def kill(self) -> None:
         self.process.kill()
@@ -46,19 +54,50 @@ class Server:
 
     def close(self) -> None:
         self.kill()
-        self.process.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Cutter:
-    """Passes bytes on, and cuts each answer after so many of them; behind the last cut it passes all."""
+def _drain(said: TextIO) -> None:
+    with said:
+        said.read()
 
-    def __init__(self, server: Server, cuts: Iterable[int]) -> None:
+
+@dataclass
+class Hold:
+    """Passes so many bytes on, and then nothing more, without hanging up."""
+
+    bytes: int
+
+
+class Say:
+    """Answers in place of the server, with a pause behind each piece, and hangs up."""
+
+    def __init__(self, *pieces: bytes, pause: float = 0.0) -> None:
+        self.pieces = pieces
+        self.pause = pause
+
+
+#: A number is how many bytes of the answer pass before the connection is cut.
+Fault = Union[int, Hold, Say]
+
+
+class Proxy:
+    """Does to each connection what is next in the list; behind the last fault it passes all."""
+
+    def __init__(self, server: Optional[Server], faults: Iterable[Fault]) -> None:
         self.server = server
-        self.cuts: List[int] = list(cuts)
+        self.faults: List[Fault] = list(faults)
+        #: The headers and the body of each request that came.
+        self.requests: List[Tuple[Dict[str, str], Any]] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> "Proxy":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.listener.close()
 
     def _accept(self) -> None:
         while True:
@@ -66,38 +105,79 @@ class Cutter:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            cut = self.cuts.pop(0) if self.cuts else None
-            threading.Thread(target=self._serve, args=(client, cut), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _serve(self, client: socket.socket, cut: Optional[int]) -> None:
+    def _serve(self, client: socket.socket) -> None:
         try:
+            request = self._read(client)
+            fault = self.faults.pop(0) if self.faults else None
+            if isinstance(fault, Say):
+                for piece in fault.pieces:
+                    client.sendall(piece)
+                    time.sleep(fault.pause)
+                _close(client)
+                return
+            if self.server is None:
+                raise OSError("nobody there")
             upstream = socket.create_connection(("127.0.0.1", self.server.port))
+            upstream.sendall(request)
         except OSError:
-            client.close()
+            _close(client)
             return
-        threading.Thread(target=_pump, args=(client, upstream, None), daemon=True).start()
-        _pump(upstream, client, cut)
+        if isinstance(fault, Hold):
+            _pump(upstream, client, fault.bytes)
+            # Until the client has had enough of it.
+            _pump(client, None, None)
+        else:
+            threading.Thread(target=_pump, args=(client, upstream, None), daemon=True).start()
+            _pump(upstream, client, fault)
+        _close(upstream)
+        _close(client)
 
-    def close(self) -> None:
-        self.listener.close()
+    def _read(self, client: socket.socket) -> bytes:
+        """The request as it came."""
+        with client.makefile("rb") as lines:
+            head = [lines.readline()]
+            while head[-1].strip():
+                head.append(lines.readline())
+            headers = dict(line.decode().strip().lower().split(": ", 1) for line in head[1:-1])
+            body = lines.read(int(headers.get("content-length", 0)))
+        self.requests.append((headers, json.loads(body)))
+        return b"".join(head) + body
 
 
-def _pump(source: socket.socket, target: socket.socket, left: Optional[int]) -> None:
+def _close(end: socket.socket) -> None:
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    end.close()
+
+
+def _pump(source: socket.socket, target: Optional[socket.socket], left: Optional[int]) -> None:
     try:
         while left is None or left > 0:
             data = source.recv(4096 if left is None else min(left, 4096))
             if not data:
                 break
-            target.sendall(data)
+            if target is not None:
+                target.sendall(data)
             left = None if left is None else left - len(data)
     except OSError:
         pass
-    for end in (source, target):
-        try:
-            end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        end.close()
+
+
+def answer(status: str, body: Union[str, dict], headers: str = "") -> Say:
+    """A whole answer: an envelope, or the page of a proxy."""
+    kind, text = ("text/html", body) if isinstance(body, str) else ("application/json", json.dumps(body))
+    head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(text.encode())}\r\nconnection: close\r\n"
+    return Say(f"{head}{headers}\r\n{text}".encode())
+
+
+def streamed(*events: Tuple[str, dict]) -> Say:
+    """A stream that breaks off behind these events."""
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    return Say((head + "".join(f"event: {kind}\ndata: {json.dumps(body)}\n\n" for kind, body in events)).encode())
 
 
 def script(text: str, delay_ms: int, chunk_bytes: int = 16) -> str:

@@ -2,6 +2,7 @@
 // proportion to what arrives: the text of the growing field is joined only when somebody looks.
 
 import { get, put, stepsOf, type Json } from "./field.js";
+import { Sha256 } from "./sha256.js";
 
 export interface Checkpoint {
   offset: number;
@@ -25,7 +26,7 @@ export class Assembly {
   #root: { [key: string]: Json } = {};
   #field: string | undefined;
   #pieces: string[] = [];
-  #bytes = 0;
+  #hash = new Sha256();
 
   /** Forgets everything: the stream starts over. */
   clear(): void {
@@ -34,7 +35,7 @@ export class Assembly {
     this.#root = {};
     this.#field = undefined;
     this.#pieces = [];
-    this.#bytes = 0;
+    this.#hash = new Sha256();
   }
 
   /** The data so far; `undefined` before the first chunk. */
@@ -59,18 +60,21 @@ export class Assembly {
     return true;
   }
 
-  /** The length proves that nothing is missing; the hash goes back to the server, which proves the rest. */
   #grow(field: string, delta: string, checkpoint: Checkpoint | undefined): boolean {
     if (field !== this.#field) {
       this.#join();
       const before = get(this.#root, stepsOf(field));
+      const text = typeof before === "string" ? before : "";
       this.#field = field;
-      this.#pieces = [typeof before === "string" ? before : ""];
-      this.#bytes = utf8.encode(this.#pieces[0]).length;
+      this.#pieces = [text];
+      this.#hash = new Sha256();
+      this.#hash.update(utf8.encode(text));
     }
     this.#pieces.push(delta);
-    this.#bytes += utf8.encode(delta).length;
-    return checkpoint === undefined || checkpoint.offset === this.#bytes;
+    this.#hash.update(utf8.encode(delta));
+    if (checkpoint === undefined) return true;
+    // The same text, proven: as long as the server says, with the hash that it says.
+    return checkpoint.offset === this.#hash.bytes && this.#hash.hex().slice(0, 6) === checkpoint.hash;
   }
 
   #join(): void {

@@ -1,10 +1,13 @@
 // A stream that survives: it asks for the rest when the connection or the server is lost, and starts over
 // when the server cannot go on from where it was. What it yields are the chunks as the server wrote them.
 
-import { Assembly, type Chunk } from "./assembly.js";
+import { Assembly, type Checkpoint, type Chunk } from "./assembly.js";
+import { envelopeOf, type Envelope } from "./envelope.js";
 import { ConnectionLost, ProtocolError } from "./errors.js";
 import type { Json } from "./field.js";
+import { NotNow, Retries, sleep } from "./retry.js";
 import { frames } from "./sse.js";
+import type { Answer } from "./transport.js";
 
 /** One thing that happened. After `restart` all that was received before is void. */
 export interface Event {
@@ -12,33 +15,14 @@ export interface Event {
   body: any;
 }
 
-export interface Envelope {
-  ok: boolean;
-  meta?: { [key: string]: Json };
-  data?: { [key: string]: Json };
-  error?: { code: string; message: string; recoverable?: boolean; suggestion?: string; details?: Json };
-  partial_data?: { [key: string]: Json };
-  /** What the server adds beside the envelope, such as `_warnings` and `_usage`. */
-  [annotation: `_${string}`]: Json;
-}
-
 /** Where a stream was lost, as the server wants to hear it. */
 export interface Place {
   session_id: string;
   last_seq: number;
-  last_checkpoint?: { offset: number; hash: string };
+  last_checkpoint?: Checkpoint;
 }
 
-export type Open = (place: Place | undefined, signal: AbortSignal) => Promise<Response>;
-
-interface Recovery {
-  retry_after_ms?: number;
-  max_retries?: number;
-}
-
-const FIRST_PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 10_000;
-const TRIES = 3;
+export type Open = (place: Place | undefined, signal: AbortSignal) => Promise<Answer>;
 
 export class Stream implements AsyncIterable<Event> {
   sessionId: string | undefined;
@@ -47,15 +31,16 @@ export class Stream implements AsyncIterable<Event> {
   /** How often the stream was picked up again. */
   recoveries = 0;
   #open: Open;
-  #sleep: (ms: number) => Promise<void>;
+  #retries: Retries;
+  #caller: AbortSignal | undefined;
   #assembly = new Assembly();
+  #furthest = 0;
   #abort = new AbortController();
-  #failures = 0;
-  #tries = TRIES;
 
-  constructor(open: Open, sleep = pause) {
+  constructor(open: Open, retries = new Retries(), signal?: AbortSignal) {
     this.#open = open;
-    this.#sleep = sleep;
+    this.#retries = retries;
+    this.#caller = signal;
   }
 
   /** The data as far as it has come. */
@@ -63,87 +48,118 @@ export class Stream implements AsyncIterable<Event> {
     return this.#assembly.data;
   }
 
-  /** Hangs up. The server keeps the run for a while, or ends it, as its settings say. */
+  /** Hangs up for good; no more events come. The server keeps the run for a while, or ends it, as its settings
+   * say. */
   close(): void {
     this.#abort.abort();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Event> {
+    const { signal } = this.#abort;
+    this.#caller?.throwIfAborted();
+    this.#caller?.addEventListener("abort", () => this.close(), { signal });
     try {
-      while (this.envelope === undefined) {
+      while (this.envelope === undefined && !signal.aborted) {
         try {
           yield* this.#connection();
-        } catch (error) {
-          if (error instanceof ProtocolError || error instanceof RangeError || this.#abort.signal.aborted) throw error;
-          await this.#pause(error);
+        } catch (lost) {
+          if (signal.aborted) break;
+          if (!(lost instanceof ConnectionLost)) throw lost;
+          yield* this.#askAgain(lost);
         }
       }
     } finally {
       this.close();
     }
+    // Whoever hangs up knows of it; whoever gave a signal may be somebody else.
+    if (this.envelope === undefined) this.#caller?.throwIfAborted();
+  }
+
+  /** Waits for the next try. Without one, what the server said last is the answer. */
+  async *#askAgain(lost: ConnectionLost): AsyncGenerator<Event> {
+    const pauseMs = this.#retries.pauseMs(lost);
+    if (pauseMs !== undefined) {
+      this.recoveries += 1;
+      await sleep(pauseMs, this.#abort.signal).catch(() => {});
+    } else if (lost instanceof NotNow && lost.said !== undefined) {
+      this.envelope = envelopeOf(lost.said);
+      yield { kind: "error", body: lost.said };
+    } else {
+      throw lost;
+    }
   }
 
   /** The events of one connection, up to the end of the answer or of the connection. */
   async *#connection(): AsyncGenerator<Event> {
-    const response = await this.#open(this.#place(), this.#abort.signal);
-    if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
-      // A module that does not stream, or a refusal: the envelope is the whole answer.
-      this.envelope = await envelopeOf(response);
-      yield { kind: this.envelope.ok ? "final" : "error", body: this.envelope };
-      return;
-    }
-    // Known before the first event, so that even a stream that is lost at once is found again.
-    this.sessionId ??= response.headers.get("x-cognitive-session") ?? undefined;
-    for await (const { event, data } of frames(response.body)) {
-      const body = parse(data);
-      if (event === "meta") {
-        if (!this.#continues(body)) yield { kind: "restart", body };
-        this.sessionId = body.session_id;
-        yield { kind: "meta", body };
-      } else if (event === "chunk") {
-        if (!this.#assembly.add(body.chunk as Chunk)) {
-          // Not the continuation that was expected, so nothing here can be trusted.
-          this.#assembly.clear();
-          this.sessionId = undefined;
-          yield { kind: "restart", body: {} };
-          throw new ConnectionLost("the stream went on at another place");
-        }
-        this.#failures = 0;
-        yield { kind: "chunk", body };
-      } else if (event === "final") {
-        this.envelope = { ok: true, meta: body.meta, data: body.data };
-        yield { kind: "final", body };
+    const answer = await this.#open(this.#place(), this.#abort.signal);
+    try {
+      if (!answer.isStream) {
+        // A module that does not stream, or a refusal: the envelope is the whole answer.
+        this.envelope = await answer.envelope();
+        yield { kind: this.envelope.ok ? "final" : "error", body: this.envelope };
         return;
-      } else if (event === "error") {
-        if (await this.#mayGoOn(body.error)) return;
-        const { streaming, session_id, ...envelope } = body;
-        this.envelope = envelope as Envelope;
-        yield { kind: "error", body };
-        return;
-      } else {
-        yield { kind: event as Event["kind"], body };
       }
+      // Known before the first event, so that even a stream that is lost at once is found again.
+      this.sessionId ??= answer.sessionId;
+      for await (const { event, data } of frames(answer.pieces())) {
+        try {
+          yield* this.#take(event as Event["kind"], JSON.parse(data));
+        } catch (cause) {
+          if (cause instanceof ConnectionLost) throw cause;
+          throw new ProtocolError(`a broken event ${JSON.stringify(event)}`, { cause });
+        }
+        if (this.envelope !== undefined || this.#abort.signal.aborted) return;
+      }
+    } finally {
+      answer.close();
     }
     throw new ConnectionLost("the stream broke off");
   }
 
-  /** A meta chunk is the first of all, the first after a recovery, or the first of another stream. */
-  #continues(body: { session_id: string; resume_from_seq?: number }): boolean {
-    const expected = this.#assembly.lastSeq + 1;
-    const same = body.session_id === this.sessionId && (body.resume_from_seq ?? 1) === expected;
-    if (same || expected === 1) return true;
-    this.#assembly.clear();
-    return false;
+  *#take(kind: Event["kind"], body: any): Generator<Event> {
+    if (kind === "meta") {
+      const sessionId: unknown = body.session_id;
+      if (typeof sessionId !== "string") throw new TypeError("no session");
+      if (!this.#goesOn(sessionId, body.resume_from_seq ?? 1)) {
+        this.#assembly.clear();
+        yield { kind: "restart", body };
+      }
+      this.sessionId = sessionId;
+    } else if (kind === "chunk") {
+      if (typeof body.chunk.seq !== "number") throw new TypeError("no number");
+      if (!this.#assembly.add(body.chunk as Chunk)) {
+        // Not the continuation that was expected, so nothing here can be trusted.
+        this.#assembly.clear();
+        this.sessionId = undefined;
+        yield { kind: "restart", body: {} };
+        throw new ConnectionLost("the stream went on at another place");
+      }
+      if (this.#assembly.lastSeq > this.#furthest) {
+        // Chunks that come once more are no progress: a stream that goes wrong at the same place each time
+        // must come to an end.
+        this.#furthest = this.#assembly.lastSeq;
+        this.#retries.forget();
+      }
+    } else if (kind === "final") {
+      this.envelope = envelopeOf({ ...body, final: true });
+    } else if (kind === "error") {
+      this.#fail({ ...body, streaming: true });
+    }
+    yield { kind, body };
   }
 
-  async #mayGoOn(error: { recoverable?: boolean; recovery?: Recovery }): Promise<boolean> {
-    if (error.recoverable !== true || error.recovery === undefined) return false;
-    this.#tries = error.recovery.max_retries ?? TRIES;
-    if (this.#failures >= this.#tries) return false;
-    this.#failures += 1;
-    this.recoveries += 1;
-    await this.#sleep(error.recovery.retry_after_ms ?? 1000);
-    return true;
+  /** Whether a meta chunk is the first of all, or the one that was expected after a recovery. */
+  #goesOn(sessionId: string, resumeFromSeq: number): boolean {
+    const expected = this.#assembly.lastSeq + 1;
+    return expected === 1 || (sessionId === this.sessionId && resumeFromSeq === expected);
+  }
+
+  #fail(body: any): void {
+    const { message, recoverable, recovery } = body.error;
+    if (recoverable === true && recovery !== undefined) {
+      throw new NotNow(message, body, recovery.retry_after_ms, recovery.max_retries);
+    }
+    this.envelope = envelopeOf(body);
   }
 
   #place(): Place | undefined {
@@ -152,29 +168,4 @@ export class Stream implements AsyncIterable<Event> {
     if (this.#assembly.lastCheckpoint !== undefined) place.last_checkpoint = this.#assembly.lastCheckpoint;
     return place;
   }
-
-  async #pause(cause: unknown): Promise<void> {
-    if (this.#failures >= this.#tries) throw new ConnectionLost("the server cannot be reached", { cause });
-    await this.#sleep(Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS));
-    this.#failures += 1;
-    this.recoveries += 1;
-  }
-}
-
-export async function envelopeOf(response: Response): Promise<Envelope> {
-  const value = parse(await response.text());
-  if (typeof value?.ok !== "boolean") throw new ProtocolError(`HTTP ${response.status} without an envelope`);
-  return value as Envelope;
-}
-
-function parse(text: string): any {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ProtocolError("an answer without JSON");
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,16 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Client, ConnectionLost, type Stream } from "../src/index.js";
+import { Client, ConnectionLost } from "../src/index.js";
 import { stepsOf } from "../src/field.js";
-import { Cutter, Server } from "./server.js";
-
-const SENTENCES = Array.from({ length: 24 }, (_, number) => `sentence ${number} of the answer.`).join(" ");
-const DATA = { issues: [], rationale: `Größe, 𝄞 and "quotes": ${SENTENCES}` };
-const META = { confidence: 0.9, risk: "low", explain: "Looks fine." };
-const REPLY = JSON.stringify({ ok: true, meta: META, data: DATA });
-const INPUT = { code: "def f(): pass", language: "python" };
-const MODULE = "code-reviewer";
+import { DATA, INPUT, kindsOf, MODULE, REPLY } from "./sample.js";
+import { Proxy, Server } from "./server.js";
 
 let server: Server;
 before(async () => {
@@ -20,13 +14,7 @@ before(async () => {
 });
 after(() => server.close());
 
-const client = (url = `http://127.0.0.1:${server.port}`) => new Client(url);
-
-async function kindsOf(stream: Stream): Promise<string[]> {
-  const kinds: string[] = [];
-  for await (const event of stream) kinds.push(event.kind);
-  return kinds;
-}
+const client = (url = server.url) => new Client(url);
 
 /** The same numbers each time. */
 function dice(seed: number): (from: number, to: number) => number {
@@ -44,28 +32,32 @@ test("a whole answer is an envelope", async () => {
 });
 
 test("a stream folds to the whole answer", async () => {
+  const whole = await client().execute(MODULE, INPUT);
   const stream = client().executeStream(MODULE, INPUT);
   const kinds = await kindsOf(stream);
   assert.equal(kinds[0], "meta");
   assert.equal(kinds.at(-1), "final");
   assert.deepEqual(stream.data, DATA);
   assert.deepEqual(stream.envelope?.data, DATA);
+  assert.deepEqual(Object.keys(stream.envelope), Object.keys(whole));
   assert.equal(stream.recoveries, 0);
 });
 
 test("cuts at any byte lose and double nothing", async () => {
   const roll = dice(7);
+  const runs = await server.runs();
   for (let round = 0; round < 12; round += 1) {
-    const cuts = [roll(150, 3000), roll(150, 3000), roll(150, 3000)];
-    const cutter = await Cutter.before(server, cuts);
-    const stream = client(cutter.url).executeStream(MODULE, INPUT);
+    const cuts = [roll(1, 3000), roll(1, 3000), roll(1, 3000)];
+    const proxy = await Proxy.before(server, cuts);
+    const stream = client(proxy.url).executeStream(MODULE, INPUT);
     const seqs: number[] = [];
     for await (const event of stream) if (event.kind === "chunk") seqs.push(event.body.chunk.seq);
-    cutter.close();
+    proxy.close();
     assert.deepEqual(stream.data, DATA, `cuts ${cuts}`);
     assert.deepEqual(stream.envelope?.data, DATA, `cuts ${cuts}`);
     assert.deepEqual(seqs, Array.from(seqs, (_, at) => at + 1), `cuts ${cuts}`);
   }
+  assert.equal((await server.runs()) - runs, 12, "each was paid for once");
 });
 
 test("a bad input is an envelope too", async () => {
@@ -77,15 +69,16 @@ test("a bad input is an envelope too", async () => {
 });
 
 test("a server that is not there is an error", async () => {
-  const cutter = await Cutter.before(server, Array.from({ length: 10 }, () => 0));
-  await assert.rejects(kindsOf(client(cutter.url).executeStream(MODULE, INPUT)), ConnectionLost);
-  await assert.rejects(client(cutter.url).execute(MODULE, INPUT), ConnectionLost);
-  cutter.close();
+  const proxy = await Proxy.before(server, Array.from({ length: 10 }, () => 0));
+  await assert.rejects(kindsOf(client(proxy.url).executeStream(MODULE, INPUT)), ConnectionLost);
+  await assert.rejects(new Client(proxy.url, { maxRetries: 0 }).execute(MODULE, INPUT), ConnectionLost);
+  assert.equal(proxy.requests.length, 5);
+  proxy.close();
 });
 
 test("a killed server goes on after its restart", async () => {
   const mortal = await Server.with(REPLY, 20);
-  const stream = client(`http://127.0.0.1:${mortal.port}`).executeStream(MODULE, INPUT);
+  const stream = client(mortal.url).executeStream(MODULE, INPUT);
   let received = 0;
   for await (const event of stream) {
     if (event.kind !== "chunk") continue;

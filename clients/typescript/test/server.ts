@@ -1,4 +1,4 @@
-// A real server for the tests, and a proxy before it that cuts connections after so many bytes.
+// A real server for the tests, and a proxy before it with whatever goes wrong between the two.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -41,6 +41,16 @@ export class Server {
     throw new Error("the server said no address");
   }
 
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** How many runs it has made. */
+  async runs(): Promise<number> {
+    const page: any = await (await fetch(`${this.url}/v1/runs?limit=200`)).json();
+    return page.data.runs.length;
+  }
+
   async kill(): Promise<void> {
     const child = this.#process;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -55,19 +65,45 @@ export class Server {
   }
 }
 
-/** Passes bytes on, and cuts each answer after so many of them; behind the last cut it passes all. */
-export class Cutter {
-  #listener: TcpServer;
+/** Passes so many bytes on, and then nothing more, without hanging up. */
+export class Hold {
+  constructor(readonly bytes: number) {}
+}
 
-  private constructor(listener: TcpServer) {
-    this.#listener = listener;
+/** Answers in place of the server, with a pause behind each piece, and hangs up. */
+export class Say {
+  constructor(
+    readonly pieces: string[],
+    readonly pauseMs = 0,
+  ) {}
+}
+
+/** A number is how many bytes of the answer pass before the connection is cut. */
+export type Fault = number | Hold | Say;
+
+export interface Request {
+  headers: { [name: string]: string };
+  body: any;
+}
+
+/** Does to each connection what is next in the list; behind the last fault it passes all. */
+export class Proxy {
+  /** Each request that came first on its connection. */
+  requests: Request[] = [];
+  #listener: TcpServer;
+  #server: Server | undefined;
+  #faults: Fault[];
+
+  private constructor(server: Server | undefined, faults: Fault[]) {
+    this.#server = server;
+    this.#faults = [...faults];
+    this.#listener = createServer((client) => void this.#serve(client));
   }
 
-  static async before(server: Server, cuts: number[]): Promise<Cutter> {
-    const left = [...cuts];
-    const listener = createServer((client) => pass(client, server.port, left.shift()));
-    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
-    return new Cutter(listener);
+  static async before(server: Server | undefined, faults: Fault[]): Promise<Proxy> {
+    const proxy = new Proxy(server, faults);
+    await new Promise<void>((resolve) => proxy.#listener.listen(0, "127.0.0.1", resolve));
+    return proxy;
   }
 
   get url(): string {
@@ -77,23 +113,84 @@ export class Cutter {
   close(): void {
     this.#listener.close();
   }
+
+  async #serve(client: Socket): Promise<void> {
+    client.on("error", () => client.destroy());
+    const request = await this.#read(client);
+    // Not before: `fetch` also opens connections that it does not use.
+    const fault = this.#faults.shift();
+    if (fault instanceof Say) {
+      for (const piece of fault.pieces) {
+        client.write(piece);
+        await new Promise((resolve) => setTimeout(resolve, fault.pauseMs));
+      }
+      client.end();
+    } else {
+      pass(client, request, this.#server?.port ?? 0, fault);
+    }
+  }
+
+  /** The request as it came. */
+  #read(client: Socket): Promise<Buffer> {
+    return new Promise((resolve) => {
+      let bytes = Buffer.alloc(0);
+      const more = (piece: Buffer) => {
+        bytes = Buffer.concat([bytes, piece]);
+        const end = bytes.indexOf("\r\n\r\n");
+        if (end < 0) return;
+        const lines = bytes.subarray(0, end).toString().split("\r\n").slice(1);
+        const headers = Object.fromEntries(lines.map((line) => line.toLowerCase().split(": ", 2)));
+        const body = bytes.subarray(end + 4);
+        if (body.length < Number(headers["content-length"] ?? 0)) return;
+        client.off("data", more);
+        this.requests.push({ headers, body: JSON.parse(body.toString()) });
+        resolve(bytes);
+      };
+      client.on("data", more);
+    });
+  }
 }
 
-function pass(client: Socket, port: number, cut: number | undefined): void {
+function pass(client: Socket, request: Buffer, port: number, fault: number | Hold | undefined): void {
   const upstream = connect(port, "127.0.0.1");
-  let left = cut ?? Number.POSITIVE_INFINITY;
+  let left = fault instanceof Hold ? fault.bytes : (fault ?? Number.POSITIVE_INFINITY);
   const end = () => {
     client.destroy();
     upstream.destroy();
   };
   for (const socket of [client, upstream]) socket.on("error", end).on("close", end);
+  if (left <= 0 && !(fault instanceof Hold)) return end();
+  upstream.write(request);
   client.on("data", (data) => upstream.write(data));
   upstream.on("data", (data) => {
     const piece = data.subarray(0, left);
     left -= piece.length;
     client.write(piece, () => {
-      if (left <= 0) end();
+      if (left <= 0 && !(fault instanceof Hold)) end();
     });
   });
-  if (left <= 0) end();
+  // Whoever is held is not told that the server has ended.
+  if (fault instanceof Hold) upstream.off("close", end);
+}
+
+/** A whole answer: an envelope, or the page of a proxy. */
+export function answer(status: string, body: string | object, headers = ""): Say {
+  const [type, text] = typeof body === "string" ? ["text/html", body] : ["application/json", JSON.stringify(body)];
+  const length = Buffer.byteLength(text);
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n`;
+  return new Say([`${head}${headers}\r\n${text}`]);
+}
+
+export type Told = [kind: string, body: object];
+
+export const STREAM_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+/** Events as they are sent. */
+export function sent(...events: Told[]): string {
+  return events.map(([kind, body]) => `event: ${kind}\ndata: ${JSON.stringify(body)}\n\n`).join("");
+}
+
+/** A stream that breaks off behind these events. */
+export function streamed(...events: Told[]): Say {
+  return new Say([STREAM_HEAD + sent(...events)]);
 }

@@ -21,7 +21,7 @@ fn succeeds(command: &mut Command) {
 fn the_python_client_recovers_from_anything() {
     succeeds(
         Command::new("python3")
-            .args(["-m", "unittest", "tests.test_client"])
+            .args(["-m", "unittest", "tests.test_client", "tests.test_faults"])
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .current_dir(folder("python")),
     );

@@ -1,0 +1,87 @@
+"""Whether to ask again, and how long to wait before it: as long as the server wants, or ever longer."""
+
+import random
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any, Dict, Optional
+
+from .errors import ConnectionLost
+
+#: The longest wait that a server may ask for, in seconds; beyond it the next try comes all the same.
+_WAIT_MAX = 60.0
+_FIRST_PAUSE = 0.2
+_PAUSE_MAX = 10.0
+_TRIES = 3
+
+# "Not now", said by the server or by a proxy before it. ``recoverable`` does not tell them apart: a bad input
+# is recoverable too, with another input.
+_NOT_NOW = (408, 429, 502, 503, 504)
+
+
+class NotNow(ConnectionLost):
+    """An answer that asks to come back later. It is the last word when the tries are used up."""
+
+    def __init__(
+        self,
+        message: str,
+        said: Optional[Dict[str, Any]] = None,
+        wait: Optional[float] = None,
+        max_retries: Optional[int] = None,
+    ) -> None:
+        super().__init__(message)
+        #: The envelope or the error chunk; ``None`` for the page of a proxy.
+        self.said = said
+        self.wait = wait
+        self.max_retries = max_retries
+
+
+class Retries:
+    """Counts the failures that follow each other. Progress begins the count anew."""
+
+    def __init__(self, max_retries: Optional[int] = None) -> None:
+        """What the caller allows goes before what the server allows."""
+        self._own = max_retries
+        self._allowed = _TRIES if max_retries is None else max_retries
+        self._failures = 0
+
+    def forget(self) -> None:
+        """There was progress."""
+        self._failures = 0
+
+    def pause(self, lost: ConnectionLost) -> Optional[float]:
+        """How long to wait before the next try, in seconds; ``None`` when there is none left."""
+        wait = None
+        if isinstance(lost, NotNow):
+            wait = lost.wait
+            if self._own is None and lost.max_retries is not None:
+                self._allowed = lost.max_retries
+        if self._failures >= self._allowed:
+            return None
+        # Clients that were cut off together do not come back together.
+        pause = min(_FIRST_PAUSE * 2 ** min(self._failures, 10), _PAUSE_MAX) * random.uniform(0.5, 1.0)
+        self._failures += 1
+        return min(wait, _WAIT_MAX) if wait is not None and wait > 0 else pause
+
+
+def not_now(status: int, headers: Any, said: Optional[Dict[str, Any]]) -> Optional[NotNow]:
+    """The refusal in this answer, if it is one that may pass."""
+    # The answer of a run is its answer, however it ended: asked for again, it would be the same.
+    if status not in _NOT_NOW or headers.get("x-cognitive-session") is not None:
+        return None
+    error = said.get("error") if said is not None else None
+    details = error.get("details") if isinstance(error, dict) else None
+    wait_ms = details.get("retry_after_ms") if isinstance(details, dict) else None
+    wait = wait_ms / 1000 if isinstance(wait_ms, (int, float)) else _seconds(headers.get("retry-after"))
+    return NotNow(f"the server cannot be reached now: HTTP {status}", said, wait)
+
+
+def _seconds(retry_after: Optional[str]) -> Optional[float]:
+    """``Retry-After`` is a number of seconds or a date."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        return parsedate_to_datetime(retry_after).timestamp() - time.time()
+    except (TypeError, ValueError):
+        return None
