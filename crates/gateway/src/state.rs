@@ -83,7 +83,7 @@ impl Gateway {
         self
     }
 
-    /// From the next request on. Whoever has a connection open keeps it.
+    /// From the next request on, and from the next message of those who have a WebSocket.
     pub fn replace_auth(&self, auth: Auth) {
         let mut place = self.auth.write().unwrap_or_else(PoisonError::into_inner);
         auth.follow(&place);

@@ -28,6 +28,11 @@ impl Ext {
         ext
     }
 
+    /// The names of all that is kept, whichever dialect it is of.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().flat_map(Map::keys).map(String::as_str)
+    }
+
     pub fn get(&self, dialect: Dialect) -> Option<&Map> {
         self.0.get(dialect.as_str())
     }

@@ -154,7 +154,7 @@ async fn what_a_key_does_not_name_it_does_not_open() {
     for (more, key, expected) in [
         (json!({}), &this_model, 200),
         (json!({"models": ["another"]}), &this_model, 403),
-        (json!({"Model": "another"}), &this_model, 400),
+        (json!({"Model": "another"}), &this_model, 403),
         (json!({"models": ["another"]}), &narrow, 200),
     ] {
         let mut question = json!({"model": "small", "messages": [{"role": "user", "content": "?"}]});
@@ -165,6 +165,16 @@ async fn what_a_key_does_not_name_it_does_not_open() {
         let request = server.post("/v1/chat/completions").body(question.to_string());
         let (status, body) = answer(request.header("x-api-key", key)).await;
         assert_eq!(status, expected, "{more}: {body}");
+    }
+    let embeddings = json!({"model": "small", "input": "?", "Models": ["another"]});
+    let canonical = json!({
+        "request_id": "r", "operation": "embeddings",
+        "payload": {"model": "small", "input": "?", "ext": {"openai_chat": {"fallbacks": ["another"]}}},
+    });
+    for (path, question) in [("/v1/embeddings", embeddings), ("/v1/canonical", canonical)] {
+        let request = server.post(path).body(question.to_string());
+        let (status, body) = answer(request.header("x-api-key", &this_model)).await;
+        assert_eq!(status, 403, "{path}: {body}");
     }
 }
 

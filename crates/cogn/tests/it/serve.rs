@@ -355,9 +355,12 @@ async fn a_silent_stream_shows_that_it_lives() {
         "slow",
         &json!([{"reply": REPLY, "chunk_bytes": 100, "delay_ms": 100}]),
     );
+    stage.module("silent", "deny", "both, heartbeat_interval_ms: 0");
     let server = stage.serve(&[&slow]);
     let events = sse(server.execute("ticker", &input())).await;
     assert!(events.contains("\n\n: hb\n\n"), "{events}");
+    let silent = sse(server.execute("silent", &input())).await;
+    assert!(!silent.contains(": hb"), "{silent}");
     let lines = stream(server.execute("ticker", &input()), "application/x-ndjson").await;
     assert!(lines.contains("\n\n"), "{lines}");
     for text in [events, lines] {

@@ -301,6 +301,7 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
     let mut client = Client(connect_async(request).await.unwrap().0);
     client.say(&execute("a", "counter")).await;
     client.stream("a", &mut BTreeMap::new()).await;
+    let (_, ticket) = answer(server.post("/v1/ws/token").bearer_auth(&runner)).await;
     let (_, listed, _) = cogn(&stage, &["keys", "list", "--json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(
@@ -316,6 +317,25 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
         }
     };
     assert_eq!(u16::from(closed.code), 1008, "{closed}");
-    let (_, shown) = answer(server.get("/healthz")).await;
-    assert_eq!(shown["ok"], true);
+    let ticket = ticket["data"]["url"].as_str().unwrap();
+    let late = connect_async(format!("ws://{}{ticket}", server.address())).await;
+    assert!(late.is_err(), "a ticket of a key that is revoked");
+}
+
+#[tokio::test]
+async fn whatever_a_socket_asks_for_counts_against_the_rate() {
+    let stage = Stage::new();
+    let few = key(&stage, &["--rate", "3/h"]);
+    let server = closed(&stage, &[&stage.talker(0)]);
+    let (_, ticket) = answer(server.post("/v1/ws/token").bearer_auth(&few)).await;
+    let ticket = ticket["data"]["url"].as_str().unwrap();
+    let url = format!("ws://{}{ticket}", server.address());
+    // The ticket, the socket and the run were three.
+    let mut client = Client(connect_async(url).await.unwrap().0);
+    client.say(&execute("a", "counter")).await;
+    let text = client.stream("a", &mut BTreeMap::new()).await;
+    let meta: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let resume = json!({"type": "resume", "id": "b", "session_id": meta["session_id"], "last_seq": 1});
+    let refused = client.ask(&resume).await;
+    assert_eq!(refused["event"]["error"]["code"], "E4002", "{refused}");
 }

@@ -106,10 +106,10 @@ impl Auth {
         caller.ok_or_else(|| unknown("these credentials are not valid"))
     }
 
-    /// Whether the door would open again for what this caller has shown.
-    pub(crate) async fn confirm(&self, caller: &Caller) -> Result<(), Refusal> {
+    /// Whether the door would open again for what this caller has shown; fails where that cannot be told.
+    pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, Refusal> {
         let now_ms = self.clock.now_ms();
-        let counts = match (&caller.proof, &self.keys) {
+        Ok(match (&caller.proof, &self.keys) {
             (Proof::Nothing, _) => !self.required,
             (Proof::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
             (Proof::Key(id), Some(keys)) => {
@@ -117,11 +117,7 @@ impl Auth {
                 stands.map_err(|cause| unreadable(&cause))?
             }
             (Proof::Key(_), None) => false,
-        };
-        match counts {
-            true => Ok(()),
-            false => Err(unknown("these credentials are no longer valid")),
-        }
+        })
     }
 }
 
@@ -144,7 +140,9 @@ async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Calle
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => {
-            auth.confirm(&caller).await?;
+            if !auth.still_knows(&caller).await? {
+                return Err(unknown("the credentials behind this ticket are no longer valid"));
+            }
             caller
         }
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),

@@ -1,6 +1,9 @@
 //! The turn that a caller takes to be answered: the same for everything that is no module.
 
 use engine::{Admission, Permit};
+use ir::Payload;
+use module::Code;
+use module::envelope::ErrorBody;
 use tenancy::Scope;
 
 use crate::reply::Refusal;
@@ -8,9 +11,17 @@ use crate::seats::Client;
 use crate::state::Gateway;
 
 /// Lets a caller in within its scopes, its models and its share of the server.
-pub(super) async fn admit(gateway: &Gateway, client: &Client) -> Result<Admission, Refusal> {
+pub(super) async fn admit(
+    gateway: &Gateway,
+    client: &Client,
+    payload: &Payload,
+) -> Result<Admission, Refusal> {
     let caller = &client.caller;
     caller.require(Scope::Execute)?;
+    if let (Some(_), Some(field)) = (caller.models.names(), payload.other_model()) {
+        let message = format!("these credentials allow certain models only, and `{field}` may name others");
+        return Err(Refusal::new(ErrorBody::new(Code::E4007, message)));
+    }
     let turn = gateway.limiter.enter(caller).await?;
     Ok(Admission {
         client: caller.client.clone(),

@@ -34,10 +34,6 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
     let mut letter = Letter::read(dialect, bytes, headers)?;
     let model = String::from(letter.model()?);
     let target = resolve(gateway, &client.caller, &model)?;
-    if let (Some(_), Some(field)) = (client.caller.models.names(), letter.further_models()) {
-        let message = format!("these credentials allow certain models only, and `{field}` may name others");
-        return Err(Failure::new(403, "E4007", message));
-    }
     let (streams, shows_usage, wish) = (letter.streams(), letter.shows_usage(), letter.wish);
     let echo = match dialect {
         Dialect::OpenaiResponses => echo(&letter),

@@ -12,8 +12,6 @@ use super::failure::Failure;
 use super::stateless;
 use super::wish::Wish;
 
-const FURTHER_MODELS: [&str; 2] = ["models", "fallbacks"];
-
 #[derive(Debug)]
 pub(super) struct Letter {
     pub(super) dialect: Dialect,
@@ -33,13 +31,6 @@ impl Letter {
         let Value::Object(mut map) = map else {
             return Err(Failure::invalid("the body is not a JSON object"));
         };
-        // A server that does not tell capitals would answer as that model, whichever may be asked for here.
-        let is_model = |name: &&String| *name != "model" && name.eq_ignore_ascii_case("model");
-        if let Some(name) = map.keys().find(is_model) {
-            return Err(Failure::invalid(format!(
-                "`{name}` is no field; the model is named in `model`"
-            )));
-        }
         let fields = map.len();
         let wish = Wish::take(&mut map, headers)?;
         if let Some(misfit) = field_type::misfit(dialect, &map) {
@@ -65,16 +56,6 @@ impl Letter {
             Some(Value::String(model)) if !model.is_empty() => Ok(model),
             _ => Err(Failure::invalid("`model` is missing")),
         }
-    }
-
-    /// A field in which a server that stands before others is told of further models.
-    pub(super) fn further_models(&self) -> Option<&str> {
-        let tells = |name: &&String| {
-            FURTHER_MODELS
-                .iter()
-                .any(|field| name.eq_ignore_ascii_case(field))
-        };
-        self.map.keys().find(tells).map(String::as_str)
     }
 
     /// Asks for another model under the same letter. The bytes keep the name that came: whoever sends them
@@ -147,16 +128,6 @@ mod tests {
         assert_eq!(sent["seed"], 7);
         assert_eq!(sent.get("cogn"), None);
         assert_eq!(chat.model.as_deref(), Some("real"));
-    }
-
-    #[test]
-    fn a_model_is_named_in_one_place() {
-        let body = json!({"model": "cheap", "Model": "dear", "messages": []});
-        let bytes = Bytes::from(body.to_string());
-        assert!(Letter::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).is_err());
-        let body = json!({"model": "cheap", "Models": ["dear"], "messages": []});
-        assert_eq!(read(&body).further_models(), Some("Models"));
-        assert_eq!(read(&json!({"model": "cheap", "seed": 1})).further_models(), None);
     }
 
     #[test]

@@ -116,7 +116,8 @@ impl Question {
             trace: self.trace,
             run: None,
         };
-        Ok((call, admit(gateway, &self.client).await?))
+        let admission = admit(gateway, &self.client, &call.request.payload).await?;
+        Ok((call, admission))
     }
 
     async fn ask(

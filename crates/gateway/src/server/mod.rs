@@ -132,7 +132,7 @@ impl Server {
             gateway.sockets.wait().await;
         };
         while tokio::time::timeout(limits::CLOSE, closed()).await.is_err() {
-            // A call that waited for others to end, or that is made once more, has the time that they had.
+            // A relayed call that waited for others to end, or that is made once more, has the time that they had.
             if gateway.engine.running() > 0 && Instant::now() < end {
                 continue;
             }

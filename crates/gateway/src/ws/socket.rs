@@ -73,8 +73,11 @@ impl Socket {
                 heard = stream.next() => {
                     unanswered = 0;
                     let answer = match heard {
-                        Some(Ok(Message::Text(_))) if !self.is_let_in().await => break,
-                        Some(Ok(Message::Text(text))) => self.follow(&text, &out).await,
+                        Some(Ok(Message::Text(text))) => match self.is_let_in().await {
+                            Ok(true) => self.follow(&text, &out).await,
+                            Ok(false) => break,
+                            Err(refusal) => Some(message::error(None, refusal)),
+                        },
                         Some(Ok(Message::Binary(_))) => {
                             Some(message::error(None, refuse(Code::E1001, "messages are text")))
                         }
@@ -97,7 +100,7 @@ impl Socket {
                     if unanswered > UNANSWERED_MAX {
                         return;
                     }
-                    if !self.is_let_in().await {
+                    if let Ok(false) = self.is_let_in().await {
                         break;
                     }
                     // A full queue is being written, which is sign of life enough.
@@ -125,9 +128,9 @@ impl Socket {
     }
 
     /// Whoever stays is asked again: keys are revoked, and tokens expire.
-    async fn is_let_in(&self) -> bool {
+    async fn is_let_in(&self) -> Result<bool, Refusal> {
         let auth = self.gateway.auth();
-        auth.confirm(&self.client.caller).await.is_ok()
+        auth.still_knows(&self.client.caller).await
     }
 
     /// Does what a message asks, and says what is to be said at once.

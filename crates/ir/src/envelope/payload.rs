@@ -8,6 +8,7 @@ use crate::chat::{ChatRequest, ChatResponse};
 use crate::ext::{Ext, Map};
 use crate::media::Media;
 use crate::operation::Operation;
+use crate::patch;
 use crate::usage::Usage;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -208,6 +209,19 @@ impl Payload {
             Self::Speech(speech) => speech.model.as_deref(),
             Self::Realtime(session) => session.session_config.get("model").and_then(Value::as_str),
         }
+    }
+
+    /// A field that no vocabulary knows and in which a back-end may read which model is asked.
+    pub fn other_model(&self) -> Option<&str> {
+        let ext = match self {
+            Self::Chat(chat) => &chat.ext,
+            Self::Embeddings(embeddings) => &embeddings.ext,
+            Self::Image(image) => &image.ext,
+            Self::Transcription(speech) => &speech.ext,
+            Self::Speech(speech) => &speech.ext,
+            Self::Realtime(session) => &session.ext,
+        };
+        ext.names().find(|name| patch::names_model(name))
     }
 
     /// Asks for another model.

@@ -274,6 +274,11 @@ fn section(top: &str) -> Option<&'static [&'static str]> {
 
 /// A name as the most forgiving server reads it: some take `system_instruction` for `systemInstruction`, some
 /// ignore case, also that of letters which only look old, and in a form `image[]` is `image`.
+/// Whether a back-end may read in this field which model is asked, or which ones behind it.
+pub(crate) fn names_model(name: &str) -> bool {
+    matches!(plain(name).as_str(), "model" | "models" | "fallbacks")
+}
+
 fn plain(name: &str) -> String {
     let name = name.split('[').next().unwrap_or_default();
     name.chars()

@@ -127,7 +127,7 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     async fn ask(self, mut request: Request) -> Result<Response, Failure> {
-        let admission = admit(self.gateway, &self.client).await;
+        let admission = admit(self.gateway, &self.client, &request.payload).await;
         let admission = admission.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
         match &mut request.payload {
             Payload::Realtime(_) => {

@@ -93,7 +93,7 @@ impl Asking {
                 }
             }
         }
-        let admission = admit(gateway, client).await?;
+        let admission = admit(gateway, client, &request.payload).await?;
         let mut call = RelayCall::new(request);
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;

@@ -44,7 +44,7 @@ struct Shared {
     tasks: TaskTracker,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Done {
     count: u64,
     fault: Option<Fault>,
@@ -69,8 +69,8 @@ struct Desk {
     /// How often lines were carried away.
     turn: u64,
     log: Option<Log>,
-    /// What killed servers have left behind, as long as it waits.
-    leftovers: Vec<Leftover>,
+    /// What killed servers have left behind, as long as it waits. Each is booked by itself: some lines may stand in two.
+    leftovers: Vec<(Leftover, Arc<[Line]>)>,
     /// Somebody carries bookings to the tables.
     worked: bool,
     fault: Option<Fault>,
@@ -265,17 +265,21 @@ impl Calls {
     pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
         for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
             let lines: Arc<[Line]> = Arc::from(left.lines().map_err(JournalError::storage)?);
-            match self.0.writer.book(lines.clone()).await {
+            let booked = match lines.is_empty() {
+                true => Ok(()),
+                false => self.0.writer.book(lines.clone()).await,
+            };
+            match booked {
                 Ok(()) => left.remove().map_err(JournalError::storage)?,
-                Err(error) => self.adopt(left, &lines, Fault::of(&error)),
+                Err(error) => self.adopt(left, lines, Fault::of(&error)),
             }
         }
         Ok(())
     }
 
-    fn adopt(&self, left: Leftover, lines: &[Line], fault: Fault) {
+    fn adopt(&self, left: Leftover, lines: Arc<[Line]>, fault: Fault) {
         let mut desk = self.0.desk();
-        for line in lines {
+        for line in &*lines {
             if let Note::Booked(Booking::Enter(new)) = &line.note {
                 let begun = Begun {
                     tenant: line.tenant.clone(),
@@ -286,10 +290,8 @@ impl Calls {
                 desk.begun.entry(new.id).or_insert(begun);
             }
         }
-        // They came before everything else.
-        desk.waiting.splice(0..0, lines.iter().cloned());
         desk.booked += lines.len() as u64;
-        desk.leftovers.push(left);
+        desk.leftovers.push((left, lines));
         desk.fault = Some(fault);
         self.0.done.send_modify(|done| done.fault = Some(fault));
         self.have_carried(desk);
@@ -340,6 +342,15 @@ impl Desk {
         }
     }
 
+    /// These lines are in the tables.
+    fn forget(&mut self, lines: &[Line]) {
+        for line in lines {
+            if let Note::Booked(Booking::Enter(new)) = &line.note {
+                self.begun.remove(&new.id);
+            }
+        }
+    }
+
     /// Nothing more of what the run says comes here.
     fn leave(&mut self, run: RunId) {
         if let Some(begun) = self.begun.get_mut(&run) {
@@ -349,7 +360,8 @@ impl Desk {
 
     fn held(&self, tenant: &Tenant, run: RunId) -> Held {
         let mut told = Told::default();
-        for line in self.carried.iter().chain(&self.waiting) {
+        let left = self.leftovers.iter().flat_map(|(_, lines)| &**lines);
+        for line in left.chain(&*self.carried).chain(&self.waiting) {
             if line.is_of(tenant, run) {
                 told.add(&line.note);
             }
@@ -366,15 +378,18 @@ impl Shared {
 
     /// Carries what is waiting to the tables. Returns whether there was anything.
     async fn carry(&self) -> bool {
-        let (lines, booked, leftovers) = {
+        if let Err(error) = self.carry_leftovers().await {
+            self.tell(Some(Fault::of(&error)), 0);
+            return true;
+        }
+        let (lines, booked) = {
             let mut desk = self.desk();
             desk.flush();
             if desk.waiting.is_empty() {
-                // Whatever was booked since the last time, the log did not take: nobody need wait for it.
+                // What else was booked since the last time, the log did not take: nobody need wait for it.
                 let booked = desk.booked;
                 drop(desk);
-                self.done
-                    .send_if_modified(|done| std::mem::replace(&mut done.count, booked) != booked);
+                self.tell(None, booked);
                 return false;
             }
             if let Some(log) = &mut desk.log {
@@ -382,41 +397,52 @@ impl Shared {
             }
             desk.turn += 1;
             desk.carried = Arc::from(std::mem::take(&mut desk.waiting));
-            let leftovers = std::mem::take(&mut desk.leftovers);
-            (desk.carried.clone(), desk.booked, leftovers)
+            (desk.carried.clone(), desk.booked)
         };
         let written = self.writer.book(lines.clone()).await;
-        let fault = written.as_ref().err().map(Fault::of);
         {
             let mut desk = self.desk();
             desk.carried = Arc::default();
-            desk.fault = fault;
-            match fault {
-                None => {
+            match &written {
+                Ok(()) => {
                     drop(desk.log.as_mut().map(Log::clear));
-                    // One that stays is found again, and booked again without harm.
-                    leftovers.into_iter().for_each(|left| drop(left.remove()));
-                    for line in &*lines {
-                        if let Note::Booked(Booking::Enter(new)) = &line.note {
-                            desk.begun.remove(&new.id);
-                        }
-                    }
+                    desk.forget(&lines);
                 }
-                Some(_) => {
+                Err(_) => {
                     drop(desk.log.as_mut().map(Log::turn_back));
-                    desk.leftovers.extend(leftovers);
                     let newer = std::mem::replace(&mut desk.waiting, lines.to_vec());
                     desk.waiting.extend(newer);
                 }
             }
         }
-        self.done.send_modify(|done| {
+        self.tell(written.as_ref().err().map(Fault::of), booked);
+        true
+    }
+
+    async fn carry_leftovers(&self) -> Result<(), JournalError> {
+        loop {
+            let first = self.desk().leftovers.first().map(|(_, lines)| lines.clone());
+            let Some(lines) = first else { return Ok(()) };
+            self.writer.book(lines.clone()).await?;
+            let mut desk = self.desk();
+            let (left, _) = desk.leftovers.remove(0);
+            desk.forget(&lines);
+            // One that stays is found again, and booked again without harm.
+            left.remove().ok();
+        }
+    }
+
+    /// How it went, with so many bookings done if it went well.
+    fn tell(&self, fault: Option<Fault>, booked: u64) {
+        self.desk().fault = fault;
+        self.done.send_if_modified(|done| {
+            let before = *done;
             done.fault = fault;
             if fault.is_none() {
                 done.count = booked;
             }
+            *done != before
         });
-        true
     }
 }
 
