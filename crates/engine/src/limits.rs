@@ -67,6 +67,8 @@ pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long a client's name for a run is remembered.
 pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long it is, where more is kept than may be: whoever lost an answer asks again soon.
+pub const ONCE_SHORT_MS: u64 = 10 * 60 * 1_000;
 /// Longest end of a run that is booked; a longer one is written at once.
 pub const BOOKED_BYTES_MAX: usize = 64 * 1024;
 /// What a client is told to wait when the journal is full.

@@ -72,6 +72,7 @@ impl Janitor {
             before_ms: now_ms.saturating_sub(self.keep.runs_ms),
             bytes_max: self.keep.bytes_max,
             once_since_ms: now_ms.saturating_sub(limits::ONCE_MS),
+            once_short_since_ms: now_ms.saturating_sub(limits::ONCE_SHORT_MS),
             usage_before_ms: now_ms.saturating_sub(self.keep.usage_ms),
             batch: limits::SWEEP_RUNS_MAX,
         };

@@ -211,6 +211,8 @@ pub struct Retention {
     pub bytes_max: u64,
     /// Runs that were made after this moment hold their client's name for them.
     pub once_since_ms: u64,
+    /// The same where more is held than `bytes_max`.
+    pub once_short_since_ms: u64,
     /// Records of use from before this moment go.
     pub usage_before_ms: u64,
     pub batch: usize,

@@ -98,13 +98,17 @@ impl Archive for MemoryJournal {
         let mut shelf = self.shelf();
         let held: usize = shelf.runs.values().map(bytes).sum();
         let too_much = held as u64 > retention.bytes_max;
+        let once_since_ms = match too_much {
+            true => retention.once_short_since_ms,
+            false => retention.once_since_ms,
+        };
         let mut old: Vec<_> = shelf
             .runs
             .iter()
             .filter_map(|(key, run)| Some((run.finished.as_ref()?.at_ms, key.clone(), run)))
             .filter(|(at_ms, _, run)| {
                 let waits = run.review.as_ref().is_some_and(|review| review.verdict.is_none());
-                let named = run.new.once.is_some() && run.new.created_at_ms >= retention.once_since_ms;
+                let named = run.new.once.is_some() && run.new.created_at_ms >= once_since_ms;
                 !waits && !named && (too_much || *at_ms < retention.before_ms)
             })
             .map(|(at_ms, key, _)| (at_ms, key))

@@ -107,14 +107,14 @@ impl Archive for SqliteJournal {
             .await
             .map_err(failed)?;
         let too_much = natural(used)? > retention.bytes_max;
-        let before_ms = match too_much {
-            true => i64::MAX,
-            false => bound(Some(retention.before_ms), i64::MAX),
+        let (before_ms, once_since_ms) = match too_much {
+            true => (u64::MAX, retention.once_short_since_ms),
+            false => (retention.before_ms, retention.once_since_ms),
         };
         let batch = integer(retention.batch as u64)?;
         let gone = sqlx::query(include_str!("query/prune_runs.sql"))
-            .bind(before_ms)
-            .bind(bound(Some(retention.once_since_ms), i64::MAX))
+            .bind(bound(Some(before_ms), i64::MAX))
+            .bind(bound(Some(once_since_ms), i64::MAX))
             .bind(batch)
             .execute(&self.database.writer)
             .await

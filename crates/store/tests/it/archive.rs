@@ -87,6 +87,7 @@ async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
         before_ms: 2,
         bytes_max: u64::MAX,
         once_since_ms: 0,
+        once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 3,
     };
@@ -208,6 +209,7 @@ async fn a_file_of_the_second_schema_is_brought_up_to_date() {
         before_ms: 10,
         bytes_max: u64::MAX,
         once_since_ms: 0,
+        once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 3,
     };

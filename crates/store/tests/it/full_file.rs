@@ -15,6 +15,7 @@ const ALL_THAT_ENDED: Retention = Retention {
     before_ms: 100,
     bytes_max: u64::MAX,
     once_since_ms: 0,
+    once_short_since_ms: 0,
     usage_before_ms: 0,
     batch: 4,
 };

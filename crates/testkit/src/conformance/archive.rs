@@ -409,13 +409,17 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shar
     end(&journal, 3, None, None, 10).await;
     end(&journal, 4, None, None, 60).await;
     let mut retention = Retention {
-        bytes_max: 0,
         once_since_ms: 50,
+        once_short_since_ms: 51,
         ..forget_before(1_000)
     };
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
-    retention.once_since_ms = 51;
+    // Where room is short, a name is held for a shorter time.
+    retention.bytes_max = 0;
+    retention.once_short_since_ms = 50;
+    assert_eq!(archive.prune(&retention).await.unwrap().runs, 0);
+    retention.once_short_since_ms = 51;
     assert_eq!(archive.prune(&retention).await.unwrap().runs, 1);
     for (number, there) in [(1, true), (2, true), (3, false), (4, false)] {
         assert_eq!(
@@ -460,6 +464,7 @@ fn forget_before(before_ms: u64) -> Retention {
         before_ms,
         bytes_max: u64::MAX,
         once_since_ms: 0,
+        once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 100,
     }
