@@ -9,7 +9,9 @@ from .errors import ConnectionLost
 
 #: The longest wait that a server may ask for, in seconds; beyond it the next try comes all the same.
 _WAIT_MAX = 60.0
+#: Short after a cut, and long enough in the end for a server that is started again.
 _FIRST_PAUSE = 0.2
+_GROWTH = 5
 _PAUSE_MAX = 10.0
 _TRIES = 3
 
@@ -58,7 +60,7 @@ class Retries:
         if self._failures >= self._allowed:
             return None
         # Clients that were cut off together do not come back together.
-        pause = min(_FIRST_PAUSE * 2 ** min(self._failures, 10), _PAUSE_MAX) * random.uniform(0.5, 1.0)
+        pause = min(_FIRST_PAUSE * _GROWTH ** min(self._failures, 10), _PAUSE_MAX) * random.uniform(0.5, 1.0)
         self._failures += 1
         return min(wait, _WAIT_MAX) if wait is not None and wait > 0 else pause
 

@@ -284,7 +284,7 @@ class Parts(unittest.TestCase):
         retries = Retries(50)
         pauses = [retries.pause(ConnectionLost("cut")) for _ in range(51)]
         for at, pause in enumerate(pauses[:50]):
-            full = min(0.2 * 2**at, 10.0)
+            full = min(0.2 * 5**at, 10.0)
             self.assertTrue(full / 2 <= pause <= full, (at, pause))
         self.assertIsNone(pauses[50])
         self.assertIsNone(Retries(0).pause(refusal(1.0)))

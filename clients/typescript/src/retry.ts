@@ -5,7 +5,9 @@ import { ConnectionLost } from "./errors.js";
 
 /** The longest wait that a server may ask for; beyond it the next try comes all the same. */
 const WAIT_MS_MAX = 60_000;
+/** Short after a cut, and long enough in the end for a server that is started again. */
 const FIRST_PAUSE_MS = 200;
+const GROWTH = 5;
 const PAUSE_MS_MAX = 10_000;
 const TRIES = 3;
 
@@ -49,7 +51,7 @@ export class Retries {
     this.#allowed = this.#own ?? refusal?.maxRetries ?? this.#allowed;
     if (this.#failures >= this.#allowed) return undefined;
     // Clients that were cut off together do not come back together.
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, PAUSE_MS_MAX) * (0.5 + Math.random() / 2);
+    const pause = Math.min(FIRST_PAUSE_MS * GROWTH ** this.#failures, PAUSE_MS_MAX) * (0.5 + Math.random() / 2);
     this.#failures += 1;
     const waitMs = refusal?.waitMs ?? 0;
     return waitMs > 0 ? Math.min(waitMs, WAIT_MS_MAX) : pause;

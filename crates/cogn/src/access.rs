@@ -2,6 +2,7 @@
 //! or a token is worth is decided elsewhere.
 
 use std::env;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,6 +139,23 @@ pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<
     Ok(Arc::new(journal))
 }
 
+/// Holds the journal for one server: a second one would take over the runs that the first is busy with. It is free again
+/// when the process is gone, however it went.
+pub(crate) fn hold_journal(path: &Path) -> Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-server");
+    let held = private().create(true).append(true).open(&name);
+    let held = held.with_context(|| format!("cannot open {}", Path::new(&name).display()))?;
+    match held.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(hinted(
+            format!("another server uses the journal {}", path.display()),
+            "stop it first, or name another file with --journal",
+        )),
+        // Where nothing can be locked, nobody is kept from serving.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(held),
+    }
+}
+
 /// A new folder is its owner's alone; one that is there keeps its rights.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -149,9 +167,13 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
 
 /// A new file is made for its owner alone; SQLite gives the files beside it the same rights.
 fn keep_private(path: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
+    private().append(true).create(true).open(path).map(drop)
+}
+
+fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "rights are set on some systems only"))]
+    let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
+    options
 }

@@ -44,6 +44,8 @@ pub const SOCKET_RUNS_MAX: usize = 64;
 pub const SOCKET_QUEUE_MAX: usize = 32;
 /// Longest id that a client may give to a run on a WebSocket.
 pub const SOCKET_ID_BYTES_MAX: usize = 256;
+/// Longest reason in a farewell.
+pub const CLOSE_REASON_BYTES_MAX: usize = 120;
 /// Largest file of certificates or keys.
 pub const PEM_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest key or token that is looked at.

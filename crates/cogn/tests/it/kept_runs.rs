@@ -369,6 +369,25 @@ async fn a_full_journal_is_an_honest_error() {
     assert_eq!(body["error"]["details"]["reason"], "journal_full", "{body}");
 }
 
+#[tokio::test]
+async fn a_journal_has_one_server() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let (journal, talker) = (stage.path("journal.db"), stage.talker(0));
+    let mut second = stage.cogn();
+    second.args(["serve", "--listen", "127.0.0.1:0", "--backend", &talker]);
+    let refused = second.arg("--journal").arg(journal).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("another server") && said.contains("--journal"),
+        "{said}"
+    );
+    server.kill();
+    let server = stage.serve(&[&stage.talker(0)]);
+    assert_eq!(answer(server.execute("counter", &input())).await.0, 200);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn what_people_asked_is_read_by_nobody_else() {

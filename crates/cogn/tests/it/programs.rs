@@ -146,11 +146,8 @@ async fn a_program_answers_a_run() {
         "[[backends]]\nname = \"mine\"\nkind = \"command\"\noperations = [\"chat_completions\"]\n\
          command = { argv = [\"./counts\"], env = [\"PROBE_ALLOWED\"] }\n",
     );
-    let mut command = stage.cogn();
-    command
-        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
-        .env("PROBE_SECRET", "hidden")
-        .env("PROBE_ALLOWED", "yes");
+    let mut command = stage.serving(&["--config", &config], &[]);
+    command.env("PROBE_SECRET", "hidden").env("PROBE_ALLOWED", "yes");
     let server = crate::stage::Server::spawn(command);
     let response = server
         .execute("counter", &input())

@@ -195,6 +195,7 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
         }
     }
+    drop(server);
     // Over the limit one waits, and gets its turn as soon as others have gone.
     stage.configure("[server]\nconnections_max = 3\nheader_read_ms = 300\n");
     let server = stage.serve(&[&stage.talker(0)]);

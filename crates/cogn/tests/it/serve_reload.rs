@@ -73,9 +73,14 @@ async fn a_broken_module_stays_as_it_was_whatever_its_folder_is_called() {
     assert_eq!(version(&server, "counter").await, "1.0.0");
     let manifest = stage.path("modules/elsewhere/module.yaml");
     let good = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, "name: counter\nversion: [").unwrap();
-    until(async || refused(&server).await).await;
-    assert_eq!(version(&server, "counter").await, "1.0.0");
+    // One that would be held to less than was meant, and one that cannot be read.
+    let mistyped = good.replace("1.0.0", "1.0.1").replace("tier: ", "tier: x");
+    assert_ne!(mistyped, good.replace("1.0.0", "1.0.1"));
+    for broken in [&mistyped, "name: counter\nversion: ["] {
+        fs::write(&manifest, broken).unwrap();
+        until(async || refused(&server).await).await;
+        assert_eq!(version(&server, "counter").await, "1.0.0");
+    }
     // It is still known when others change, and taken again when it is mended.
     stage.module("newcomer", "deny", "both");
     until(async || version(&server, "newcomer").await == "1.0.0").await;

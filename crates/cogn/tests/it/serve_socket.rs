@@ -323,6 +323,29 @@ async fn a_socket_ends_with_the_credentials_that_opened_it() {
 }
 
 #[tokio::test]
+async fn a_farewell_is_answered_and_what_is_broken_is_told() {
+    let stage = Stage::new();
+    let server = stage.serve(&[&stage.talker(0)]);
+    let mut polite = Client::connect(&server).await;
+    polite.0.send(Message::Close(None)).await.unwrap();
+    // The answer ends the stream; without one there is an error.
+    while let Some(heard) = polite.0.next().await {
+        heard.unwrap();
+    }
+    let mut large = Client::connect(&server).await;
+    let message = Message::text("x".repeat(17 * 1024 * 1024));
+    // It may be cut off before all of it is sent.
+    large.0.send(message).await.ok();
+    let told = large.0.next().await;
+    if let Some(Ok(Message::Close(Some(frame)))) = &told {
+        assert_eq!(u16::from(frame.code), 1002, "{frame}");
+        assert!(!frame.reason.is_empty());
+    } else {
+        panic!("{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn whatever_a_socket_asks_for_counts_against_the_rate() {
     let stage = Stage::new();
     let few = key(&stage, &["--rate", "3/h"]);

@@ -42,20 +42,16 @@ const SENTENCE: &str = "Please send the invoice to the office before Friday.";
 fn trained_server(stage: &Stage) -> Server {
     testkit::speech::need_voice();
     let config = stage.config(TRAINED);
-    let mut command = stage.cogn();
-    command
-        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
-        .env("PYTHONPATH", testkit::speech::trained());
+    let mut command = stage.serving(&["--config", &config], &[]);
+    command.env("PYTHONPATH", testkit::speech::trained());
     Server::spawn(command)
 }
 
 fn server(stage: &Stage) -> Server {
     testkit::speech::need_voice();
     let config = stage.config(RECIPES);
-    let mut command = stage.cogn();
-    command
-        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
-        .env("PYTHONPATH", testkit::speech::ear());
+    let mut command = stage.serving(&["--config", &config], &[]);
+    command.env("PYTHONPATH", testkit::speech::ear());
     Server::spawn(command)
 }
 
@@ -301,10 +297,8 @@ async fn embeddings_are_made_in_this_process() {
     );
     let config =
         stage.config("[[backends]]\nname = \"vectors\"\nkind = \"local\"\noperations = [\"embeddings\"]\n");
-    let mut command = stage.cogn();
-    command
-        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
-        .env("COGN_MODELS_DIR", &shelf);
+    let mut command = stage.serving(&["--config", &config], &[]);
+    command.env("COGN_MODELS_DIR", &shelf);
     let server = Server::spawn(command);
     let ask = async |body: Value| {
         let asked = server

@@ -72,20 +72,25 @@ impl Signals {
                 .transpose()?,
             ..Self::default()
         };
+        let mut most = 0.0;
         for value in headers
             .get_all(ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok())
         {
             for range in value.split(',') {
-                let media_type = range.split(';').next().unwrap_or_default().trim();
-                let (asked, framing) = match media_type {
+                let mut parts = range.split(';').map(str::trim);
+                let (asked, framing) = match parts.next().unwrap_or_default() {
                     "text/event-stream" => (Wanted::Streaming, Framing::Sse),
                     "application/x-ndjson" => (Wanted::Streaming, Framing::Ndjson),
                     "application/json" => (Wanted::Sync, Framing::Sse),
                     _ => continue,
                 };
-                if signals.accept.is_none() {
+                let weight = parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('='));
+                let weight = weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0);
+                // The first of those that are wanted most; what has no weight is not wanted at all.
+                if weight > most {
+                    most = weight;
                     signals.accept = Some(asked);
                     signals.framing = framing;
                 }

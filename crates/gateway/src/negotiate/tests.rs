@@ -53,4 +53,19 @@ fn accept_names_the_framing() {
     assert_eq!(accept("text/event-stream;q=1, */*").framing, Framing::Sse);
     assert_eq!(accept("text/html, application/x-ndjson").framing, Framing::Ndjson);
     assert_eq!(accept("*/*").accept, None);
+    for (value, wanted) in [
+        (
+            "text/event-stream;q=0.1, application/json;q=0.9",
+            Some(Wanted::Sync),
+        ),
+        (
+            "application/json; q=0.5, text/event-stream; q=0.8",
+            Some(Wanted::Streaming),
+        ),
+        ("text/event-stream;q=0, application/json", Some(Wanted::Sync)),
+        ("text/event-stream;q=0", None),
+        ("application/json, text/event-stream", Some(Wanted::Sync)),
+    ] {
+        assert_eq!(accept(value).accept, wanted, "{value}");
+    }
 }

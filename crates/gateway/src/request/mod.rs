@@ -29,7 +29,7 @@ pub(crate) struct ExecuteBody {
 
 /// `_options`. Unknown ones are left alone: they may be a newer client's.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, expecting = "an object")]
 pub(crate) struct RequestOptions {
     pub(crate) response_mode: Option<Wanted>,
     pub(crate) chunk_type: Option<ChunkType>,
@@ -70,6 +70,7 @@ impl RequestOptions {
 
 /// `_recovery`, or the two headers that say the same.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(expecting = "an object")]
 pub(crate) struct RecoveryRequest {
     pub(crate) session_id: String,
     #[serde(default)]

@@ -34,4 +34,7 @@ fn options_of_the_wrong_form_are_refused_and_unknown_ones_are_not() {
     let body = json!({"input": {}, "_options": {"response_mode": "sideways"}});
     let refusal = ExecuteBody::parse(body).unwrap_err();
     assert_eq!(refusal.into_body().code, "E1004");
+    let refusal = ExecuteBody::parse(json!({"input": {}, "_options": "fast"})).unwrap_err();
+    let message = refusal.into_body().message;
+    assert!(message.ends_with("expected an object"), "{message}");
 }

@@ -1,6 +1,7 @@
 //! One open WebSocket. Its runs are pumped by tasks of their own into one bounded queue; a client that
 //! does not read fills the queue, the pumps wait, and the runs go on in the journal.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -40,6 +41,39 @@ pub(super) struct Socket {
     pumps: JoinSet<String>,
 }
 
+/// Why a socket ends.
+enum Parting {
+    /// The client said so first.
+    Answer,
+    Broken(String),
+    /// The caller is no longer known.
+    Unknown,
+    Stop,
+}
+
+impl Parting {
+    fn frame(self) -> Option<CloseFrame> {
+        let (code, reason) = match self {
+            Self::Answer => return None,
+            Self::Broken(why) => (close_code::PROTOCOL, Cow::from(why)),
+            Self::Unknown => (
+                close_code::POLICY,
+                Cow::from("these credentials are no longer valid"),
+            ),
+            Self::Stop => (
+                close_code::RESTART,
+                Cow::from("the server stops; resume with the next one"),
+            ),
+        };
+        // A frame of this kind holds no more.
+        let (reason, _) = reason.split_at(reason.floor_char_boundary(limits::CLOSE_REASON_BYTES_MAX));
+        Some(CloseFrame {
+            code,
+            reason: reason.into(),
+        })
+    }
+}
+
 impl Socket {
     pub(super) fn new(gateway: Gateway, client: Client, trace: Option<TraceContext>) -> Self {
         Self {
@@ -68,21 +102,24 @@ impl Socket {
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered = 0;
         let stopping = self.gateway.stopping.clone();
-        loop {
+        let parting = loop {
             tokio::select! {
                 heard = stream.next() => {
                     unanswered = 0;
                     let answer = match heard {
                         Some(Ok(Message::Text(text))) => match self.is_let_in().await {
                             Ok(true) => self.follow(&text, &out).await,
-                            Ok(false) => break,
+                            Ok(false) => break Parting::Unknown,
                             Err(refusal) => Some(message::error(None, refusal)),
                         },
                         Some(Ok(Message::Binary(_))) => {
                             Some(message::error(None, refuse(Code::E1001, "messages are text")))
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                        Some(Ok(Message::Close(_))) => break Parting::Answer,
+                        // Too large, no text, or no frame at all: what follows cannot be understood either.
+                        Some(Err(error)) => break Parting::Broken(error.to_string()),
+                        None => return,
                     };
                     if let Some(answer) = answer
                         && out.send(Message::text(answer)).await.is_err()
@@ -101,7 +138,7 @@ impl Socket {
                         return;
                     }
                     if let Ok(false) = self.is_let_in().await {
-                        break;
+                        break Parting::Unknown;
                     }
                     // A full queue is being written, which is sign of life enough.
                     out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
@@ -109,20 +146,12 @@ impl Socket {
                 () = stopping.cancelled() => {
                     // Runs are given their time by whoever stops the server; what they still say is sent.
                     while self.pumps.join_next().await.is_some() {}
-                    break;
+                    break Parting::Stop;
                 }
             }
-        }
-        let (code, reason) = match stopping.is_cancelled() {
-            true => (close_code::RESTART, "the server stops; resume with the next one"),
-            false => (close_code::POLICY, "these credentials are no longer valid"),
         };
         self.pumps.shutdown().await;
-        let close = CloseFrame {
-            code,
-            reason: reason.into(),
-        };
-        out.send(Message::Close(Some(close))).await.ok();
+        out.send(Message::Close(parting.frame())).await.ok();
         // The writer ends when it has sent that; until then there is nothing to do here.
         out.closed().await;
     }
@@ -306,17 +335,14 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receive
         };
         loop {
             closing = matches!(message, Message::Close(_));
-            if sink.feed(message).await.is_err() {
-                return;
-            }
+            // Whoever has said farewell is sent nothing more, but hears it in return.
+            closing |= sink.feed(message).await.is_err();
             match queue.try_recv() {
                 Ok(next) if !closing => message = next,
                 _ => break,
             }
         }
-        if sink.flush().await.is_err() {
-            return;
-        }
+        closing |= sink.flush().await.is_err();
     }
     // The client answers with its own close frame; it need not be waited for.
     tokio::time::timeout(Duration::from_millis(100), sink.close())

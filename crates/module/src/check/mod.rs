@@ -55,6 +55,18 @@ pub fn check(files: &FileMap, strict: Strict) -> Loaded {
     check_among(files, strict, Surroundings::default())
 }
 
+/// What keeps a module from being run: it cannot be read, or says something about itself that means nothing, and might be
+/// held to less than was meant.
+pub fn check_to_run(files: &FileMap) -> Loaded {
+    let mut reading = Reading::of(files);
+    manifest::check(&mut reading);
+    reading.report.sort();
+    Loaded {
+        module: reading.module,
+        report: reading.report,
+    }
+}
+
 /// The same for a module that stands among others.
 pub fn check_among(files: &FileMap, strict: Strict, surroundings: Surroundings<'_>) -> Loaded {
     let mut reading = Reading::of(files);

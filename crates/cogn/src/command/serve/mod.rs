@@ -68,6 +68,7 @@ impl Serve {
         let path = access::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
             let journal = access::open_journal(&path, settings.journal.bytes_max).await?;
+            let _held = access::hold_journal(&path)?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let ports = Ports {
                 fleet,

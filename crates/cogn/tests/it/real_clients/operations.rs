@@ -32,9 +32,8 @@ fn server(stage: &Stage) -> Server {
         .env("COGN_MODELS_DIR", &shelf);
     succeed(&mut pull);
     let config = stage.config(CONFIG);
-    let mut command = stage.cogn();
+    let mut command = stage.serving(&["--config", &config], &[]);
     command
-        .args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--config", &config])
         .env("COGN_MODELS_DIR", &shelf)
         .env("PYTHONPATH", testkit::speech::ear());
     Server::spawn(command)
