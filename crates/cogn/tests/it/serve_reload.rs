@@ -308,6 +308,7 @@ fn the_log_is_for_machines_and_holds_no_secret() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!log.contains(CANARY), "{log}");
+    assert!(log.contains("a run failed"), "{log}");
     for line in log.lines() {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(

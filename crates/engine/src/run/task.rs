@@ -13,7 +13,7 @@ use module::envelope::{Envelope, ErrorBody};
 use module::stream::{Chunk, Recovery};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use super::live::Live;
 use super::machine::{Input, Machine, Output};
@@ -245,6 +245,9 @@ impl Task {
         let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
         end.review = review;
         self.close(self.offset, events, end).await?;
+        if let Some(code) = &code {
+            info!(run = %self.run, code, "a run failed");
+        }
         // Whoever sees the end can ask how it came about.
         self.traces.put(&self.live.tenant, Trace { code, ..trace });
         Ok(())
