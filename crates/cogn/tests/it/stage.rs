@@ -76,6 +76,8 @@ impl Stage {
         let mut command = Command::new(binary());
         command.arg("--modules").arg(self.path("modules"));
         command.current_dir(self.folder.path());
+        // Models that somebody keeps on this machine answer nobody here.
+        command.env("COGN_MODELS_DIR", self.path("models"));
         command
     }
 
