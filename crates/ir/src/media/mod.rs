@@ -1,8 +1,8 @@
 //! Pictures, sound, video and documents: one type, whatever dialect they arrive in and leave in.
 
-mod alias;
+mod foreign_id;
 mod base64_text;
-mod held;
+mod handle;
 mod id;
 mod mime;
 mod reference;
@@ -12,9 +12,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-pub use alias::Aliases;
+pub use foreign_id::Aliases;
 pub use base64_text::{Base64, NotBase64};
-pub use held::{Held, HeldReader, MediaBytes};
+pub use handle::{Held, HeldReader, MediaBytes};
 pub use id::{MediaId, NotAMediaId, Stored};
 pub use mime::{mime_of_audio_format, sniff};
 
