@@ -8,7 +8,7 @@ use ::image::codecs::jpeg::JpegEncoder;
 use ::image::imageops::FilterType;
 
 use crate::fact::Facts;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::Format;
 use crate::image::{codec, decode};
 use crate::orientation::Orientation;

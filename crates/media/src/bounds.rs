@@ -3,7 +3,7 @@
 use ir::media::MediaKind;
 
 use crate::fact::Facts;
-use crate::fault::{Fault, Limit};
+use crate::error::{Fault, Limit};
 use crate::format::Format;
 use crate::limits;
 

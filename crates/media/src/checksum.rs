@@ -7,7 +7,7 @@ use ir::media::Checksum;
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::source::Source;
 
 /// What the sender says about the bytes.

@@ -4,9 +4,9 @@
 use lopdf::{Document, LoadOptions, Object};
 
 use crate::fact::Facts;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::{Source, whole};
 
 /// Smallest share that a compressed table gets.

@@ -9,11 +9,11 @@ use ir::media::MediaKind;
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, verify};
 use crate::fact::Facts;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::{Family, Format, detect, family_of};
 use crate::image::{self, Walk};
 use crate::orientation::Orientation;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::{Source, head, length, whole};
 use crate::{audio, document, limits, video};
 

@@ -9,7 +9,7 @@ use crate::adapt::{Action, Adaptation, Wish, redraw};
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, Sealed};
 use crate::fact::Facts;
-use crate::fault::{Fault, Limit};
+use crate::error::{Fault, Limit};
 use crate::inspect::{Inspected, inspect};
 use crate::source::Source;
 

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
 
 /// Bytes that can be read from any place: a file, or memory in tests.

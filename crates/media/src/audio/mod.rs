@@ -15,10 +15,10 @@ use symphonia_format_ogg::OggReader;
 use symphonia_format_riff::WavReader;
 
 use crate::fact::Facts;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::{Source, length};
 
 /// What is kept, and what was left out.

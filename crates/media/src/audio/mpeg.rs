@@ -1,7 +1,7 @@
 //! MP3: frames in a row. Tags stand before and behind them and are left out.
 
 use super::Kept;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::source::{Source, le_u32, length, read_at};
 
 const ID3V1_BYTES: u64 = 128;

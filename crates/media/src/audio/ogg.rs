@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::Kept;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
-use crate::piece::Patches;
+use crate::range_writer::Patches;
 use crate::source::{Source, le_u32, length, read_at};
 
 const BEGINS: u8 = 2;

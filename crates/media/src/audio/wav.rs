@@ -1,9 +1,9 @@
 //! WAV, chunk by chunk. Kept: the form of the samples, their count, and the samples.
 
 use super::Kept;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::{Source, le_u32, length, read_at};
 
 /// A size that a writer leaves when it could not go back to fill it in.

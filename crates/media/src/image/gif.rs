@@ -2,9 +2,9 @@
 //! cut out as it stands.
 
 use super::Walk;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 
 pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
     let mut walk = Walk::default();

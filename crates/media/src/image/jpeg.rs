@@ -2,7 +2,7 @@
 //! Adobe's colour transform, and the orientation.
 
 use super::Walk;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
 use crate::orientation::Orientation;
 use crate::source::be_u16;

@@ -12,11 +12,11 @@ use std::io::Cursor;
 use ::image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 
 use crate::fact::Facts;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;
 use crate::orientation::Orientation;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::be_u32;
 
 /// What a walk through a picture found.

@@ -2,7 +2,7 @@
 //! orientation. An animation loses its frames behind the first here.
 
 use super::Walk;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
 use crate::orientation::Orientation;
 use crate::source::be_u32;

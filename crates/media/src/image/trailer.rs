@@ -2,7 +2,7 @@
 //! A program, an archive or a page there makes the file two files in one, and it is refused.
 
 use super::Walk;
-use crate::fault::Fault;
+use crate::error::Fault;
 
 const FOREIGN: &[&[u8]] = &[
     b"PK\x03\x04",

@@ -1,10 +1,10 @@
 //! WebP, chunk by chunk. Kept: pictures, transparency, timing, colour profiles and the orientation.
 
 use super::Walk;
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
 use crate::orientation::Orientation;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 use crate::source::le_u32;
 
 const KEPT: &[&[u8; 4]] = &[b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"];

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use super::Found;
 use super::boxes::{Box, children};
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;
-use crate::piece::Patches;
+use crate::range_writer::Patches;
 use crate::source::{Source, be_u16, be_u32, be_u64, length, read_at};
 
 pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::source::{Source, be_u32, be_u64, read_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]

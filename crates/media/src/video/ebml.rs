@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::limits;
-use crate::piece::Patches;
+use crate::range_writer::Patches;
 use crate::source::{Source, be_u32, length, read_at};
 
 const HEADER: u32 = 0x1a45_dfa3;

@@ -10,7 +10,7 @@ pub(crate) use bmff::look as look_at_boxes;
 pub(crate) use webm::look as look_at_elements;
 
 use crate::format::Format;
-use crate::piece::Pieces;
+use crate::range_writer::Pieces;
 
 /// What a container turned out to be.
 #[derive(Debug)]

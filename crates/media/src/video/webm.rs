@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use matroska_demuxer::{DemuxError, Frame, MatroskaFile, TrackType};
 
 use super::{Found, ebml};
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;
 use crate::source::{Source, length};

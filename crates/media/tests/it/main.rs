@@ -11,5 +11,5 @@ mod adapt;
 mod clean;
 mod facts;
 mod hostile;
-mod refuse;
+mod rejections;
 mod samples;

@@ -4,7 +4,7 @@
 use std::io::{self, Read, SeekFrom, Write};
 use std::ops::Range;
 
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::source::Source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
