@@ -25,7 +25,7 @@ pub mod module;
 pub mod prompt;
 pub mod schema;
 pub mod stream;
-pub mod template;
+pub mod scaffold;
 
 pub use check::{Strict, check};
 pub use code::Code;

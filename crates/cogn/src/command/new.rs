@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use module::files::Entry;
 use module::manifest::{Modality, Tier};
-use module::template::{Blueprint, RESPONSIBILITY_CHARS_MAX, check_name, write};
+use module::scaffold::{Blueprint, RESPONSIBILITY_CHARS_MAX, check_name, write};
 use module::{FileMap, Format};
 use owo_colors::OwoColorize;
 use serde_json::json;

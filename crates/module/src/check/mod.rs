@@ -8,13 +8,13 @@ mod enum_pattern;
 mod golden;
 mod manifest;
 mod media;
-mod neighbours;
+mod dependencies;
 mod prompt;
 mod schema;
 mod strict;
 mod violation;
 
-pub use neighbours::{Card, Find};
+pub use dependencies::{Card, Find};
 
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::Part;
@@ -81,7 +81,7 @@ pub fn check_among(files: &FileMap, strict: Strict, surroundings: Surroundings<'
     context::check(&mut reading);
     composition::check(&mut reading);
     if let Some(find) = surroundings.find {
-        neighbours::check(&mut reading, find);
+        dependencies::check(&mut reading, find);
     }
     strict::check(&mut reading, strict);
     let refused = refusals(&reading);

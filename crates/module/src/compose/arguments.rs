@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::scope::View;
+use super::expression_scope::View;
 use crate::expression::{Path, Scope as _, parse_path};
 use crate::prompt;
 

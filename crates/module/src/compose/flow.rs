@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::aggregate::{aggregate, merge};
-use super::answer;
+use super::outcome;
 use super::results::Results;
-use super::scope::View;
+use super::expression_scope::View;
 use super::step::{Feed, Layout, Line, Mapped, Source};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
@@ -165,7 +165,7 @@ impl Flow {
         }
         let open = (0..self.states.len()).any(|index| self.may_start(index));
         let is_over = self.is_settled && self.count(State::Running) == 0 && !open;
-        is_over.then(|| answer::of(self))
+        is_over.then(|| outcome::of(self))
     }
 
     /// Ends it for a reason that lies outside, such as the time that is up.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::link::{Absence, Choice, Find, Link, choose, links};
+use super::resolve::{Absence, Choice, Find, Link, choose, links};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::limits;

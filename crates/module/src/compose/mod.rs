@@ -4,14 +4,14 @@
 //! which input, and what comes of the results. Whoever runs the steps is no business of this folder.
 
 mod aggregate;
-mod answer;
+mod outcome;
 mod arguments;
 mod call;
 mod flow;
 mod graph;
-mod link;
+mod resolve;
 mod results;
-mod scope;
+mod expression_scope;
 mod segment;
 mod step;
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests;
 pub use call::{Call, CallOptions, CallProblem, calls};
 pub use flow::{Flow, Outcome, Start};
 pub use graph::{Graph, Node, survey};
-pub use link::{Absence, Choice, Find, Link, Reason, choose, links};
+pub use resolve::{Absence, Choice, Find, Link, Reason, choose, links};
 pub use results::Results;
 
 pub(crate) use segment::{Segment, segments};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::judge::Finding;
+use super::evaluator::Finding;
 use crate::compose::{Flow, Outcome, Start, choose, survey};
 use crate::context;
 use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
@@ -39,7 +39,7 @@ pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
         let message = format!("asked {}, not {}", asked.join(", "), expected.join(", "));
         return Ok(vec![Finding::new(crate::Code::E4000, "/asked", message)]);
     }
-    Ok(error.iter().map(super::judge::of_error).collect())
+    Ok(error.iter().map(super::evaluator::of_error).collect())
 }
 
 impl Scene {

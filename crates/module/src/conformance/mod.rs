@@ -5,14 +5,14 @@
 //! a vector that cannot be run, or is itself malformed, is in the report.
 
 mod composed;
-mod embedded;
-mod judge;
+mod builtin_vectors;
+mod evaluator;
 mod report;
 pub mod server;
 mod suite;
 mod vector;
 
-pub use embedded::embedded;
+pub use builtin_vectors::embedded;
 pub use report::{LevelCount, Outcome, Problem, Report, Row};
 pub use suite::run;
 pub use vector::{Expects, LEVELS, Vector};

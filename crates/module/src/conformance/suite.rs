@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::judge::{Finding, Verdict, judge};
+use super::evaluator::{Finding, Verdict, judge};
 use super::report::{Outcome, Problem, Report, Row};
 use super::vector::{Expects, Vector};
 use crate::envelope::Profile;

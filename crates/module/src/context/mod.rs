@@ -1,14 +1,14 @@
 //! Explicit context: what a caller hands a module beside its input under `_context`, and what the module
 //! hands back under `_emitted_context`. Nothing passes in either direction that the module does not declare.
 
-mod accept;
-mod emit;
+mod incoming;
+mod outgoing;
 mod sanitise;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{Admitted, admit};
-pub use emit::emitted;
+pub use incoming::{Admitted, admit};
+pub use outgoing::emitted;
 
 use serde_json::{Map, Value};
 

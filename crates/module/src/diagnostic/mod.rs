@@ -2,14 +2,14 @@
 //! problem: it adds to a list of these. Each is self-contained (it carries its line of source), so that
 //! it can be rendered long after the file is gone. Rendering is not done here.
 
-mod near;
+mod suggestion;
 mod report;
 mod rule;
 mod source;
 
 use serde::Serialize;
 
-pub use near::{distance, nearest};
+pub use suggestion::{distance, nearest};
 pub use report::Report;
 pub use rule::Rule;
 pub use source::{Location, Source};

@@ -7,14 +7,14 @@ mod json;
 mod json_place;
 mod pointer;
 mod yaml;
-mod yaml_place;
+mod yaml_span;
 
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use json::{Duplicate, Json, JsonError, JsonErrorKind, parse_json};
 pub use json_place::json_place;
 pub use pointer::{dotted, join, tokens};
 pub use yaml::{YamlError, YamlErrorKind, parse_yaml};
-pub use yaml_place::yaml_place;
+pub use yaml_span::yaml_place;
 
 use std::ops::Range;
 

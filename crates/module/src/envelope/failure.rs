@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
-use super::member::member_mut;
+use super::small_map::member_mut;
 use super::meta::{Meta, Risk};
 use super::repair::{Basis, repair_meta};
 use super::repairs::{Action, Repairs};

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::member::member;
+use super::small_map::member;
 use super::structure::{Violation, check_extensions};
 use crate::code::Code;
 use crate::limits;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::member::{member, member_mut};
+use super::small_map::{member, member_mut};
 use super::meta::Risk;
 use super::repairs::{Action, Repairs};
 use super::structure::{Violation, exceeds, kind};

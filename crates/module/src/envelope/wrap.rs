@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::member::member;
+use super::small_map::member;
 use super::repairs::{Action, Repairs};
 use super::structure::{Violation, check_closed, kind};
 use crate::module::Module;

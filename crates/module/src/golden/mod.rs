@@ -3,15 +3,15 @@
 //! is well formed; here it is held against an answer.
 
 mod coverage;
-mod judge;
-mod place;
+mod matcher;
+mod path;
 mod rules;
 mod subset;
 #[cfg(test)]
 mod tests;
 
 pub use coverage::Coverage;
-pub use judge::judge;
+pub use matcher::judge;
 
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Mismatch;
-use super::place::values;
+use super::path::values;
 use super::subset::same;
 
 pub(super) fn check_rules(map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {

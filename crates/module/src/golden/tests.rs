@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Coverage, judge};
+use super::{Coverage, matcher};
 use crate::files::FileMap;
 use crate::module::Module;
 

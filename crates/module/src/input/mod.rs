@@ -4,10 +4,10 @@
 
 mod assign;
 mod media_field;
-mod places;
+mod media_locations;
 #[cfg(test)]
 mod tests;
 
 pub use assign::{AssignError, assign};
 pub use media_field::{MediaField, media_field, put_media};
-pub use places::{media_places, show_media};
+pub use media_locations::{media_places, show_media};

@@ -6,7 +6,7 @@ mod assets;
 mod context;
 mod contract;
 mod examples;
-mod reading;
+mod load_context;
 mod text;
 mod v0;
 mod v1;
@@ -14,7 +14,7 @@ mod v2;
 
 pub(crate) use contract::percent_decoded;
 pub(crate) use examples::{is_test_path, split_expected, split_input};
-pub(crate) use reading::{ManifestText, Reading};
+pub(crate) use load_context::{ManifestText, Reading};
 pub(crate) use text::refusals;
 
 use crate::diagnostic::Report;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::contract::{Origin, rebase};
-use super::reading::Parts;
+use super::load_context::Parts;
 use super::v1::front_matter;
 use super::{ManifestText, Reading, examples};
 use crate::document::split_front_matter;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::reading::Parts;
+use super::load_context::Parts;
 use super::{ManifestText, Reading, contract, examples};
 use crate::diagnostic::{Diagnostic, Rule, Source};
 use crate::document::split_front_matter;

@@ -2,7 +2,7 @@
 
 use serde_json::Map;
 
-use super::reading::Parts;
+use super::load_context::Parts;
 use super::{ManifestText, Reading, contract, examples};
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::format::Format;

@@ -4,7 +4,7 @@
 
 mod input;
 mod output;
-mod shown;
+mod published_schema;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use input::admit_input;
 pub use output::output_schema;
-pub use shown::{envelope_schema, input_schema};
+pub use published_schema::{envelope_schema, input_schema};
 pub(crate) use system::message as system_message;
 
 use crate::compose::Results;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, SCHEMA};
 use super::edit::{self, Edit, Path, Place, path};
-use super::site::{Site, collect_references, data_site, resolve, site, value};
-use super::standard::{CODE_PATTERN, error_schema, extensions_schema, meta_schema};
+use super::section_location::{Site, collect_references, data_site, resolve, site, value};
+use super::schema_templates::{CODE_PATTERN, error_schema, extensions_schema, meta_schema};
 use super::{Refusal, Weight, json as json_text};
 use crate::manifest::Manifest;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::draft::{Document, Draft, PROMPT, SCHEMA, text};
 use super::edit::{Edit, Path, Place, path};
 use super::manifest::section;
-use super::site::{self, collect_references};
+use super::section_location::{self, collect_references};
 use super::{Refusal, Weight, json as json_text, yaml};
 use crate::document::{parse_yaml, split_front_matter};
 use crate::files::FileMap;
@@ -253,7 +253,7 @@ fn schemas(draft: &mut Draft) -> Result<(), Refusal> {
         if !draft.files.contains(file) {
             continue;
         }
-        let mut schema = site::read(draft, file)?;
+        let mut schema = section_location::read(draft, file)?;
         let mut references = Vec::new();
         collect_references(&schema, &mut Path::new(), &mut references);
         for (at, target) in references {

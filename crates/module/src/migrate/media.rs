@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::draft::{Draft, PROMPT};
 use super::edit::Place;
 use super::manifest::section;
-use super::site::{self, data_site, resolve, site};
+use super::section_location::{self, data_site, resolve, site};
 use super::{Refusal, Weight};
 
 /// Deepest nesting of a schema that is searched for media.
@@ -34,7 +34,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         let mut search = Search::default();
         if let Some(site) = site {
             let root = draft.schema(&site.file)?.map(|document| document.value().clone());
-            let start = site::value(draft, &site)?.cloned();
+            let start = section_location::value(draft, &site)?.cloned();
             if let (Some(root), Some(start)) = (root, start) {
                 search.walk(&root, &start, None, 0);
             }

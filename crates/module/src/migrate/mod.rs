@@ -14,8 +14,8 @@ mod legacy;
 mod manifest;
 mod media;
 mod prompt;
-mod site;
-mod standard;
+mod section_location;
+mod schema_templates;
 mod text;
 mod yaml;
 
@@ -29,7 +29,7 @@ use crate::format::Format;
 pub use diff::{FileDiff, diff};
 pub(crate) use json::document as json_document;
 pub(crate) use prompt::envelope_section;
-pub(crate) use standard::{error_schema, extensions_schema, meta_schema};
+pub(crate) use schema_templates::{error_schema, extensions_schema, meta_schema};
 pub(crate) use yaml::block as yaml_line;
 
 use draft::Draft;

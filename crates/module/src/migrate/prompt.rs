@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::draft::{Draft, PROMPT};
 use super::edit::path;
-use super::site::{data_site, value};
+use super::section_location::{data_site, value};
 use super::text::Text;
 use crate::files::Entry;
 use crate::format::Format;

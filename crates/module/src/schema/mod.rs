@@ -4,13 +4,13 @@
 
 mod contract;
 mod reference;
-mod shape;
-mod standalone;
+mod schema_view;
+mod extract;
 mod variant;
 mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
-pub(crate) use shape::Shape;
-pub(crate) use standalone::{cut_out, stands_alone};
+pub(crate) use schema_view::Shape;
+pub(crate) use extract::{cut_out, stands_alone};
 pub use walk::{Flow, walk};

@@ -9,11 +9,11 @@ mod data_text;
 mod digest;
 pub mod field;
 mod fold;
-mod growth;
+mod partial_value;
 pub mod json;
 mod projection;
 mod recording;
-mod same;
+mod strict_eq;
 mod splice;
 mod violation;
 

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use super::chunk::{Checkpoint, Chunk};
 use super::digest::FieldDigest;
 use super::field;
-use super::growth::{Growth, View};
+use super::partial_value::{Growth, View};
 use super::json::{JsonError, JsonEvent, ReplyReader};
-use super::same::same_map;
+use super::strict_eq::same_map;
 use crate::limits;
 use crate::manifest::{ChunkType, Response};
 

@@ -1,7 +1,7 @@
 //! A new module is valid from the first moment, whatever it is to be.
 
 use module::manifest::{Modality, Tier};
-use module::template::{Blueprint, write};
+use module::scaffold::{Blueprint, write};
 use module::{FileMap, Format, Strict, check, load, migrate};
 
 fn blueprints() -> Vec<Blueprint> {

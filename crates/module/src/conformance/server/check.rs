@@ -1,8 +1,8 @@
 //! One check: what it is about, what it needs, and how it goes on after each answer.
 
-use super::answer::Answer;
-use super::ask::Ask;
-use super::subject::Subject;
+use super::response::Answer;
+use super::request::Ask;
+use super::test_module::Subject;
 
 /// What a check needs on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::picture;
+use super::png;
 
 /// One file of the kit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn input(module: &str) -> Option<Value> {
     let text = "Two words";
     match module {
         "conformance-both" | "conformance-sync" | "conformance-streaming" => Some(json!({"text": text})),
-        "conformance-picture" => Some(json!({"text": text, "images": [picture::good()]})),
+        "conformance-picture" => Some(json!({"text": text, "images": [png::good()]})),
         _ => None,
     }
 }

@@ -2,22 +2,22 @@
 //! degradation. Every check is a pure function from the answers so far to the next request or the verdict;
 //! whoever owns a connection carries the requests. Nothing here knows which server it talks to.
 
-mod answer;
-mod ask;
+mod response;
+mod request;
 mod check;
 mod checks;
 mod kit;
-mod picture;
+mod png;
 mod report;
-mod sample;
-mod subject;
+mod minimal_input;
+mod test_module;
 #[cfg(test)]
 mod tests;
 
-pub use answer::Answer;
-pub use ask::{Ask, Method, Over};
+pub use response::Answer;
+pub use request::{Ask, Method, Over};
 pub use check::{Check, Need, Next, Stop};
 pub use checks::checks;
 pub use kit::{KitFile, kit};
 pub use report::{CheckRow, ServerOutcome, ServerReport};
-pub use subject::{Listed, Subject, Subjects};
+pub use test_module::{Listed, Subject, Subjects};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::answer::heard_of;
-use super::picture::{Depth, black, png};
-use super::sample::sample;
+use super::response::heard_of;
+use super::png::{Depth, black, png};
+use super::minimal_input::sample;
 use super::{Ask, Listed, Need, Subjects, checks, kit};
 
 #[test]

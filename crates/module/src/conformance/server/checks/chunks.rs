@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::answer::{Answer, Heard, assemble};
-use crate::conformance::server::ask::Ask;
+use crate::conformance::server::response::{Answer, Heard, assemble};
+use crate::conformance::server::request::Ask;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, fail, hold, skip};
-use crate::conformance::server::subject::Subject;
+use crate::conformance::server::test_module::Subject;
 use crate::stream::check_chunk;
 
 pub(super) fn checks() -> Vec<Check> {

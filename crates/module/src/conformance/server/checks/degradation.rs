@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use super::negotiation::says_so;
-use crate::conformance::server::answer::Answer;
+use crate::conformance::server::response::Answer;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold};
-use crate::conformance::server::subject::Subject;
+use crate::conformance::server::test_module::Subject;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::answer::Answer;
+use crate::conformance::server::response::Answer;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold, skip};
-use crate::conformance::server::picture::{Depth, black, good, item, png};
-use crate::conformance::server::subject::Subject;
+use crate::conformance::server::png::{Depth, black, good, item, png};
+use crate::conformance::server::test_module::Subject;
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = demanded();

@@ -1,7 +1,7 @@
 //! The list of checks, one file per area. The order is that in which they are made and told.
 
 mod chunks;
-mod declared;
+mod capabilities;
 mod degradation;
 mod media;
 mod negotiation;
@@ -11,7 +11,7 @@ use super::check::Check;
 
 pub fn checks() -> Vec<Check> {
     [
-        declared::checks(),
+        capabilities::checks(),
         negotiation::checks(),
         chunks::checks(),
         recovery::checks(),

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::answer::Answer;
-use crate::conformance::server::ask::Ask;
+use crate::conformance::server::response::Answer;
+use crate::conformance::server::request::Ask;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, hold};
-use crate::conformance::server::subject::Subject;
+use crate::conformance::server::test_module::Subject;
 
 const HEADER: &str = "x-cognitive-response-mode";
 

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::chunks::session;
-use crate::conformance::server::answer::{Answer, Heard, assemble};
-use crate::conformance::server::ask::Ask;
+use crate::conformance::server::response::{Answer, Heard, assemble};
+use crate::conformance::server::request::Ask;
 use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, excuse, fail, hold, skip};
-use crate::conformance::server::subject::Subject;
+use crate::conformance::server::test_module::Subject;
 
 const SESSION: &str = "x-cognitive-recovery-session";
 const SEQ: &str = "x-cognitive-recovery-seq";

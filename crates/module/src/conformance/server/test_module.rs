@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answer::Answer;
-use super::ask::Ask;
+use super::response::Answer;
+use super::request::Ask;
 use super::check::Need;
-use super::{kit, picture, sample::sample};
+use super::{kit, png, minimal_input::sample};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// A picture of the usual limit would not fit into a request.
@@ -104,9 +104,9 @@ impl Listed {
         let field = properties.keys().find(called)?.clone();
         let many = properties.get(&field)?.get("type") == Some(&json!("array"));
         let held = if many {
-            json!([picture::good()])
+            json!([png::good()])
         } else {
-            picture::good()
+            png::good()
         };
         schema["properties"][&field] = json!({"const": held});
         let required = schema["required"].as_array().cloned().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::answer::heard_of;
+use super::response::heard_of;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -82,7 +82,7 @@ impl Ask {
         }
         let heard = heard_of(body);
         let chunks = heard.iter().filter(|event| event.seq().is_some()).count();
-        let ended = heard.iter().any(super::answer::Heard::is_last);
+        let ended = heard.iter().any(super::response::Heard::is_last);
         self.chunks_max.is_some_and(|max| chunks >= max) || (self.over == Over::Socket && ended)
     }
 }
