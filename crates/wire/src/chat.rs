@@ -4,7 +4,7 @@
 use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, Message, PartBody};
 use serde_json::{Value, json};
 
-use crate::markers::Markers;
+use crate::control_tokens::Markers;
 use crate::{anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// The dialects that speak chat.

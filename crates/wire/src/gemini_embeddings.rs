@@ -25,7 +25,7 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
     };
     let requests: Vec<Value> = request.input.iter().map(one).collect();
     // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     ledger.foreign("/payload", &request.ext, OWN);
     Ok(json!({"requests": requests}))
 }

@@ -22,7 +22,7 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
     put("input", json!(request.input));
     put("dimensions", json!(request.dimensions));
     // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
     Ok(Value::Object(map))

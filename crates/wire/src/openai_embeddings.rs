@@ -76,7 +76,7 @@ pub fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -> Value
     }
     put("dimensions", json!(request.dimensions));
     put("encoding_format", json!(request.encoding_format));
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
     Value::Object(map)

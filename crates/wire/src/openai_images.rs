@@ -8,7 +8,7 @@ use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource
 use serde_json::{Value, json};
 
 use crate::openai_chat::usage;
-use crate::{error_body, particulars};
+use crate::{error_body, media_losses};
 
 const OWN: Dialect = Dialect::OpenaiImages;
 const WORDS: usage::Words = usage::Words {
@@ -58,8 +58,8 @@ pub fn encode_request(request: &ImageRequest, ledger: &mut Ledger) -> Result<Val
             let pointer = format!("/payload/{key}");
             let url = media
                 .to_url()
-                .ok_or_else(|| particulars::unresolved(media, &pointer, OWN))?;
-            particulars::book(media, &pointer, OWN, &[], ledger);
+                .ok_or_else(|| media_losses::unresolved(media, &pointer, OWN))?;
+            media_losses::book(media, &pointer, OWN, &[], ledger);
             put(key, json!(url));
         }
     }
@@ -69,7 +69,7 @@ pub fn encode_request(request: &ImageRequest, ledger: &mut Ledger) -> Result<Val
     put("style", json!(request.style));
     put("seed", json!(request.seed));
     put("response_format", json!(request.response_format));
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
     Ok(Value::Object(map))
@@ -134,10 +134,10 @@ pub fn encode_response(response: &ImageResponse, ledger: &mut Ledger) -> Result<
         match &media.source {
             MediaSource::Inline(bytes) => item.insert(String::from("b64_json"), json!(bytes.as_str())),
             MediaSource::Remote(url) => item.insert(String::from("url"), json!(url)),
-            _ => return Err(particulars::unresolved(media, &pointer, OWN)),
+            _ => return Err(media_losses::unresolved(media, &pointer, OWN)),
         };
         media.ext.restore(OWN, &mut item);
-        particulars::book(media, &pointer, OWN, &[], ledger);
+        media_losses::book(media, &pointer, OWN, &[], ledger);
         data.push(Value::Object(item));
     }
     let mut map = Map::new();

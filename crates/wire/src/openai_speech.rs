@@ -41,7 +41,7 @@ pub fn encode_request(request: &SpeechRequest, ledger: &mut Ledger) -> Value {
     if request.ssml == Some(true) {
         ledger.dropped("/payload/ssml", format!("{OWN} reads marks aloud"));
     }
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
     Value::Object(map)
@@ -83,7 +83,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(S
             return Err(bad(message));
         }
     };
-    crate::extras::book_rest(&response.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&response.rest, OWN, ledger);
     ledger.foreign("/payload", &response.ext, OWN);
     let mime = response.audio.mime.clone();
     Ok((

@@ -7,7 +7,7 @@ use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, Phase};
 use serde_json::{Value, json};
 
 use crate::openai_chat::usage;
-use crate::{error_body, particulars};
+use crate::{error_body, media_losses};
 
 const OWN: Dialect = Dialect::OpenaiTranscriptions;
 const WORDS: usage::Words = usage::Words {
@@ -57,8 +57,8 @@ pub fn encode_request(request: &TranscriptionRequest, ledger: &mut Ledger) -> Re
     let media = &request.audio;
     let url = media
         .to_url()
-        .ok_or_else(|| particulars::unresolved(media, "/payload/audio", OWN))?;
-    particulars::book(media, "/payload/audio", OWN, &["hints/filename"], ledger);
+        .ok_or_else(|| media_losses::unresolved(media, "/payload/audio", OWN))?;
+    media_losses::book(media, "/payload/audio", OWN, &["hints/filename"], ledger);
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| {
         if !value.is_null() {
@@ -87,7 +87,7 @@ pub fn encode_request(request: &TranscriptionRequest, ledger: &mut Ledger) -> Re
             format!("{OWN} tells speakers apart by the choice of the model"),
         );
     }
-    crate::extras::book_rest(&request.rest, OWN, ledger);
+    crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
     Ok(Value::Object(map))

@@ -8,7 +8,7 @@ use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
 use serde::de::IgnoredAny;
 
 use crate::framing::{Framing, Ndjson, Sse};
-use crate::markers::Markers;
+use crate::control_tokens::Markers;
 
 /// One dialect's reading of frames.
 pub(crate) trait Read: Send + Sync + fmt::Debug {

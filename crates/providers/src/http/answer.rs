@@ -14,7 +14,7 @@ use ir::{Error, ErrorKind, Event, Phase, Request};
 use reqwest::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
-use wire::{Decoder, chat, error_body, glance};
+use wire::{Decoder, chat, error_body, response_summary};
 
 use super::body::gather;
 use super::forward::Forwarded;
@@ -194,13 +194,13 @@ impl Answer {
             Err(error) => return self.fail(error),
         };
         let passed_on = self.tap.as_ref().is_some_and(|tap| !tap.streams);
-        if passed_on && let Some(events) = glance::at(dialect, &body) {
+        if passed_on && let Some(events) = response_summary::at(dialect, &body) {
             let bytes = body.into();
             return self.ready.push_back(Said::Piece(Piece { bytes, events }));
         }
         if self.ear == Ear::Words
             && self.words.is_none()
-            && let Some(response) = glance::words(dialect, &body)
+            && let Some(response) = response_summary::words(dialect, &body)
         {
             return self.ready.extend(unfold(&response).into_iter().map(Said::Event));
         }

@@ -5,7 +5,7 @@
 use ir::{ChatRequest, Dialect, Request};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use wire::outline::Outline;
+use wire::json_field_ranges::Outline;
 
 use super::adapt::must_adapt;
 use super::outgoing::Outgoing;

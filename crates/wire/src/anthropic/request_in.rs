@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::anthropic::{OWN, block_in};
+use crate::anthropic::{OWN, block_decode};
 use crate::constant;
 use crate::openai_chat::cache_hint;
 
@@ -47,7 +47,7 @@ fn system(fields: &mut Fields, chat: &mut ChatRequest) {
         Some(Value::String(text)) => chat.messages.push(Message::text(Role::System, text)),
         Some(Value::Array(list)) if !list.is_empty() => {
             chat.ext.set(OWN, "$system", "blocks");
-            let parts = list.into_iter().map(block_in::decode).collect();
+            let parts = list.into_iter().map(block_decode::decode).collect();
             chat.messages.push(Message::new(Role::System, parts));
         }
         Some(other) => fields.put_back("system", other),
@@ -69,7 +69,7 @@ fn message(value: Value) -> Result<Message, Error> {
     let mut message = match fields.take("content") {
         Some(Value::String(text)) => Message::text(role, text),
         Some(Value::Array(list)) => {
-            let parts: Vec<Part> = list.into_iter().map(block_in::decode).collect();
+            let parts: Vec<Part> = list.into_iter().map(block_decode::decode).collect();
             let mut message = Message::new(role, parts);
             if message.parts.is_empty() || message.plain_text().is_some() {
                 message.ext.set(OWN, "$content", "blocks");

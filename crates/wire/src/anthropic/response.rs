@@ -3,8 +3,8 @@
 use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Phase};
 use serde_json::{Value, json};
 
-use crate::anthropic::block_out::{Purpose, encode as encode_block};
-use crate::anthropic::{OWN, block_in, usage};
+use crate::anthropic::block_encode::{Purpose, encode as encode_block};
+use crate::anthropic::{OWN, block_decode, usage};
 use crate::openai_chat::book_warnings;
 use crate::{constant, error_body};
 
@@ -18,7 +18,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let mut response = ChatResponse {
         id: fields.string("id"),
         model: fields.string("model"),
-        parts: content.into_iter().map(block_in::decode).collect(),
+        parts: content.into_iter().map(block_decode::decode).collect(),
         ..ChatResponse::default()
     };
     head(&mut fields, &mut response);

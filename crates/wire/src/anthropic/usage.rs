@@ -5,7 +5,7 @@ use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
-use crate::unsaid::book_counts;
+use crate::losses::book_counts;
 
 pub(crate) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);

@@ -2,27 +2,27 @@
 //! address and not in the body; the ledger says so.
 //! <https://ai.google.dev/api/generate-content>
 
-mod adjacent;
+mod merge_text;
 mod error;
-mod part_in;
+mod part_decode;
 mod part_out;
-mod partial;
+mod partial_args;
 mod request_in;
-mod request_out;
+mod request_encode;
 mod response;
 mod schema;
-mod spelling;
-mod stream_in;
-mod stream_out;
+mod field_case;
+mod stream_decode;
+mod stream_encode;
 mod usage;
 
 use ir::Dialect;
 
 pub use error::encode as encode_error;
 pub use request_in::decode as decode_request;
-pub use request_out::encode as encode_request;
+pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream_in::Reader;
-pub(crate) use stream_out::Writer;
+pub(crate) use stream_decode::Reader;
+pub(crate) use stream_encode::Writer;
 
 const OWN: Dialect = Dialect::Gemini;

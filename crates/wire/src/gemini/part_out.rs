@@ -9,9 +9,9 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::gemini::OWN;
-use crate::gemini::part_in::outcome_of;
-use crate::unsaid::object_of_arguments;
-use crate::{call_id, particulars};
+use crate::gemini::part_decode::outcome_of;
+use crate::losses::object_of_arguments;
+use crate::{call_id, media_losses};
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
         MediaSource::ProviderFile { backend, id } if backend == OWN.as_str() => {
             ("fileData", object(json!({"fileUri": id})))
         }
-        _ => return Err(particulars::unresolved(media, pointer, OWN)),
+        _ => return Err(media_losses::unresolved(media, pointer, OWN)),
     };
     let mut mime = media
         .mime_or_sniffed()
@@ -186,7 +186,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
     } else {
         &["mime"]
     };
-    particulars::book(media, pointer, OWN, carried, ledger);
+    media_losses::book(media, pointer, OWN, carried, ledger);
     Ok(object(json!({key: inner})))
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::call_id::Calls;
 use crate::gemini::schema::to_json_schema;
-use crate::gemini::{OWN, part_in, spelling};
+use crate::gemini::{OWN, part_decode, field_case};
 
 pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
     let mut chat = ChatRequest::default();
-    spelling::read(&mut body, &mut chat.ext);
+    field_case::read(&mut body, &mut chat.ext);
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
     let contents = fields
         .array("contents")
@@ -71,7 +71,7 @@ fn message(mut content: Fields, role: Role, calls: &mut Calls) -> Message {
         message.ext.set(OWN, "$parts", "absent");
     }
     let parts = list.unwrap_or_default().into_iter();
-    message.parts = parts.map(|part| part_in::decode(part, calls)).collect();
+    message.parts = parts.map(|part| part_decode::decode(part, calls)).collect();
     message.ext.extend(OWN, content.rest());
     message
 }

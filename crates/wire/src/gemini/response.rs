@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::call_id::Calls;
 use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
-use crate::gemini::{OWN, adjacent, part_in, usage};
+use crate::gemini::{OWN, merge_text, part_decode, usage};
 use crate::openai_chat::book_warnings;
 use crate::{constant, error_body, timestamp};
 
@@ -48,7 +48,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
         constant::note_absent(OWN, ext, "content", "parts");
     }
     let parts = list.unwrap_or_default().into_iter();
-    response.parts = adjacent::join(parts.map(|part| part_in::decode(part, &mut calls)).collect());
+    response.parts = merge_text::join(parts.map(|part| part_decode::decode(part, &mut calls)).collect());
     let called = response
         .parts
         .iter()
@@ -134,7 +134,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     let mut parts = Vec::new();
     for (at, part) in response.parts.iter().enumerate() {
         let pointer = format!("/result/payload/content_parts/{at}");
-        for piece in adjacent::split(part) {
+        for piece in merge_text::split(part) {
             parts.extend(encode_part(
                 &piece,
                 Purpose::Show,

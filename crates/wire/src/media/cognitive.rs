@@ -7,7 +7,7 @@ use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
 use crate::media::hints;
-use crate::media::refusal::{Need, Refusal};
+use crate::media::error::{Need, Refusal};
 use crate::media::setting::{Place, Setting};
 use crate::media::sidecar::{self, Plain};
 

@@ -6,10 +6,10 @@ use ir::media::Stored;
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
-use crate::media::refusal::{Need, Refusal};
+use crate::media::error::{Need, Refusal};
 use crate::media::setting::Setting;
 use crate::media::sidecar::{self, Plain};
-use crate::media::{hints, law};
+use crate::media::{hints, content_rules};
 
 const OWN: Dialect = Dialect::ContentBlock;
 /// A note: the source had no text to fall back on.
@@ -31,7 +31,7 @@ const FIELDS: [&str; 9] = [
 
 pub(crate) fn decode(fields: Fields) -> Result<Media, Refusal> {
     let value = Value::Object(fields.rest());
-    law::check(&value)?;
+    content_rules::check(&value)?;
     let mut fields = Fields::of(value).unwrap_or_default();
     let word = fields.string("type").unwrap_or_default();
     let kind = match MediaKind::from_word(&word) {
@@ -110,7 +110,7 @@ pub(super) fn encode(
     media.ext.restore(OWN, &mut map);
     ledger.foreign(pointer, &media.ext, OWN);
     let block = Value::Object(map);
-    law::check(&block).map_err(|refusal| refusal.under(pointer))?;
+    content_rules::check(&block).map_err(|refusal| refusal.under(pointer))?;
     match block {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),

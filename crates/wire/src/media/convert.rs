@@ -4,7 +4,7 @@ use ir::media::Base64;
 use ir::{Action, Dialect, Fields, Ledger, Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::refusal::Refusal;
+use crate::media::error::Refusal;
 use crate::media::setting::Setting;
 use crate::media::{cognitive, content_block, harmony, media_ref};
 

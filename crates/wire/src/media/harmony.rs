@@ -7,7 +7,7 @@ use ir::{Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
 use crate::media::hints;
-use crate::media::refusal::{Need, Refusal};
+use crate::media::error::{Need, Refusal};
 use crate::media::setting::Setting;
 use crate::media::sidecar::{self, Plain};
 

@@ -5,7 +5,7 @@ use ir::media::{MimeTrust, Stored};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::json;
 
-use crate::media::refusal::{Need, Refusal};
+use crate::media::error::{Need, Refusal};
 use crate::media::setting::Setting;
 
 const OWN: Dialect = Dialect::MediaRef;

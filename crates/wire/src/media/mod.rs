@@ -10,19 +10,19 @@ mod content_block;
 mod convert;
 mod harmony;
 mod hints;
-mod law;
+mod content_rules;
 mod media_ref;
 mod presigned;
-mod refusal;
+mod error;
 mod setting;
 mod sidecar;
 
 pub use convert::{DIALECTS, convert, decode, encode};
 pub use presigned::{is_presigned, may_rest};
-pub use refusal::{Need, Refusal};
+pub use error::{Need, Refusal};
 pub use setting::{Place, Setting};
 
 pub(crate) use content_block::decode as decode_block;
 pub(crate) use convert::{encode_at, normalise};
 pub(crate) use harmony::decode as decode_part;
-pub(crate) use law::check_keys;
+pub(crate) use content_rules::check_keys;

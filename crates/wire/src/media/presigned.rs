@@ -4,7 +4,7 @@
 use ir::{Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::refusal::{Need, Refusal};
+use crate::media::error::{Need, Refusal};
 
 /// Names of query parameters that only a signed address has. Clouds differ; these are theirs.
 const SIGNATURES: &[&str] = &[

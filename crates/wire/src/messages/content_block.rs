@@ -5,7 +5,7 @@ use ir::{Dialect, Fields, Ledger, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
 use crate::media::{Refusal, Setting, check_keys, decode_block, encode_at};
-use crate::messages::frame::{self, Content};
+use crate::messages::message_fields::{self, Content};
 
 const OWN: Dialect = Dialect::ContentBlock;
 /// A note: the text of the source had no text to fall back on.
@@ -77,7 +77,7 @@ pub(super) fn is_bare(value: &Value) -> bool {
 
 pub(super) fn decode_bare(value: &Value) -> Result<Message, Refusal> {
     let framed = json!({"role": "user", "content": value});
-    let mut message = frame::decode(&CONTENT, framed)?;
+    let mut message = message_fields::decode(&CONTENT, framed)?;
     message.ext.set(OWN, BARE, true);
     Ok(message)
 }
@@ -92,7 +92,7 @@ pub(super) fn encode_bare(
     ledger: &mut Ledger,
 ) -> Result<Value, Refusal> {
     let mut list = Vec::new();
-    frame::encode(&CONTENT, message, "", setting, ledger, &mut list)?;
+    message_fields::encode(&CONTENT, message, "", setting, ledger, &mut list)?;
     let mut framed = list.pop().unwrap_or_default();
     Ok(framed["content"].take())
 }

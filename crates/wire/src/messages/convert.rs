@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::chat;
 use crate::media::{Refusal, Setting, normalise};
-use crate::messages::{canonical, cognitive, content_block, frame, harmony};
+use crate::messages::{canonical, cognitive, content_block, message_fields, harmony};
 
 /// The dialects that have messages of their own.
 pub const DIALECTS: &[Dialect] = &[
@@ -66,8 +66,8 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
     for (at, value) in list.into_iter().enumerate() {
         let message = match dialect {
             Dialect::MediaRef | Dialect::Canonical => canonical::decode(value),
-            Dialect::ContentBlock => frame::decode(&content_block::CONTENT, value),
-            Dialect::HarmonySchema => frame::decode(&harmony::CONTENT, value),
+            Dialect::ContentBlock => message_fields::decode(&content_block::CONTENT, value),
+            Dialect::HarmonySchema => message_fields::decode(&harmony::CONTENT, value),
             _ => return Err(none(dialect)),
         };
         let place = if form == Form::List {
@@ -109,7 +109,7 @@ pub fn encode(
                 list.push(canonical::encode(message, &pointer, setting, ledger)?);
             }
             Dialect::ContentBlock => {
-                frame::encode(
+                message_fields::encode(
                     &content_block::CONTENT,
                     message,
                     &pointer,
@@ -119,7 +119,7 @@ pub fn encode(
                 )?;
             }
             Dialect::HarmonySchema => {
-                frame::encode(&harmony::CONTENT, message, &pointer, setting, ledger, &mut list)?;
+                message_fields::encode(&harmony::CONTENT, message, &pointer, setting, ledger, &mut list)?;
             }
             _ => return Err(none(dialect)),
         }

@@ -4,7 +4,7 @@ use ir::{Dialect, Fields, Ledger, Part, PartBody};
 use serde_json::{Value, json};
 
 use crate::media::{Refusal, Setting, decode_part, encode_at};
-use crate::messages::frame::Content;
+use crate::messages::message_fields::Content;
 
 const OWN: Dialect = Dialect::HarmonySchema;
 

@@ -8,7 +8,7 @@ mod canonical;
 mod cognitive;
 mod content_block;
 mod convert;
-mod frame;
+mod message_fields;
 mod harmony;
 mod outcome;
 mod pairing;

@@ -3,22 +3,22 @@
 //! <https://docs.ollama.com/api/chat>
 
 mod error;
-mod message_in;
-mod message_out;
-mod request_in;
-mod request_out;
+mod message_decode;
+mod message_encode;
+mod request_decode;
+mod request_encode;
 mod response;
-mod stream_in;
-mod stream_out;
+mod stream_decode;
+mod stream_encode;
 pub(crate) mod usage;
 
 use ir::Dialect;
 
 pub use error::encode as encode_error;
-pub use request_in::decode as decode_request;
-pub use request_out::encode as encode_request;
+pub use request_decode::decode as decode_request;
+pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream_in::Reader;
-pub(crate) use stream_out::Writer;
+pub(crate) use stream_decode::Reader;
+pub(crate) use stream_encode::Writer;
 
 const OWN: Dialect = Dialect::Ollama;

@@ -3,8 +3,8 @@
 use ir::{ChatResponse, Error, Ext, Fields, FinishReason, Ledger, Map, Part, PartBody, Phase};
 use serde_json::{Value, json};
 
-use crate::ollama::message_out::{Purpose, Said};
-use crate::ollama::{OWN, message_in, usage};
+use crate::ollama::message_encode::{Purpose, Said};
+use crate::ollama::{OWN, message_decode, usage};
 use crate::openai_chat::book_warnings;
 use crate::{constant, error_body, timestamp};
 
@@ -15,7 +15,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
     let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
     let mut message = fields.object("message").ok_or_else(|| bad("has no message"))?;
-    let mut calls = message_in::calls_of(fields.peek_str("created_at"));
+    let mut calls = message_decode::calls_of(fields.peek_str("created_at"));
     let mut response = ChatResponse {
         model: fields.string("model"),
         ..ChatResponse::default()
@@ -24,7 +24,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     response.created = created(&mut fields, ext);
     constant::take(&mut fields, OWN, ext, "", "done", &json!(true));
     constant::take(&mut message, OWN, ext, "message", "role", &json!("assistant"));
-    response.parts = message_in::parts(&mut message, ext, &mut calls);
+    response.parts = message_decode::parts(&mut message, ext, &mut calls);
     response.usage = usage::take(&mut fields);
     let called = response.parts.iter().any(is_call);
     response.finish_reason = fields.string("done_reason").map(|word| finish_of(&word, called));

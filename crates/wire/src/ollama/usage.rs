@@ -5,7 +5,7 @@ use ir::{Fields, Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
-use crate::unsaid::book_counts;
+use crate::losses::book_counts;
 
 const KEYS: [&str; 6] = [
     "total_duration",

@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::particulars;
+use crate::media_losses;
 
 /// Reads one part in the words of `own`. What is not understood is kept whole.
 pub(crate) fn decode_part(value: Value, own: Dialect) -> Part {
@@ -180,9 +180,9 @@ pub(crate) fn encode_media(
             put_filename(&mut file, media);
             (json!({"type": "file", "file": file}), &["hints/filename"])
         }
-        _ => return Err(particulars::unresolved(media, pointer, own)),
+        _ => return Err(media_losses::unresolved(media, pointer, own)),
     };
-    particulars::book(media, pointer, own, carried, ledger);
+    media_losses::book(media, pointer, own, carried, ledger);
     match value {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),

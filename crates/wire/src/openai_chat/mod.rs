@@ -3,14 +3,14 @@
 
 mod content;
 mod error;
-mod message_in;
-mod message_out;
+mod message_decode;
+mod message_encode;
 mod plain;
 mod request_in;
-mod request_out;
+mod request_encode;
 mod response;
-mod stream_in;
-mod stream_out;
+mod stream_decode;
+mod stream_encode;
 pub(crate) mod usage;
 
 use ir::Dialect;
@@ -20,10 +20,10 @@ pub use error::encode as encode_error;
 pub use plain::write_request;
 pub use request_in::decode as decode_request;
 pub(crate) use request_in::schema_format;
-pub use request_out::{ask_for_usage, continue_last_message, encode as encode_request};
+pub use request_encode::{ask_for_usage, continue_last_message, encode as encode_request};
 pub(crate) use response::book_warnings;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream_in::Reader;
-pub(crate) use stream_out::Writer;
+pub(crate) use stream_decode::Reader;
+pub(crate) use stream_encode::Writer;
 
 const OWN: Dialect = Dialect::OpenaiChat;

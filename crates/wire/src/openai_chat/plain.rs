@@ -3,7 +3,7 @@
 
 use ir::{ChatRequest, Generation, ResponseFormat};
 
-use super::message_out::plain;
+use super::message_encode::plain;
 
 /// What asks `model` this, and to be told what a stream of it used. `None`: it is more than plain.
 pub fn write_request(chat: &ChatRequest, model: &str) -> Option<Vec<u8>> {

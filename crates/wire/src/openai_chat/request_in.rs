@@ -3,7 +3,7 @@
 use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::Value;
 
-use crate::openai_chat::{OWN, message_in};
+use crate::openai_chat::{OWN, message_decode};
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
@@ -16,7 +16,7 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     };
     chat.messages = messages
         .into_iter()
-        .map(message_in::decode)
+        .map(message_decode::decode)
         .collect::<Result<_, _>>()?;
     tools(&mut fields, &mut chat);
     chat.generation = generation(&mut fields, &mut chat.ext);

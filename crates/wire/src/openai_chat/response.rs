@@ -8,8 +8,8 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::openai_chat::content::{decode_part, encode_media, restore};
-use crate::openai_chat::message_in::assistant;
-use crate::openai_chat::message_out::{encode_call, is_call};
+use crate::openai_chat::message_decode::assistant;
+use crate::openai_chat::message_encode::{encode_call, is_call};
 use crate::openai_chat::{OWN, usage};
 use crate::{constant, error_body};
 

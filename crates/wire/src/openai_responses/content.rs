@@ -5,7 +5,7 @@ use ir::{Error, Fields, Ledger, Map, Media, MediaKind, MediaSource, Part, PartBo
 use serde_json::{Value, json};
 
 use crate::openai_responses::OWN;
-use crate::particulars;
+use crate::media_losses;
 
 pub(super) fn decode(value: Value, role: Role) -> Part {
     let unknown = |raw: Value| {
@@ -150,7 +150,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
         }
         (MediaSource::Inline(_), false) => object(json!({"type": "input_file", "file_data": media.to_url()})),
         (MediaSource::Remote(url), false) => object(json!({"type": "input_file", "file_url": url})),
-        _ => return Err(particulars::unresolved(media, pointer, OWN)),
+        _ => return Err(media_losses::unresolved(media, pointer, OWN)),
     };
     if carried.contains(&"hints/detail")
         && let Some(detail) = &media.hints.detail
@@ -162,7 +162,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
     {
         map.insert(String::from("filename"), json!(name));
     }
-    particulars::book(media, pointer, OWN, carried, ledger);
+    media_losses::book(media, pointer, OWN, carried, ledger);
     Ok(map)
 }
 

@@ -7,7 +7,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::openai_responses::content::object;
-use crate::openai_responses::item_in::ITEM;
+use crate::openai_responses::item_decode::ITEM;
 use crate::openai_responses::{OWN, content};
 
 /// Whether reasoning goes to the model again or is shown to a reader.

@@ -2,22 +2,22 @@
 //! <https://platform.openai.com/docs/api-reference/responses>
 
 mod content;
-mod item_in;
+mod item_decode;
 mod item_out;
-mod request_in;
-mod request_out;
+mod request_decode;
+mod request_encode;
 mod response;
-mod server_form;
-mod stream_in;
-mod stream_out;
+mod response_defaults;
+mod stream_decode;
+mod stream_encode;
 
 use ir::Dialect;
 
-pub use request_in::decode as decode_request;
-pub use request_out::encode as encode_request;
+pub use request_decode::decode as decode_request;
+pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
-pub use server_form::complete;
-pub(crate) use stream_in::Reader;
-pub(crate) use stream_out::Writer;
+pub use response_defaults::complete;
+pub(crate) use stream_decode::Reader;
+pub(crate) use stream_encode::Writer;
 
 const OWN: Dialect = Dialect::OpenaiResponses;

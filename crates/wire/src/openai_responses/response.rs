@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::openai_chat::{book_warnings, usage};
 use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part};
-use crate::openai_responses::{OWN, content, item_in};
+use crate::openai_responses::{OWN, content, item_decode};
 use crate::{constant, error_body};
 
 /// The note on a part that begins a message, and on those that belong to the same one.
@@ -65,7 +65,7 @@ pub(super) fn item_parts(item: Value) -> Vec<Part> {
         .and_then(Value::as_array)
         .filter(|list| !list.is_empty());
     let (Some("message"), Some(list)) = (item.get("type").and_then(Value::as_str), content) else {
-        return vec![item_in::decode(item)];
+        return vec![item_decode::decode(item)];
     };
     let mut parts: Vec<Part> = list
         .iter()

@@ -4,7 +4,7 @@ use ir::{Action, ChatRequest, ChatResponse, Dialect, Ledger, Loss, Party};
 use serde_json::{Value, json};
 use wire::chat;
 
-use crate::documents::fixtures;
+use crate::fixtures::fixtures;
 
 /// Losses, and names that changed, as `action pointer: reason`.
 fn booked(ledger: &Ledger) -> Vec<String> {

@@ -5,7 +5,7 @@ use ir::{ChatResponse, Delta, Dialect, Event, Fold, Ledger, Party};
 use proptest::prelude::*;
 use wire::{Decoder, Encoder, chat};
 
-use crate::answers::{answer, information};
+use crate::generators::{answer, information};
 
 pub(crate) fn fold_bytes(dialect: Dialect, bytes: &[u8], size: usize) -> Result<ChatResponse, ir::Error> {
     let mut decoder = Decoder::new(dialect).unwrap();

@@ -65,7 +65,7 @@ fn media_decoders_stand_anything() {
         let text = String::from_utf8_lossy(bytes);
         let read = serde_json::from_slice::<serde_json::Value>(bytes);
         let seeded = crate::media::examples().into_iter().map(|(_, mut example)| {
-            crate::documents::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            crate::fixtures::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
             example
         });
         for value in read.into_iter().chain(seeded) {
@@ -93,7 +93,7 @@ fn message_decoders_stand_anything() {
         let text = String::from_utf8_lossy(bytes);
         let read = serde_json::from_slice::<serde_json::Value>(bytes);
         let seeded = crate::messages::examples().into_iter().map(|(_, mut example)| {
-            crate::documents::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
+            crate::fixtures::disturb(&mut example, &(bytes.len(), 3, text.as_ref().into()));
             example
         });
         for value in read.into_iter().chain(seeded) {

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder, chat, error_body};
 
-use crate::answers::{answer, information};
+use crate::generators::{answer, information};
 use crate::convert::{fixture, lost, request, request_into, response, response_into};
-use crate::documents::disturbances;
+use crate::fixtures::disturbances;
 use crate::fold::fold_bytes;
 use crate::identity::disturbed;
 
@@ -330,7 +330,7 @@ fn calls_that_grow_in_turns_are_written_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
+    #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
 
     #[test]
     fn disturbed_gemini_comes_back(changes in disturbances(), pick: prop::sample::Index) {

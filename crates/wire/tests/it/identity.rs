@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
 
-use crate::documents::{Disturbance, disturb, disturbances, fixtures};
+use crate::fixtures::{Disturbance, disturb, disturbances, fixtures};
 
 fn again_request(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
     let request = chat::decode_request(dialect, body.clone()).ok()?;

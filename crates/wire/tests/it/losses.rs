@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
 
-use crate::documents::{disturb, disturbances, fixtures};
+use crate::fixtures::{disturb, disturbances, fixtures};
 
 /// All strings and numbers of a document, those inside JSON texts included.
 fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
@@ -270,7 +270,7 @@ static REQUESTS: LazyLock<Vec<(Dialect, Value)>> = LazyLock::new(|| {
 });
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(96)))]
+    #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(96)))]
 
     /// The same for documents that were disturbed at random, into every dialect.
     #[test]

@@ -1,13 +1,13 @@
 //! The dialects from outside: documents in, documents out.
 
 #[cfg(test)]
-mod answers;
+mod generators;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
-mod defects;
+mod regressions;
 #[cfg(test)]
-mod documents;
+mod fixtures;
 #[cfg(test)]
 mod fold;
 #[cfg(test)]
@@ -15,11 +15,11 @@ mod fuzz;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
-mod holes;
+mod media_placeholders;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
-mod lift;
+mod base64_extractor;
 #[cfg(test)]
 mod losses;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::media::{DIALECTS, Need, Place, Refusal, Setting, convert, decode, encode};
 
-use crate::documents::{cases, disturb, disturbances};
+use crate::fixtures::{cases, disturb, disturbances};
 use crate::media_sample::media;
 
 fn here(aliases: &Aliases) -> Setting<'_> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wire::media::{Need, Place, Refusal, Setting};
 use wire::messages::{Mispairing, check_pairs, complete_pairs, convert, decode};
 
-use crate::documents::{cases, disturb, disturbances};
+use crate::fixtures::{cases, disturb, disturbances};
 
 fn here(aliases: &Aliases) -> Setting<'_> {
     Setting {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wire::{Decoder, chat, error_body};
 
 use crate::convert::{lost, request, request_into, response, response_into};
-use crate::documents::disturbances;
+use crate::fixtures::disturbances;
 use crate::fold::fold_bytes;
 use crate::identity::disturbed;
 
@@ -266,7 +266,7 @@ fn media_that_it_cannot_take_is_booked() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(256)))]
+    #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
 
     #[test]
     fn disturbed_ollama_comes_back(changes in disturbances(), pick: prop::sample::Index) {

@@ -22,7 +22,7 @@ use module::Module;
 use serde_json::{Value, json};
 use tenancy::Scope;
 use wire::holes::Holes;
-use wire::vectors;
+use wire::embedding_vector;
 
 use self::envelope::{Answered, Failure, Named, read, told};
 use self::stream::Framing;
@@ -218,7 +218,7 @@ async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&s
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
-                one.vector = vectors::in_form(&one.vector, form)?;
+                one.vector = embedding_vector::in_form(&one.vector, form)?;
             }
             Ok(Holes::default())
         }

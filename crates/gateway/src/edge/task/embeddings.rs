@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use ir::{Feature, Ledger, Party, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
-use wire::{openai_embeddings, vectors};
+use wire::{openai_embeddings, embedding_vector};
 
 use super::{Asking, dressed, wrong_answer};
 use crate::edge::failure::Failure;
@@ -59,7 +59,7 @@ async fn embed(asking: Asking, body: Body) -> Result<Response, Failure> {
         return Err(wrong_answer());
     };
     for one in &mut response.embeddings {
-        one.vector = vectors::in_form(&one.vector, form.as_deref())?;
+        one.vector = embedding_vector::in_form(&one.vector, form.as_deref())?;
     }
     if response.model.is_none() {
         response.model = asked.backend.model.clone().or(model);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error_body;
 use crate::limits::TOOL_CALLS_MAX;
-use crate::openai_chat::message_in::thought;
+use crate::openai_chat::message_decode::thought;
 use crate::openai_chat::response::{drop_constant, finish_of};
 use crate::openai_chat::{OWN, decode_part, usage};
 use crate::stream::{Read, cut, garbled};

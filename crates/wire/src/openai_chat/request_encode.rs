@@ -6,7 +6,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::openai_chat::content::restore;
-use crate::openai_chat::{OWN, message_out};
+use crate::openai_chat::{OWN, message_encode};
 use crate::result_name;
 use crate::turns::turns;
 
@@ -16,9 +16,9 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut messages = Vec::with_capacity(chat.messages.len());
     let turns = turns(&chat.messages);
     for (at, message) in turns.iter().enumerate() {
-        match message_out::encode_plain(message) {
+        match message_encode::encode_plain(message) {
             Some(plain) => messages.push(plain),
-            None => message_out::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?,
+            None => message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?,
         }
     }
     result_name::book(&turns, OWN, ledger);
@@ -48,7 +48,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     }
     put(&mut map, "user", chat.user.clone());
     put(&mut map, "metadata", chat.metadata.clone());
-    crate::extras::book(chat, OWN, ledger);
+    crate::unknown_fields::book(chat, OWN, ledger);
     restore(&chat.ext, OWN, "/payload", &mut map, ledger);
     Ok(Value::Object(map))
 }

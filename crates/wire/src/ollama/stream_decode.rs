@@ -12,7 +12,7 @@ use crate::call_id::Calls;
 use crate::error_body;
 use crate::limits::TOOL_CALLS_MAX;
 use crate::ollama::response::{created, finish_of};
-use crate::ollama::{OWN, message_in, usage};
+use crate::ollama::{OWN, message_decode, usage};
 use crate::stream::{Read, cut, garbled};
 
 const THINKING: u32 = 0;
@@ -108,7 +108,7 @@ impl Reader {
         let model = fields.string("model");
         let mut ext = Ext::default();
         if !std::mem::replace(&mut self.started, true) {
-            self.calls = message_in::calls_of(fields.peek_str("created_at"));
+            self.calls = message_decode::calls_of(fields.peek_str("created_at"));
             let created = created(&mut fields, &mut ext);
             out.push(Event::Started {
                 id: None,
@@ -155,7 +155,7 @@ impl Reader {
             message.take("role");
         }
         let mut notes = Ext::default();
-        for part in message_in::parts(message, &mut notes, &mut self.calls) {
+        for part in message_decode::parts(message, &mut notes, &mut self.calls) {
             self.part(part, out);
         }
         for key in ["content", "thinking", "images", "tool_calls"] {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::call_id::Calls;
 use crate::error_body;
 use crate::gemini::response::{blocked, created, finish_of};
-use crate::gemini::{OWN, adjacent, part_in, partial, usage};
+use crate::gemini::{OWN, merge_text, part_decode, partial_args, usage};
 use crate::limits::EVENT_BYTES_MAX;
 use crate::stream::{Read, cut, garbled};
 
@@ -220,7 +220,7 @@ impl Reader {
         for part in content.array("parts").unwrap_or_default() {
             if !self.partial_call(&part, out) {
                 self.end_partial(out);
-                let part = part_in::decode(part, &mut self.calls);
+                let part = part_decode::decode(part, &mut self.calls);
                 self.part(part, out);
             }
         }
@@ -359,7 +359,7 @@ impl Reader {
         ext: Ext,
         out: &mut Vec<Event>,
     ) {
-        if !text.is_empty() && !adjacent::goes_on_with(&ext) {
+        if !text.is_empty() && !merge_text::goes_on_with(&ext) {
             self.close(out);
         }
         let index = self.begin(if thought { Open::Reasoning } else { Open::Text }, out);
@@ -395,7 +395,7 @@ impl Reader {
         for piece in pieces.into_iter().flatten() {
             let more = piece.get("stringValue").and_then(Value::as_str);
             partial.bytes += more.map_or(0, str::len) + 16;
-            if partial.bytes > EVENT_BYTES_MAX || partial::add(&mut partial.arguments, piece).is_none() {
+            if partial.bytes > EVENT_BYTES_MAX || partial_args::add(&mut partial.arguments, piece).is_none() {
                 out.push(broken("a piece of arguments without a place"));
                 return true;
             }

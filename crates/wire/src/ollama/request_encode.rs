@@ -5,9 +5,9 @@ use ir::{Action, ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, 
 use serde_json::{Number, Value, json};
 
 use crate::ollama::OWN;
-use crate::ollama::message_out::{self, Names};
+use crate::ollama::message_encode::{self, Names};
 use crate::turns::turns;
-use crate::{constant, extras};
+use crate::{constant, unknown_fields};
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
@@ -21,7 +21,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
                 .map(|call| (call.id.clone(), call.name.clone())),
         );
         let pointer = format!("/payload/messages/{at}");
-        message_out::encode(message, &names, &pointer, &mut messages, ledger)?;
+        message_encode::encode(message, &names, &pointer, &mut messages, ledger)?;
     }
     put(&mut map, "messages", Some(messages));
     if !chat.tools.is_empty() {
@@ -35,7 +35,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     put_format(chat.response_format.as_ref(), &mut map, ledger);
     put_think(chat, &mut map, ledger);
     book(chat, ledger);
-    extras::book(chat, OWN, ledger);
+    unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     // Silence means a stream here, and an answer in one piece everywhere else.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::media::presigned;
-use crate::media::refusal::Refusal;
+use crate::media::error::Refusal;
 
 const FORBIDDEN: &[(&str, &str)] = &[
     ("bucket", "where media lies is the store's affair"),

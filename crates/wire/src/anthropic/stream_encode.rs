@@ -3,7 +3,7 @@
 use ir::{Block, Delta, Event, Ext, Ledger, Map, Part, PartBody, ReasoningForm, Usage};
 use serde_json::{Value, json};
 
-use crate::anthropic::block_out::{Purpose, encode as encode_block};
+use crate::anthropic::block_encode::{Purpose, encode as encode_block};
 use crate::anthropic::response::finish_word;
 use crate::anthropic::{OWN, error, usage};
 use crate::stream::{Write, write_sse};

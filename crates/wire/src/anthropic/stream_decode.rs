@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::anthropic::response::finish_of;
-use crate::anthropic::{OWN, block_in, usage};
+use crate::anthropic::{OWN, block_decode, usage};
 use crate::error_body;
 use crate::limits::EVENT_BYTES_MAX;
 use crate::stream::{Read, cut, garbled};
@@ -197,7 +197,7 @@ impl Reader {
     fn block_start(&mut self, index: u32, raw: Value, out: &mut Vec<Event>) {
         self.content = true;
         let origin = Some(Origin::dialect(OWN));
-        let Part { body, ext, .. } = block_in::decode(raw.clone());
+        let Part { body, ext, .. } = block_decode::decode(raw.clone());
         let (block, first) = match body {
             PartBody::Text(text) => (Block::Text, (!text.is_empty()).then_some(Delta::Text { text })),
             PartBody::Reasoning(reasoning) => {

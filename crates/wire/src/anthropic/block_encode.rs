@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
 use crate::openai_chat::cache_control;
-use crate::particulars;
-use crate::unsaid::object_of_arguments;
+use crate::media_losses;
+use crate::losses::object_of_arguments;
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Opt
         MediaSource::ProviderFile { backend, id } if backend == OWN.as_str() => {
             json!({"type": "file", "file_id": id})
         }
-        _ => return Err(particulars::unresolved(media, pointer, OWN)),
+        _ => return Err(media_losses::unresolved(media, pointer, OWN)),
     };
     let mut map = object(json!({"type": word, "source": source}));
     let carried: &[&str] = if word == "document" {
@@ -169,7 +169,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Opt
     if let (Some(title), "document") = (&media.hints.filename, word) {
         map.insert(String::from("title"), json!(title));
     }
-    particulars::book(media, pointer, OWN, carried, ledger);
+    media_losses::book(media, pointer, OWN, carried, ledger);
     Ok(Some(map))
 }
 

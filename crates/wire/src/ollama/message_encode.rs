@@ -11,8 +11,8 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
-use crate::unsaid::object_of_arguments;
-use crate::{call_id, particulars};
+use crate::losses::object_of_arguments;
+use crate::{call_id, media_losses};
 
 /// Names of the calls by their ids: a result says the name, and other dialects say only the id.
 pub(super) type Names = BTreeMap<String, String>;
@@ -229,7 +229,7 @@ pub(super) fn encode_picture(
         return Ok(None);
     }
     let MediaSource::Inline(data) = &media.source else {
-        return Err(particulars::unresolved(media, pointer, OWN));
+        return Err(media_losses::unresolved(media, pointer, OWN));
     };
     if let Some(mime) = media
         .mime
@@ -246,7 +246,7 @@ pub(super) fn encode_picture(
             );
         }
     }
-    particulars::book(media, pointer, OWN, &[], ledger);
+    media_losses::book(media, pointer, OWN, &[], ledger);
     Ok(Some(json!(data.as_str())))
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error_body;
 use crate::openai_responses::response::{head, item_parts};
-use crate::openai_responses::{OWN, item_in};
+use crate::openai_responses::{OWN, item_decode};
 use crate::stream::{Read, cut, garbled};
 
 /// How many parts one item may have; further ones join the last.
@@ -246,7 +246,7 @@ impl Reader {
 
     fn item_added(&mut self, place: usize, item: Value, out: &mut Vec<Event>) {
         let index = block_of(place, 0);
-        match item_in::decode(item).body {
+        match item_decode::decode(item).body {
             PartBody::ToolCall(ToolCall { id, name, .. }) => {
                 self.called = true;
                 self.begin(index, Block::ToolCall { id, name }, out);

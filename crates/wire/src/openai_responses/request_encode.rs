@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Number, Value, json};
 
-use crate::extras;
+use crate::unknown_fields;
 use crate::openai_responses::OWN;
 use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part, put_bookkeeping};
 use crate::result_name;
@@ -49,7 +49,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     }
     put(&mut map, "user", chat.user.clone());
     put(&mut map, "metadata", chat.metadata.clone());
-    extras::book(chat, OWN, ledger);
+    unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     Ok(Value::Object(map))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::call_id::Calls;
 use crate::constant;
-use crate::ollama::{OWN, message_in};
+use crate::ollama::{OWN, message_decode};
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     let mut fields = Fields::of(body).ok_or_else(|| Error::invalid_request("the body is not an object"))?;
@@ -18,7 +18,7 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     };
     let mut calls = Calls::new(OWN);
     for message in messages {
-        chat.messages.push(message_in::decode(message, &mut calls)?);
+        chat.messages.push(message_decode::decode(message, &mut calls)?);
     }
     match fields.array("tools") {
         Some(list) if list.is_empty() => fields.put_back("tools", Value::Array(list)),

@@ -7,11 +7,11 @@ use ir::{
 use serde_json::{Number, Value, json};
 
 use crate::anthropic::OWN;
-use crate::anthropic::block_out::{Purpose, encode as encode_block};
+use crate::anthropic::block_encode::{Purpose, encode as encode_block};
 use crate::openai_chat::cache_control;
 use crate::result_name;
 use crate::turns::turns;
-use crate::{constant, extras};
+use crate::{constant, unknown_fields};
 
 /// The dialect insists on a limit. This one lets most answers end by themselves.
 const MAX_TOKENS: u64 = 4096;
@@ -49,7 +49,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     if chat.modalities.iter().any(|word| word != "text") {
         ledger.dropped("/payload/modalities", format!("{OWN} answers in text"));
     }
-    extras::book(chat, OWN, ledger);
+    unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     if !map.contains_key("max_tokens") && !constant::is_absent(OWN, &chat.ext, "", "max_tokens") {

@@ -6,10 +6,10 @@ use ir::{
 };
 use serde_json::{Number, Value, json};
 
-use crate::extras;
+use crate::unknown_fields;
 use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
 use crate::gemini::schema::to_json_schema;
-use crate::gemini::{OWN, spelling};
+use crate::gemini::{OWN, field_case};
 use crate::turns::turns;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
@@ -50,11 +50,11 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(format!("/payload/{key}"), format!("{OWN} has no word for it"));
     }
-    extras::book(chat, OWN, ledger);
+    unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     let mut body = Value::Object(map);
-    spelling::write(&mut body, &chat.ext);
+    field_case::write(&mut body, &chat.ext);
     Ok(body)
 }
 

@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::openai_responses::{OWN, content, item_in};
+use crate::openai_responses::{OWN, content, item_decode};
 use crate::turns::ITEM;
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
@@ -63,7 +63,7 @@ fn item_message(item: Value) -> Result<Message, Error> {
     }
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
     if kind != "message" || !item.get("role").is_some_and(Value::is_string) {
-        let part = item_in::decode(item);
+        let part = item_decode::decode(item);
         let role = if matches!(part.body, PartBody::ToolResult(_)) {
             Role::Tool
         } else {
@@ -95,7 +95,7 @@ fn item_message(item: Value) -> Result<Message, Error> {
     message
         .ext
         .set(OWN, ITEM, if typed { "message" } else { "untyped" });
-    item_in::bookkeeping(&mut fields, &mut message.ext);
+    item_decode::bookkeeping(&mut fields, &mut message.ext);
     message.ext.extend(OWN, fields.rest());
     Ok(message)
 }
