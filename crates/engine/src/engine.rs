@@ -23,14 +23,14 @@ use crate::gate::Action;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::media::MediaDesk;
 use crate::modules::Modules;
-use crate::permission::{admit_run, is_harmless};
+use crate::preflight::{admit_run, is_harmless};
 use crate::port::{Booking, Clock, End, Journal, Kind, NewRun, Rendered};
 use crate::run::{
     Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
     Witness, inherit, interruption, render,
 };
 use crate::settings::Settings;
-use crate::unfinished::Unfinished;
+use crate::interrupted::Unfinished;
 use tenancy::Tenant;
 
 /// What an engine stands on.

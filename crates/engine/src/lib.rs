@@ -4,7 +4,7 @@
 //! [`port`].
 
 pub mod admission;
-mod calls;
+mod attempts;
 pub mod compose;
 mod crowd;
 pub mod engine;
@@ -13,10 +13,10 @@ pub mod fleet;
 pub mod gate;
 mod launch;
 pub mod limits;
-mod look;
+mod queries;
 pub mod media;
 pub mod modules;
-mod permission;
+mod preflight;
 pub mod port;
 pub mod relay;
 pub mod retention;
@@ -25,7 +25,7 @@ pub mod route;
 pub mod run;
 pub mod settings;
 mod tokens;
-mod unfinished;
+mod interrupted;
 
 pub use crate::admission::{Admission, Permit, Queue, Repeatable};
 pub use crate::engine::{Engine, Ports};

@@ -3,7 +3,7 @@
 //! Which step may start when is decided in `module::compose`; here they are carried out.
 
 mod child;
-mod remark;
+mod annotations;
 mod silent;
 mod steps;
 

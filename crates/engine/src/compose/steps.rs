@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tenancy::Tenant;
 
 use super::child::{self, Ended};
-use super::remark::Remarks;
+use super::annotations::Remarks;
 use super::{Composed, Prepared};
 use crate::launch::Launcher;
 use crate::limits;

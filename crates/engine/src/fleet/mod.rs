@@ -3,13 +3,13 @@
 //! that the caller brings along, so that everything here can be simulated. No vendor is known here.
 
 mod breaker;
-mod budget;
-mod dispatch;
+mod retry_budget;
+mod selector;
 #[cfg(test)]
-pub(crate) mod dummy;
+pub(crate) mod test_fleet;
 mod histogram;
 mod instance;
-mod lease;
+mod in_flight_guard;
 mod member;
 mod settings;
 
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ir::{Error, Request};
 
-pub use dispatch::{Choice, Dispatch};
-pub use lease::Lease;
+pub use selector::{Choice, Dispatch};
+pub use in_flight_guard::Lease;
 pub use member::Member;
 pub use settings::{Breaker, Hedge, Retry, Settings, Timeouts};
 
 use self::breaker::Admission;
-use self::budget::Budget;
+use self::retry_budget::Budget;
 use self::instance::Instance;
 use crate::limits;
 use crate::port::Upstream;

@@ -5,12 +5,12 @@
 //! may be read and fetched at all, and keeps both within time and memory.
 
 mod bounds;
-mod bring;
+mod load;
 mod depot;
 mod fault;
 mod intake;
 mod outflow;
-mod ready;
+mod prepared;
 mod request;
 mod settings;
 #[cfg(test)]
@@ -29,13 +29,13 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
-use self::bring::Item;
+use self::load::Item;
 pub use self::depot::{Depot, Keeping, Shelf};
 pub use self::fault::no_room;
 use self::fault::{Refusal, at, refused, violation};
 pub use self::intake::Intake;
 pub use self::outflow::{base64_of, bytes_of};
-pub(crate) use self::ready::Ready;
+pub(crate) use self::prepared::Ready;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
 use crate::port::Fetch;
@@ -120,7 +120,7 @@ impl MediaDesk {
         bounds: &::media::Bounds,
     ) -> Result<Box<dyn ::media::Source>, Refusal> {
         let _carrier = self.carriers.acquire().await;
-        bring::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
+        load::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
     }
 
     async fn look(

@@ -12,7 +12,7 @@ use ir::{Error, ErrorKind, Event, Phase, Request, RunId, TraceContext, Usage};
 
 use super::Part;
 use super::shown::Shown;
-use crate::calls::{Calls, Turn};
+use crate::attempts::{Calls, Turn};
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;
 use crate::port::{Answer, Said};

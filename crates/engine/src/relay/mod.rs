@@ -3,25 +3,25 @@
 //! accounts; what comes back is what the back-end said, not an envelope. `machine` decides, purely;
 //! `hands` carries out; `book` keeps the accounts. No dialect is known here.
 
-mod begin;
-mod book;
-mod hands;
+mod start;
+mod lifecycle;
+mod driver;
 mod machine;
-mod relayed;
+mod response;
 mod resumable;
 mod shown;
 #[cfg(test)]
 mod tests;
-mod tools;
-mod unpatched;
-mod whole;
+mod tool_emulation;
+mod patch_warnings;
+mod unary;
 
 use std::sync::Arc;
 
 use ir::{Decimal, Error, Event, Request, RunId, TraceContext};
 
 pub use self::machine::{Input, Machine, Output, Plan};
-pub use self::relayed::Relayed;
+pub use self::response::Relayed;
 pub use self::resumable::{Render, Resumable};
 use crate::port::{Answer, Backend, Piece, Verbatim};
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::Part;
-use super::hands::Hands;
+use super::driver::Hands;
 use crate::port::{Backend, Entry, Journal, JournalError, Kind, Rendered};
 use crate::run::{Live, Subscription};
 

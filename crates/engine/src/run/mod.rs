@@ -3,7 +3,7 @@
 //! again.
 
 mod command;
-mod handover;
+mod recovery;
 mod live;
 pub mod machine;
 mod preface;
@@ -12,18 +12,18 @@ mod render;
 mod shadow;
 mod subscription;
 mod task;
-mod traces;
-mod verdict;
+mod trace_store;
+mod failure;
 
 pub use command::{Execute, Mode, OnDisconnect, Options, Warning};
 pub use preface::Preface;
 pub use record::{AttemptError, AttemptRecord, Outcome, Role, Trace};
 pub use render::{envelope, envelope_text};
 pub use subscription::{From, Place, Subscription};
-pub use traces::Witness;
+pub use trace_store::Witness;
 
 pub(crate) use command::{Command, annotate};
-pub(crate) use handover::{Inherited, inherit, interruption};
+pub(crate) use recovery::{Inherited, inherit, interruption};
 pub(crate) use live::Live;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;
@@ -31,4 +31,4 @@ pub(crate) use render::render;
 pub(crate) use shadow::Shadows;
 pub(crate) use subscription::Source;
 pub(crate) use task::Task;
-pub(crate) use traces::Traces;
+pub(crate) use trace_store::Traces;

@@ -20,7 +20,7 @@ use super::machine::{Input, Machine, Output};
 use super::record::{AttemptRecord, Trace};
 use super::render::render;
 use super::shadow::Shadows;
-use super::traces::Traces;
+use super::trace_store::Traces;
 use crate::admission::Permit;
 use crate::compose::{Preparation, Prepared};
 use crate::crowd::Crowd;

@@ -3,19 +3,19 @@
 #[cfg(test)]
 mod composed;
 #[cfg(test)]
-mod fleets;
+mod selection;
 #[cfg(test)]
-mod full_journal;
+mod journal_full;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
-mod kills;
+mod fault_injection;
 #[cfg(test)]
 mod relays;
 #[cfg(test)]
 mod relays_over_http;
 #[cfg(test)]
-mod remarks;
+mod step_annotations;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]

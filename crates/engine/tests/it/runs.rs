@@ -19,7 +19,7 @@ use testkit::puppet::Puppet;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::full_journal::FullJournal;
+use crate::journal_full::FullJournal;
 
 pub(crate) const OPENING: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":""#;

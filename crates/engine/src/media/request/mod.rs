@@ -13,7 +13,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
 
-use super::bring::Item;
+use super::load::Item;
 use super::depot::Keeping;
 use super::fault::Refusal;
 use super::{MediaDesk, MediaSettings};

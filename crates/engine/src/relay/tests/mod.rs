@@ -1,7 +1,7 @@
 //! The machine of a relayed call in simulated time: the test plays the back-ends.
 
 mod cuts;
-mod kept_back;
+mod buffering;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use ir::{
 
 use super::machine::{Input, Machine, Output, Plan};
 use super::{Part, shown};
-use crate::fleet::dummy::{members, with_policy};
+use crate::fleet::test_fleet::{members, with_policy};
 use crate::fleet::{Dispatch, Fleet, Settings};
 use crate::port::{Piece, Said};
 use crate::route::{Host, Policy};

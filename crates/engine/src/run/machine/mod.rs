@@ -6,12 +6,12 @@
 //! behind it; a back-end that dies after it was heard is replaced behind a snapshot; of several that are
 //! asked at once, one is heard.
 
-mod after;
-mod calls;
-mod ending;
-mod notice;
+mod reply_policy;
+mod attempts;
+mod finish;
+mod backend_warnings;
 mod plan;
-mod prepare;
+mod composition;
 #[cfg(test)]
 mod tests;
 
@@ -23,15 +23,15 @@ use module::envelope::Envelope;
 use module::stream::{Chunk, Progress, Projector};
 use serde_json::Value;
 
-pub use after::{Accept, Again, Done, Judge, Next, Selection};
+pub use reply_policy::{Accept, Again, Done, Judge, Next, Selection};
 pub use plan::{Heard, Plan};
 
-use self::notice::Notices;
-use self::prepare::Aside;
+use self::backend_warnings::Notices;
+use self::composition::Aside;
 use super::command::{Mode, OnDisconnect};
 use super::record::Trace;
 use super::subscription::opening_meta;
-use crate::calls::Calls;
+use crate::attempts::Calls;
 use crate::compose::Prepared;
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;

@@ -8,7 +8,7 @@ use module::manifest::ChunkType;
 use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
-use super::after::Judge;
+use super::reply_policy::Judge;
 use crate::run::command::{Mode, OnDisconnect, Warning, annotate};
 use crate::run::preface::Preface;
 use crate::settings::Settings;

@@ -1,9 +1,9 @@
 //! Runs under simulated time: whole days pass in a loop.
 
 mod again;
-mod calls;
-mod notices;
-mod preface;
+mod attempts;
+mod backend_warnings;
+mod preparation;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Accept, Input, Machine, Output, Plan};
-use crate::fleet::dummy::once_each;
+use crate::fleet::test_fleet::once_each;
 use crate::fleet::{Dispatch, Fleet};
 use crate::run::command::{Mode, OnDisconnect};
 use crate::run::record::Trace;

@@ -6,7 +6,7 @@ use module::input::show_media;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
-use super::bring::{Item, Origin};
+use super::load::{Item, Origin};
 use super::fault::{Refusal, refused};
 use crate::limits;
 use crate::run::Warning;

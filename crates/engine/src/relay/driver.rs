@@ -19,10 +19,10 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Part;
-use super::book::Account;
+use super::lifecycle::Account;
 use super::machine::{Input, Machine, Output};
-use super::tools::{self, Reply};
-use super::{unpatched, whole};
+use super::tool_emulation::{self, Reply};
+use super::{patch_warnings, unary};
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::limits;
@@ -210,7 +210,7 @@ impl Hands {
                         (self.fleet.upstream(lease.member()), request.operation())
                     {
                         let candidate = &self.fleet.candidates()[lease.member()];
-                        let prompted = tools::by_prompt(&request, candidate, self.run, false);
+                        let prompted = tool_emulation::by_prompt(&request, candidate, self.run, false);
                         let prompted = prompted.ok().flatten().map(|prompted| prompted.request);
                         let events = upstream.open(prompted.unwrap_or(request));
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
@@ -227,16 +227,16 @@ impl Hands {
     fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
         let upstream = self.fleet.upstream(member)?;
         let candidate = &self.fleet.candidates()[member];
-        let notices = match unpatched::notices(upstream.as_ref(), &request) {
+        let notices = match patch_warnings::notices(upstream.as_ref(), &request) {
             Ok(notices) => notices,
             Err(error) => return Some(Line::failed(error)),
         };
         if request.operation() != Operation::ChatCompletions {
-            let answer = whole::answer(upstream, candidate, request, notices);
+            let answer = unary::answer(upstream, candidate, request, notices);
             return Some(Line::Answer(Some(answer)));
         }
         // Whoever may not answer in the caller's own words goes on behind a text.
-        match tools::by_prompt(&request, candidate, self.run, !verbatim) {
+        match tool_emulation::by_prompt(&request, candidate, self.run, !verbatim) {
             Ok(None) => {}
             Ok(Some(prompted)) => {
                 return Some(Line::Prompted {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use ir::{Error, RunId, Usage};
 
 use super::Part;
-use super::hands::Hands;
+use super::driver::Hands;
 use crate::port::Backend;
 
 /// Somebody has begun to answer. Dropping this hangs up on the back-end at once; what was used until then

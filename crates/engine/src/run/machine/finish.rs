@@ -8,13 +8,13 @@ use module::envelope::{CheckOptions, Envelope, ErrorBody, Facts, check_reply};
 use module::stream::{Chunk, Recovery};
 use serde_json::{Map, Value};
 
-use super::after::{Done, Next};
+use super::reply_policy::{Done, Next};
 use super::{Machine, Output};
 use crate::gate::REVIEW_KEY;
 use crate::limits;
 use crate::run::command::{Mode, annotate};
 use crate::run::record::Outcome;
-use crate::run::verdict;
+use crate::run::failure;
 
 impl Machine {
     /// The attempt has given its whole answer.
@@ -37,7 +37,7 @@ impl Machine {
         let mut envelope = outcome.envelope;
         if !envelope.is_ok() && won.finish == Some(FinishReason::Length) {
             let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
-            envelope = verdict::failure(body, self.partial(Some(&reply)));
+            envelope = failure::failure(body, self.partial(Some(&reply)));
         }
         let done = Done {
             request: self.calls.request(),
@@ -48,7 +48,7 @@ impl Machine {
         let next = self.plan.judge.after(&mut envelope, &done);
         let notices = self.notices.remove(&number).unwrap_or_default();
         add_warnings(&mut envelope.annotations, notices.annotations());
-        let usage = won.usage.as_ref().map(verdict::usage_value);
+        let usage = won.usage.as_ref().map(failure::usage_value);
         match next {
             Next::Again(again) if self.agains < limits::AGAIN_MAX => {
                 self.agains += 1;
@@ -75,7 +75,7 @@ impl Machine {
         // What the last back-end said tells more than that there is no other.
         let error = self.calls.take_loss().unwrap_or(search);
         let reply = std::mem::take(&mut self.lost_reply);
-        let body = verdict::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
+        let body = failure::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
         self.fail(body, Some(&reply), out);
     }
 
@@ -113,7 +113,7 @@ impl Machine {
     /// Ends with an error of the runtime's own and with what there is of the data.
     pub(super) fn fail(&mut self, body: ErrorBody, reply: Option<&str>, out: &mut Vec<Output>) {
         let partial = self.partial(reply);
-        self.end(verdict::failure(body, partial), None, out);
+        self.end(failure::failure(body, partial), None, out);
     }
 
     fn partial(&mut self, reply: Option<&str>) -> Option<Map<String, Value>> {

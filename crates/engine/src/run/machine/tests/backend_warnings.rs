@@ -5,7 +5,7 @@ use ir::{ErrorKind, Event};
 use module::stream::Chunk;
 
 use super::again::judged;
-use super::calls::in_order;
+use super::attempts::in_order;
 use super::{REPLY, Sim, plan};
 use crate::run::command::Mode;
 use crate::run::machine::{Plan, Selection};

@@ -2,9 +2,9 @@
 //! read as calls. Whether that may happen is the router's to say, which sends nothing here that the request does
 //! not let go. Pure, and no dialect is known here: every kind of back-end is treated alike.
 
-mod history;
+mod transcript;
 mod prompt;
-mod reply;
+mod call_parser;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +15,8 @@ use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Error, Feature, Payload, Request, RunId, ToolChoice};
 
 use self::prompt::Manner;
-pub(super) use self::reply::Reply;
-use self::reply::Rule;
+pub(super) use self::call_parser::Reply;
+use self::call_parser::Rule;
 use crate::route::Candidate;
 
 /// What is asked in place of a request, and how the answer is read.
@@ -43,7 +43,7 @@ pub(super) fn by_prompt(
         return Ok(None);
     };
     let mut ledger = Ledger::new(Party::Adapter);
-    if history::write_out(&mut chat.messages) {
+    if transcript::write_out(&mut chat.messages) {
         let reason = "the back-end knows no tools; their calls and results are written as text";
         ledger.note("/payload/messages", Action::Replaced, reason);
     }

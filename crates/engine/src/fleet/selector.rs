@@ -8,7 +8,7 @@ use ir::envelope::Requirements;
 use ir::error::{Phase, RetryScope};
 use ir::{Error, ErrorKind, Request};
 
-use super::lease::Lease;
+use super::in_flight_guard::Lease;
 use super::{Fleet, Retry};
 use crate::limits;
 use crate::route::{self, Explanation, Facts, Plan, Policy, Signals};

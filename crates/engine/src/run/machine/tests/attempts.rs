@@ -8,7 +8,7 @@ use ir::operation::Feature;
 use ir::{Error, ErrorKind, Event, Usage};
 
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
-use crate::fleet::dummy::{members, once_each, upstream, with_policy};
+use crate::fleet::test_fleet::{members, once_each, upstream, with_policy};
 use crate::fleet::{Fleet, Member, Settings};
 use crate::route::{Host, Policy};
 use crate::run::command::Mode;

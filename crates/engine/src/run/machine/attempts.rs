@@ -6,7 +6,7 @@ use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event};
 
 use super::{Machine, Output, Selection};
-use crate::calls::{Call, Turn};
+use crate::attempts::{Call, Turn};
 use crate::limits;
 use crate::run::command::Mode;
 use crate::run::record::Outcome;

@@ -10,7 +10,7 @@ use module::stream::{Assembler, Checkpoint, Chunk, Recovery};
 use serde_json::{Map, Value};
 
 use super::render::read;
-use super::verdict;
+use super::failure;
 use crate::limits;
 use crate::port::{Journal, JournalError};
 use crate::settings::Settings;
@@ -74,6 +74,6 @@ pub(crate) fn interruption(run: RunId, inherited: Inherited, settings: &Settings
     recovery.retry_after_ms = settings.retry_after_ms;
     recovery.max_retries = settings.max_retries;
     let partial = (!inherited.data.is_empty()).then_some(inherited.data);
-    let envelope = verdict::failure(body, partial);
+    let envelope = failure::failure(body, partial);
     Chunk::ending(&run.to_string(), envelope, None, Some(&recovery))
 }

@@ -7,7 +7,7 @@ use ir::{Feature, Operation, Payload, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fit::fit;
+use super::adapt::fit;
 use super::merge::merge;
 use super::ssml::strip;
 use crate::port::Answer;

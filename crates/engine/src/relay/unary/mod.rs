@@ -1,7 +1,7 @@
 //! Operations that answer in one piece: the request is made to fit the back-end that was chosen, asked in one
 //! call or in several, and the answer says what was changed on the way. Pure but for the calls themselves.
 
-mod fit;
+mod adapt;
 mod merge;
 mod ssml;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use ir::adaptation::{Adaptation, Ledger, Party};
 use ir::{Error, ErrorKind, Phase, Request};
 
-use self::fit::fit;
+use self::adapt::fit;
 use self::merge::merge;
 use crate::limits;
 use crate::port::{Answer, Upstream};

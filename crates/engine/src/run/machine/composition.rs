@@ -6,11 +6,11 @@ use module::context::EMITTED_KEY;
 use module::envelope::{CheckOptions, Envelope, Facts, check_object};
 use serde_json::{Map, Value, json};
 
-use super::after::Done;
+use super::reply_policy::Done;
 use super::{Machine, Output};
 use crate::compose::{Composed, Prepared};
 use crate::gate::REVIEW_KEY;
-use crate::run::verdict;
+use crate::run::failure;
 
 /// Share of the work that the steps are, in percent.
 const STEPS_PERCENT: usize = 90;
@@ -71,7 +71,7 @@ impl Machine {
             }
             Outcome::Fail { error, partial_data } => {
                 let partial = partial_data.filter(|_| self.plan.module.manifest.failure.partial_allowed);
-                self.end(verdict::failure(*error, partial), None, out);
+                self.end(failure::failure(*error, partial), None, out);
             }
         }
     }
@@ -83,7 +83,7 @@ impl Machine {
         };
         if !aside.warnings.is_empty() {
             let warnings = Map::from_iter([(String::from("_warnings"), Value::Array(aside.warnings))]);
-            super::ending::add_warnings(&mut envelope.annotations, warnings);
+            super::finish::add_warnings(&mut envelope.annotations, warnings);
         }
         if envelope.is_ok() && !aside.review.is_empty() {
             add_review(&mut envelope.annotations, aside.review);

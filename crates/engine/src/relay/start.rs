@@ -10,8 +10,8 @@ use tenancy::Tenant;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::book::Account;
-use super::hands::{Hands, Work};
+use super::lifecycle::Account;
+use super::driver::{Hands, Work};
 use super::resumable::{Audience, Keeping};
 use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed, Render, Resumable};
 use crate::admission::Admission;
