@@ -9,7 +9,7 @@ use engine::port::{JournalError, NewRun};
 use ir::RunId;
 use rusqlite::{Connection, params};
 
-use super::calls::{Held, Line, Told};
+use super::spool::{Held, Line, Told};
 use super::insert::{Events, Owner, Runs, Usage, owner};
 use super::row::integer;
 use super::writer::failed;

@@ -5,7 +5,7 @@ use engine::Tenant;
 use engine::port::{End, JournalError, NewRun, Rendered, State};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::calls::Told;
+use super::spool::Told;
 use super::row::integer;
 use super::writer::failed;
 

@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
-use super::calls::{Calls, Words};
+use super::spool::{Calls, Words};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};

@@ -4,8 +4,8 @@
 
 mod archive;
 mod booking;
-mod calls;
-mod checkpoint;
+mod spool;
+mod wal_checkpoint;
 mod database;
 mod insert;
 mod journal;

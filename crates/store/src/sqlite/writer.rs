@@ -18,8 +18,8 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, pa
 use tokio::sync::{mpsc, oneshot};
 
 use super::booking::{Bookings, bring};
-use super::calls::{Held, Line};
-use super::checkpoint::{Checkpoints, count_pages};
+use super::spool::{Held, Line};
+use super::wal_checkpoint::{Checkpoints, count_pages};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
 use super::insert::{Events, Owner, Usage, owner};
 use super::row::{damaged, integer};

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
-mod calls;
+mod spool;
 #[cfg(test)]
-mod full_file;
+mod disk_full;
 mod journal;
 mod keys;

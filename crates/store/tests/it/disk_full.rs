@@ -8,7 +8,7 @@ use engine::port::{Archive, Booking, Journal, JournalError, Retention, State};
 use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::journal::{new, run};
 
-use crate::calls::{close, die, large, logs, said};
+use crate::spool::{close, die, large, logs, said};
 
 /// Four of them at most.
 const ALL_THAT_ENDED: Retention = Retention {
