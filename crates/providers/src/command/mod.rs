@@ -3,12 +3,12 @@
 //! nothing that a caller says can become an option, a path or a second argument. The program runs in a process
 //! group of its own, in an empty folder, with the environment that the configuration allows.
 
-mod ask;
+mod invocation;
 mod input;
 mod options;
 mod process;
 mod reply;
-mod speaking;
+mod stdout_stream;
 mod template;
 #[cfg(test)]
 mod tests;

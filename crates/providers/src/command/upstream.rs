@@ -11,11 +11,11 @@ use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::ask::{Asked, ask, empty_folder, open_output};
+use super::invocation::{Asked, ask, empty_folder, open_output};
 use super::options::{CommandOptions, ReplyForm};
 use super::process::{Plan, Running};
 use super::reply::{is_media, media_reply, reply};
-use super::speaking::Speaking;
+use super::stdout_stream::Speaking;
 use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
 use crate::unkept::unkept;
 

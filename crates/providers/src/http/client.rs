@@ -7,7 +7,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, NoProxy};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::plain::Plain;
+use super::plaintext::Plain;
 
 /// How we introduce ourselves.
 pub(super) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ir::{Error, ErrorKind, Phase};
 
-use super::plain::Broken;
+use super::plaintext::Broken;
 
 const UNRESOLVED: &str = "the name of the back-end's host cannot be resolved";
 const REFUSED: &str = "the back-end refuses connections";

@@ -3,21 +3,21 @@
 //! never followed, because a key must not travel to an address that nobody configured.
 
 mod adapt;
-mod answer;
+mod response_stream;
 mod body;
 mod client;
-mod count;
+mod count_tokens;
 mod fault;
-mod forward;
+mod passthrough;
 mod models;
 mod outgoing;
-mod patched;
-mod plain;
+mod patch;
+mod plaintext;
 mod reply;
 mod request;
-mod route;
-mod tap;
-mod whole;
+mod transport;
+mod raw_tap;
+mod unary;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +33,8 @@ use reqwest::header::HeaderMap;
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
-use self::answer::Ear;
-use self::route::Route;
+use self::response_stream::Ear;
+use self::transport::Route;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
 /// How long each stage may take. They are apart so that a slow first word and a silent stream differ.
@@ -178,23 +178,23 @@ impl Upstream for Http {
     }
 
     fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        count::count(self.inner.clone(), request).boxed()
+        count_tokens::count(self.inner.clone(), request).boxed()
     }
 
     fn open(&self, request: Arc<Request>) -> Events {
-        answer::events(self.inner.clone(), request, Ear::All)
+        response_stream::events(self.inner.clone(), request, Ear::All)
     }
 
     fn listen(&self, request: Arc<Request>) -> Events {
-        answer::events(self.inner.clone(), request, Ear::Words)
+        response_stream::events(self.inner.clone(), request, Ear::Words)
     }
 
     fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
-        whole::answer(self.inner.clone(), request).boxed()
+        unary::answer(self.inner.clone(), request).boxed()
     }
 
     fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
-        let forwarded = forward::forwarded(&self.inner, request, verbatim)?;
-        Some(answer::pieces(self.inner.clone(), forwarded))
+        let forwarded = passthrough::forwarded(&self.inner, request, verbatim)?;
+        Some(response_stream::pieces(self.inner.clone(), forwarded))
     }
 }

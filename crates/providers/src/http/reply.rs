@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use ir::{Error, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 
-use super::{fault, plain};
+use super::{fault, plaintext};
 
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -16,7 +16,7 @@ pub(super) struct Reply {
 }
 
 pub(super) enum Content {
-    Plain(plain::Body),
+    Plain(plaintext::Body),
     Layered(BoxStream<'static, reqwest::Result<Bytes>>),
 }
 

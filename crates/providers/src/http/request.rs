@@ -11,7 +11,7 @@ use wire::chat;
 
 use super::adapt::{adapt, must_adapt};
 use super::outgoing::{self, Outgoing};
-use super::patched::patch;
+use super::patch::patch;
 use super::{HttpOptions, Instance, Vendor, models};
 
 /// A call that is ready to go.

@@ -9,7 +9,7 @@ mod redact;
 mod replay;
 #[cfg(test)]
 mod tests;
-mod write;
+mod yaml;
 
 pub use fingerprint::Fingerprint;
 pub use recorder::{RecordError, Recorder};

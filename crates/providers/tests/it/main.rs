@@ -3,15 +3,15 @@
 #[cfg(test)]
 mod command;
 #[cfg(test)]
-mod defects;
+mod regressions;
 #[cfg(test)]
 mod dialects;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
-mod forwards;
+mod passthrough;
 #[cfg(test)]
-mod held;
+mod spilled_media;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
@@ -19,14 +19,14 @@ mod kinds;
 #[cfg(test)]
 mod patches;
 #[cfg(test)]
-mod peers;
+mod llama_server;
 #[cfg(test)]
-mod raw;
+mod raw_capture;
 #[cfg(test)]
-mod returned;
+mod response_media;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
-mod ways;
+mod proxy_and_tls;
 #[cfg(test)]
-mod whole;
+mod unary;

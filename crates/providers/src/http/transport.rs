@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 
 use super::outgoing::Outgoing;
 use super::reply::{Content, Reply};
-use super::{Instance, fault, plain};
+use super::{Instance, fault, plaintext};
 
 /// An address that was looked at once.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Route {
 
 #[derive(Clone, Debug)]
 enum Way {
-    Plain(plain::Address),
+    Plain(plaintext::Address),
     Layered(Url),
     /// It cannot be read, which the client says when it is asked.
     Unknown,
@@ -67,7 +67,7 @@ impl Instance {
     }
 
     fn way(&self, url: &str) -> Way {
-        let plain = self.client.plain.as_ref().and_then(|_| plain::Address::of(url));
+        let plain = self.client.plain.as_ref().and_then(|_| plaintext::Address::of(url));
         match (plain, Url::parse(url)) {
             (Some(address), _) => Way::Plain(address),
             (None, Ok(url)) => Way::Layered(url),

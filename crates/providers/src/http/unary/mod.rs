@@ -4,9 +4,9 @@
 
 mod call;
 mod content;
-mod form;
-mod pictures;
-mod read;
+mod multipart;
+mod image_extractor;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use self::call::{Call, encode};
 use super::outgoing::Outgoing;
-use super::patched::patch;
+use super::patch::patch;
 use super::request::traced;
 use super::{HttpOptions, Instance, fault, models, words};
 
@@ -67,7 +67,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         Ok(answered) => answered?,
         Err(_) => return Err(fault::silence(Phase::BeforeFirstByte, patience)),
     };
-    let reading = read::Reading {
+    let reading = response::Reading {
         dialect,
         idle: options.timeouts.idle,
         deadline,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use wire::{embeddings, openai_images, openai_speech, openai_transcriptions};
 
 use super::content::Content;
-use super::form::{File, Form};
+use super::multipart::{File, Form};
 
 #[derive(Debug)]
 pub(super) enum Call {

@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body, response_summary};
 
 use super::body::gather;
-use super::forward::Forwarded;
+use super::passthrough::Forwarded;
 use super::reply::{Content, Reply};
 use super::request::{Prepared, prepare};
-use super::tap::Tap;
+use super::raw_tap::Tap;
 use super::words::Words;
 use super::{Instance, fault};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};

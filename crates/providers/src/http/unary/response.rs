@@ -17,7 +17,7 @@ use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcri
 use super::super::body::{gather, pour};
 use super::super::fault;
 use super::super::reply::Reply;
-use super::pictures::Pictures;
+use super::image_extractor::Pictures;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
 use crate::unkept::unkept;
 

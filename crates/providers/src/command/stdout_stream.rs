@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use ir::event::{Block, Warning};
 use ir::{Error, Event, FinishReason, Phase, Usage};
 
-use super::ask::Asked;
+use super::invocation::Asked;
 use super::options::CommandOptions;
 use super::reply::{text, value};
 use super::upstream::{Turn, gather, streams};
