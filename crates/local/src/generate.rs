@@ -20,8 +20,8 @@ use tokio::sync::mpsc::Sender;
 
 use crate::grammar::Held;
 use crate::model::Model;
-use crate::reply::{Piece, Reply};
-use crate::wind_down::Place;
+use crate::detokenizer::{Piece, Reply};
+use crate::json_closer::Place;
 use crate::{limits, prompt, sampling};
 
 /// Why an answer ended before its end.

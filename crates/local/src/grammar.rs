@@ -12,7 +12,7 @@ use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokTrie, TokenId, Token
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Map, Value, json};
 
-use crate::{limits, schema};
+use crate::{limits, schema_narrowing};
 
 /// Grammars for one vocabulary.
 pub(crate) struct Grammars {
@@ -53,7 +53,7 @@ impl Grammars {
         if length > limits::SCHEMA_BYTES_MAX {
             return Err(format!("the schema has {length} bytes"));
         }
-        let narrowed = schema::narrow(schema).ok_or("the schema is nested too deeply")?;
+        let narrowed = schema_narrowing::narrow(schema).ok_or("the schema is nested too deeply")?;
         // Where narrowing asks for too much, the schema itself may still do.
         let mut refusal = String::new();
         for candidate in [&narrowed, schema] {

@@ -17,17 +17,17 @@ mod options;
 #[cfg(feature = "llama")]
 mod prompt;
 #[cfg(any(feature = "llama", test))]
-mod reply;
+mod detokenizer;
 #[cfg(feature = "llama")]
 mod sampling;
 #[cfg(any(feature = "llama", test))]
-mod schema;
+mod schema_narrowing;
 #[cfg(test)]
 mod tests;
 mod upstream;
 mod weights;
 #[cfg(any(feature = "llama", test))]
-mod wind_down;
+mod json_closer;
 #[cfg(feature = "llama")]
 mod worker;
 

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::reply::{Piece, Reply};
-use crate::schema::narrow;
+use crate::detokenizer::{Piece, Reply};
+use crate::schema_narrowing::narrow;
 use crate::weights::{WeightsError, check_weights};
-use crate::wind_down::Place;
+use crate::json_closer::Place;
 
 /// Feeds the text in pieces; the text that came out and whether a stop sequence was met.
 fn replay(text: &[u8], cuts: &[usize], stops: &[&str]) -> (String, bool) {

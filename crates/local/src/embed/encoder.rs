@@ -7,7 +7,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, Axis, Slice};
 
 use super::model::{Dense, Layer, Model, Norm};
-use super::shape::Shape;
+use super::config::Shape;
 
 impl Model {
     /// The tokens of a text, with those that mark its beginning and end.

@@ -11,7 +11,7 @@ mod files;
 #[cfg(feature = "embed")]
 mod model;
 #[cfg(feature = "embed")]
-mod shape;
+mod config;
 mod upstream;
 #[cfg(feature = "embed")]
 mod worker;

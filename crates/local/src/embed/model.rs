@@ -7,7 +7,7 @@ use safetensors::tensor::Dtype;
 use tokenizers::Tokenizer;
 
 use super::files::{EncoderFiles, read_bounded, read_json};
-use super::shape::Shape;
+use super::config::Shape;
 use crate::limits;
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use module::envelope::{CheckOptions, check_reply};
 use module::lower::{LowerOptions, lower};
 use serde_json::{Map, Value, json};
 
-use crate::ask::{ask, chat, held_to, small};
+use crate::harness::{ask, chat, held_to, small};
 
 fn valid(schema: &Value, text: &str) -> Value {
     let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));

@@ -1,7 +1,7 @@
 use ir::{FinishReason, Generation};
 use serde_json::Number;
 
-use crate::ask::{ask, chat, small};
+use crate::harness::{ask, chat, small};
 
 fn number(value: f64) -> Option<Number> {
     Number::from_f64(value)

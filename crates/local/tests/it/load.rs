@@ -1,7 +1,7 @@
 use ir::{ErrorKind, Part};
 use local::{Local, Options};
 
-use crate::ask::{ask, chat, options, small};
+use crate::harness::{ask, chat, options, small};
 
 #[test]
 fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 #[cfg(feature = "llama")]
-mod ask;
+mod harness;
 #[cfg(test)]
 #[cfg(feature = "llama")]
 mod contract;

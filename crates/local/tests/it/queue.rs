@@ -5,7 +5,7 @@ use ir::{ErrorKind, Event};
 use local::Local;
 use serde_json::json;
 
-use crate::ask::{ask, block_on, chat, held_to, open, options};
+use crate::harness::{ask, block_on, chat, held_to, open, options};
 
 #[test]
 fn the_queue_has_an_end() {
