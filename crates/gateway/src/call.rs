@@ -13,10 +13,10 @@ use tenancy::Scope;
 
 use crate::limit::Lined;
 use crate::negotiate::{Downgrade, Negotiated, Signals};
-use crate::once::Repeat;
-use crate::reply::Refusal;
+use crate::idempotency::Repeat;
+use crate::response::Refusal;
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::seats::{Client, Seat};
+use crate::stream_limit::{Client, Seat};
 use crate::state::Gateway;
 
 /// A module, an input, and everything that was said about the answer.

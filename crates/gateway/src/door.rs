@@ -13,9 +13,9 @@ use futures::FutureExt;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
-use crate::edge::Vendor;
+use crate::inference::Vendor;
 use crate::state::Gateway;
-use crate::{auth, edge, metrics, origin};
+use crate::{auth, inference, metrics, origin};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
@@ -65,7 +65,7 @@ async fn answer(gateway: &Gateway, mut request: Request, next: Next) -> Response
         Err(refusal) => refusal.into_response(),
     };
     match vendor {
-        Some(vendor) => edge::translate(vendor, response),
+        Some(vendor) => inference::translate(vendor, response),
         None => response,
     }
 }

@@ -7,7 +7,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde::de::DeserializeOwned;
 
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 /// The one parameter in the path.
 #[derive(Debug)]

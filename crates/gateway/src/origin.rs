@@ -8,10 +8,10 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::header;
+use crate::headers;
 use crate::mcp;
-use crate::once::REPLAYED_HEADER;
-use crate::reply::Refusal;
+use crate::idempotency::REPLAYED_HEADER;
+use crate::response::Refusal;
 use crate::settings::Settings;
 use crate::state::Gateway;
 
@@ -73,7 +73,7 @@ pub(crate) fn cors(gateway: Gateway) -> CorsLayer {
 /// Headers of answers that pages may read.
 fn exposed() -> Vec<HeaderName> {
     let others = [REPLAYED_HEADER, mcp::SESSION, "traceparent"];
-    let named = header::OF_ANSWERS.into_iter().chain(others);
+    let named = headers::OF_ANSWERS.into_iter().chain(others);
     named.map(HeaderName::from_static).chain([RETRY_AFTER]).collect()
 }
 
@@ -178,7 +178,7 @@ mod tests {
             );
         }
         // And the other way round: no answer is said to carry what nobody writes.
-        for name in crate::header::OF_ANSWERS {
+        for name in crate::headers::OF_ANSWERS {
             assert!(names.contains(name), "{name}");
         }
     }

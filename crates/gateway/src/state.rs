@@ -15,9 +15,9 @@ use crate::auth::{Auth, Tickets};
 use crate::limit::{Capacity, Limiter};
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 use crate::route::Description;
-use crate::seats::Seats;
+use crate::stream_limit::Seats;
 use crate::settings::Settings;
 
 /// One handle: every request passes it on a few times.

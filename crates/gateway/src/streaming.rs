@@ -16,10 +16,10 @@ use module::envelope::Envelope;
 use module::stream::Chunk;
 
 use crate::framing::Framing;
-use crate::header::SESSION_HEADER;
+use crate::headers::SESSION_HEADER;
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::seats::Seat;
+use crate::stream_limit::Seat;
 use crate::state::Gateway;
 
 struct Reader {

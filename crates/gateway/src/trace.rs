@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use ir::{RunId, TraceContext};
 
-use crate::header::SESSION_HEADER;
+use crate::headers::SESSION_HEADER;
 
 const HEADER: &str = "traceparent";
 

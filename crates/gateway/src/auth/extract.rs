@@ -9,7 +9,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Caller;
 
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 /// Whoever makes the request. Where nobody was identified there is no answer.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use tracing::error;
 
 use self::credential::Credential;
 use self::keys::KnownKeys;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 use crate::state::Gateway;
 
 pub(crate) use extract::By;

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tenancy::{Caller, Scope};
 
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);

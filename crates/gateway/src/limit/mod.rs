@@ -4,18 +4,18 @@
 mod rates;
 #[cfg(test)]
 mod tests;
-mod turns;
+mod run_queue;
 
 use std::time::Duration;
 
 use tenancy::Caller;
 
 use self::rates::Rates;
-use self::turns::Turns;
+use self::run_queue::Turns;
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
-pub(crate) use turns::{Lined, Turn};
+pub(crate) use run_queue::{Lined, Turn};
 
 /// What there is to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tenancy::limit::Bucket;
 use tokio::time::Instant;
 
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 #[derive(Debug)]
 pub(super) struct Rates {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 /// The name of the question, and of the field that answers it.
 const KEY: &str = "confirm";

@@ -16,13 +16,13 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 
-use super::door::Door;
+use super::transport::Door;
 use super::server::Mcp;
 use super::sessions::Sessions;
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 use crate::request::read_bytes;
-use crate::seats::Client;
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 
 pub(crate) const PATH: &str = "/mcp";

@@ -16,7 +16,7 @@ use super::builtin;
 use super::result::fault;
 use super::view::View;
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 /// Prompts that hosts know from other runtimes, with the modules that they stand for.
 const KNOWN: [(&str, &str, &[&str]); 2] = [

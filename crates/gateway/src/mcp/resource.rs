@@ -6,7 +6,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
 
-use super::page;
+use super::module_page;
 use super::result::fault;
 use super::view::View;
 
@@ -58,7 +58,7 @@ pub(super) fn read(view: &View, uri: &str) -> Result<ReadResourceResult, ErrorDa
             if own == uri {
                 return Some(view.description(name).map(|whole| (pretty(&whole), JSON)));
             }
-            (Some(own.as_str()) == wanted).then(|| Ok((page::page(tool, module), MARKDOWN)))
+            (Some(own.as_str()) == wanted).then(|| Ok((module_page::page(tool, module), MARKDOWN)))
         });
         let missing = || ErrorData::resource_not_found(format!("no resource {uri}"), None);
         found.ok_or_else(missing)?.map_err(fault)?

@@ -7,7 +7,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, MetaObject};
 use serde_json::{Value, json};
 
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 pub(super) fn result(envelope: Value, run: Option<RunId>) -> CallToolResult {
     let good = envelope.get("ok") == Some(&Value::Bool(true));

@@ -14,7 +14,7 @@ use tenancy::Scope;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::changes;
-use super::door::Door;
+use super::transport::Door;
 use super::result::fault;
 use super::view::{View, page};
 use super::{builtin, call, completion, prompt, resource, tool};

@@ -7,10 +7,10 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::door::Door;
+use super::transport::Door;
 use super::server::Mcp;
 use crate::limits;
-use crate::seats::Client;
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 
 /// Speaks with the host at the other end until it hangs up, or until `stop`. Nothing but the protocol is

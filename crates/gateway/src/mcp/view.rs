@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::names::Names;
 use crate::limits;
-use crate::reply::Refusal;
+use crate::response::Refusal;
 use crate::route::{describe, summary};
-use crate::seats::Client;
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::negotiate::{Wanted, wanted};
-use crate::reply::Refusal;
+use crate::response::Refusal;
 
 /// What a request says besides the input.
 #[derive(Debug, Default, PartialEq)]

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::execute::{answer, as_a_run, demand};
 use crate::call::Call;
 use crate::negotiate::{Signals, Wanted};
-use crate::once::Repeat;
-use crate::operation::Operation;
-use crate::reply::Refusal;
+use crate::idempotency::Repeat;
+use crate::endpoint::Operation;
+use crate::response::Refusal;
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
-use crate::seats::Client;
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 

@@ -13,8 +13,8 @@ use module::manifest::MediaConstraints;
 use serde_json::{Value, json};
 
 use crate::limits;
-use crate::operation::{Operation, any_of_type, object, text};
-use crate::reply;
+use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::response;
 use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -76,7 +76,7 @@ async fn capabilities_of(State(gateway): State<Gateway>) -> Response {
         "conformance": conformance_of(),
         "rationale": "vectors_level is the highest level whose vectors this build passes, with all below.",
     });
-    reply::resource("what this server can do", data)
+    response::resource("what this server can do", data)
 }
 
 /// The kinds of media that somebody here takes, with the size up to which a module takes them that says

@@ -9,13 +9,13 @@ use serde::Deserialize;
 
 use crate::call::{Begun, Call};
 use crate::extract::{PathName, Query};
-use crate::header::WARNING_HEADER;
+use crate::headers::WARNING_HEADER;
 use crate::negotiate::{Signals, Wanted, wanted};
-use crate::once::{REPLAYED_HEADER, Repeat};
-use crate::operation::{Operation, any_of_type, execute_body, one_of, text};
-use crate::reply::{self, Refusal};
+use crate::idempotency::{REPLAYED_HEADER, Repeat};
+use crate::endpoint::{Operation, any_of_type, execute_body, one_of, text};
+use crate::response::{self, Refusal};
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::seats::Client;
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::streaming;
 use crate::trace;
@@ -137,7 +137,7 @@ pub(super) async fn answer(
         Mode::Sync => {
             let run = begun.subscription.run();
             let last = begun.subscription.last().await?;
-            reply::run(run, &last)
+            response::run(run, &last)
         }
     };
     if let Some(downgrade) = downgrade

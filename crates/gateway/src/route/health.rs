@@ -7,8 +7,8 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::json;
 
-use crate::operation::{Operation, object, one_of};
-use crate::reply::{self, Refusal};
+use crate::endpoint::{Operation, object, one_of};
+use crate::response::{self, Refusal};
 use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -27,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn alive() -> Response {
-    reply::resource("the server answers", json!({"status": "alive"}))
+    response::resource("the server answers", json!({"status": "alive"}))
 }
 
 async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
@@ -41,7 +41,7 @@ async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
         let body = ErrorBody::new(Code::E4001, "the journal does not answer");
         return Err(Refusal::new(body.suggest("look at the server's log")));
     }
-    Ok(reply::resource(
+    Ok(response::resource(
         "the server takes work",
         json!({"status": "ready"}),
     ))

@@ -2,7 +2,7 @@
 
 mod aliases;
 mod capabilities;
-mod description;
+mod api_docs;
 mod execute;
 mod health;
 mod modules;
@@ -18,13 +18,13 @@ use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::door::Door;
-use crate::operation::{Operation, routes};
-use crate::reply::Refusal;
+use crate::endpoint::{Operation, routes};
+use crate::response::Refusal;
 use crate::state::Gateway;
-use crate::{door, edge, mcp, ws};
+use crate::{door, inference, mcp, ws};
 
-pub(crate) use description::Description;
-pub use description::openapi_document;
+pub(crate) use api_docs::Description;
+pub use api_docs::openapi_document;
 pub(crate) use modules::{describe, find, summary};
 
 pub fn router(gateway: Gateway) -> Router {
@@ -47,11 +47,11 @@ pub(crate) fn operations() -> Vec<Operation> {
         review::operations(),
         usage::operations(),
         ws::operations(),
-        edge::operations(),
+        inference::operations(),
         capabilities::operations(),
         aliases::operations(),
         health::operations(),
-        description::operations(),
+        api_docs::operations(),
     ]
     .into_iter()
     .flatten()

@@ -12,8 +12,8 @@ use tenancy::Scope;
 
 use crate::auth::By;
 use crate::extract::PathName;
-use crate::operation::{Operation, any_of_type, object, one_of, text};
-use crate::reply::{self, Refusal};
+use crate::endpoint::{Operation, any_of_type, object, one_of, text};
+use crate::response::{self, Refusal};
 use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -55,7 +55,7 @@ async fn list(State(gateway): State<Gateway>, By(caller): By) -> Result<Response
         .map(|(name, module)| summary(name, module))
         .collect();
     let explain = format!("{} modules", modules.len());
-    Ok(reply::resource(&explain, json!({"modules": modules})))
+    Ok(response::resource(&explain, json!({"modules": modules})))
 }
 
 async fn show(
@@ -67,7 +67,7 @@ async fn show(
     let module = find(&gateway, &name)?;
     caller.require_module(&name)?;
     let data = describe(&name, &module);
-    Ok(reply::resource(&module.manifest.responsibility, data))
+    Ok(response::resource(&module.manifest.responsibility, data))
 }
 
 /// All that a module says about itself.

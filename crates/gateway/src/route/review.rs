@@ -15,8 +15,8 @@ use super::runs;
 use crate::auth::By;
 use crate::extract::PathName;
 use crate::limits;
-use crate::operation::{Operation, any_of_type, one_of};
-use crate::reply::Refusal;
+use crate::endpoint::{Operation, any_of_type, one_of};
+use crate::response::Refusal;
 use crate::request::read_json;
 use crate::state::Gateway;
 

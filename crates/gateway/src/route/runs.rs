@@ -18,9 +18,9 @@ use crate::call;
 use crate::extract::{PathName, Query};
 use crate::limits;
 use crate::negotiate::Signals;
-use crate::operation::{Operation, any_of_type, object, one_of, text};
-use crate::reply::{self, Refusal};
-use crate::seats::Client;
+use crate::endpoint::{Operation, any_of_type, object, one_of, text};
+use crate::response::{self, Refusal};
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::streaming;
 
@@ -158,7 +158,7 @@ async fn list(
         .flatten();
     let explain = format!("{} runs", runs.len());
     let runs: Vec<Value> = runs.iter().map(summary).collect();
-    Ok(reply::resource(&explain, json!({"runs": runs, "next": next})))
+    Ok(response::resource(&explain, json!({"runs": runs, "next": next})))
 }
 
 async fn show(
@@ -194,7 +194,7 @@ pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRow) ->
     data["result"] = result.unwrap_or_default();
     data["usage"] = json!(spent);
     let explain = format!("the run is {}", row.shown().as_str());
-    Ok(reply::resource(&explain, data))
+    Ok(response::resource(&explain, data))
 }
 
 fn summary(row: &RunSummary) -> Value {
@@ -232,7 +232,7 @@ async fn cancel(
     let row = find(&gateway, &caller, &session_id).await?;
     gateway.engine.cancel(&caller.tenant, row.id).await?;
     let data = json!({"session_id": row.id, "module": row.module});
-    Ok(reply::resource("the run was asked to end", data))
+    Ok(response::resource("the run was asked to end", data))
 }
 
 async fn ticket(
@@ -249,7 +249,7 @@ async fn ticket(
         "token": issued.word,
         "expires_at_ms": issued.expires_at_ms,
     });
-    Ok(reply::resource("the ticket is valid once", data))
+    Ok(response::resource("the ticket is valid once", data))
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,8 +11,8 @@ use tenancy::Scope;
 
 use crate::auth::By;
 use crate::extract::Query;
-use crate::operation::{Operation, any_of_type, object, text};
-use crate::reply::{self, Refusal};
+use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::response::{self, Refusal};
 use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -89,7 +89,7 @@ async fn usage(
     let lines = lines.map_err(engine::Error::from)?;
     let explain = format!("{} lines", lines.len());
     let lines: Vec<Value> = lines.iter().map(value).collect();
-    Ok(reply::resource(&explain, json!({"lines": lines})))
+    Ok(response::resource(&explain, json!({"lines": lines})))
 }
 
 fn value(line: &UsageLine) -> Value {

@@ -3,7 +3,7 @@
 //! while to end; runs that are not done then are left in the journal for the next server, and calls are cut off.
 
 mod aside;
-mod patience;
+mod stall_timeout;
 mod protocol;
 mod tls;
 
@@ -30,7 +30,7 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use self::aside::Aside;
-use self::patience::Patience;
+use self::stall_timeout::Patience;
 use self::protocol::{Protocol, Protocols};
 use crate::limits;
 use crate::route::router;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits;
-use crate::once::Repeat;
-use crate::reply::Refusal;
+use crate::idempotency::Repeat;
+use crate::response::Refusal;
 use crate::request::ExecuteBody;
 
 /// What a client may ask. The id is its own name for the run.

@@ -16,9 +16,9 @@ use serde_json::json;
 use self::socket::Socket;
 use crate::auth::{By, Opens};
 use crate::limits;
-use crate::operation::{Operation, any_of_type, object, text};
-use crate::reply::{self, Refusal};
-use crate::seats::Client;
+use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::response::{self, Refusal};
+use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
@@ -54,7 +54,7 @@ async fn ticket(State(gateway): State<Gateway>, By(caller): By) -> Result<Respon
         "token": issued.word,
         "expires_at_ms": issued.expires_at_ms,
     });
-    Ok(reply::resource("the ticket is valid once", data))
+    Ok(response::resource("the ticket is valid once", data))
 }
 
 async fn open(

@@ -21,9 +21,9 @@ use super::message::{self, Ask, Execute, refuse};
 use crate::call::Call;
 use crate::limits;
 use crate::negotiate::{Signals, Wanted};
-use crate::reply::Refusal;
+use crate::response::Refusal;
 use crate::route;
-use crate::seats::{Client, Seat};
+use crate::stream_limit::{Client, Seat};
 use crate::state::Gateway;
 use crate::streaming::{OpenStream, last_word};
 

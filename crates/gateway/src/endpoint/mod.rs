@@ -1,0 +1,243 @@
+//! What can be asked of the server. An operation is a handler together with its description, so that
+//! the router and the OpenAPI document are made from one list and cannot differ.
+
+mod openapi;
+mod html;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get, post};
+use module::Code;
+use serde_json::Value;
+
+use crate::inference::Vendor;
+use crate::state::Gateway;
+
+pub(crate) use openapi::document;
+pub(crate) use html::page;
+pub(crate) use schema::{any_of_type, execute_body, object, one_of, text};
+
+#[derive(Debug)]
+pub(crate) struct Operation {
+    method: Verb,
+    path: &'static str,
+    /// What clients that are generated from the document call it.
+    id: &'static str,
+    summary: &'static str,
+    parameters: Vec<Parameter>,
+    body: Option<Value>,
+    body_type: &'static str,
+    answer: Answer,
+    codes: Vec<Code>,
+    /// Codes that come with another status than their own.
+    exceptions: Vec<(u16, Code)>,
+    /// The schema of its failures, where they are no envelopes.
+    failure: Option<&'static str>,
+    handler: MethodRouter<Gateway>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Get,
+    Post,
+}
+
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    name: &'static str,
+    place: Place,
+    about: &'static str,
+    schema: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+/// The form of a good answer.
+#[derive(Debug)]
+enum Answer {
+    /// An envelope with data of this schema.
+    Resource(Value),
+    /// The envelope of a run, or its stream, as negotiated.
+    Run,
+    /// Always a stream.
+    Stream,
+    /// A vendor's document of this schema.
+    Json(Value),
+    /// The same, or a vendor's stream, as the body asks.
+    JsonOrStream(Value),
+    /// A canonical envelope, or the events of a conversation.
+    Canonical,
+    /// Something that is no envelope, in one of several types.
+    Forms(&'static [&'static str]),
+    /// Something that is no envelope.
+    Other(&'static str),
+    /// The connection becomes a WebSocket.
+    Upgrade,
+}
+
+impl Operation {
+    pub(crate) fn get<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Gateway>,
+        T: 'static,
+    {
+        Self::new(Verb::Get, path, id, get(handler))
+    }
+
+    pub(crate) fn post<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Gateway>,
+        T: 'static,
+    {
+        Self::new(Verb::Post, path, id, post(handler))
+    }
+
+    fn new(method: Verb, path: &'static str, id: &'static str, handler: MethodRouter<Gateway>) -> Self {
+        Self {
+            method,
+            path,
+            id,
+            summary: "",
+            parameters: Vec::new(),
+            body: None,
+            body_type: "application/json",
+            answer: Answer::Other("text/plain"),
+            codes: Vec::new(),
+            exceptions: Vec::new(),
+            failure: None,
+            handler,
+        }
+    }
+
+    pub(crate) fn says(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// A part of the path, which must stand in it as `{name}`.
+    pub(crate) fn path(self, name: &'static str, about: &'static str) -> Self {
+        self.parameter(name, Place::Path, about, text())
+    }
+
+    pub(crate) fn query(self, name: &'static str, about: &'static str, schema: Value) -> Self {
+        self.parameter(name, Place::Query, about, schema)
+    }
+
+    pub(crate) fn header(self, name: &'static str, about: &'static str, schema: Value) -> Self {
+        self.parameter(name, Place::Header, about, schema)
+    }
+
+    fn parameter(mut self, name: &'static str, place: Place, about: &'static str, schema: Value) -> Self {
+        self.parameters.push(Parameter {
+            name,
+            place,
+            about,
+            schema,
+        });
+        self
+    }
+
+    /// Takes a JSON body of this schema.
+    pub(crate) fn takes(mut self, schema: Value) -> Self {
+        self.body = Some(schema);
+        // Whoever sends it too slowly is not waited for.
+        self.fails_as(StatusCode::REQUEST_TIMEOUT, Code::E1001)
+    }
+
+    /// Takes a form with files, of fields of this schema.
+    pub(crate) fn takes_form(mut self, schema: Value) -> Self {
+        self.body_type = "multipart/form-data";
+        self.takes(schema)
+    }
+
+    /// Answers with an envelope whose data is of this schema.
+    pub(crate) fn gives(mut self, data: Value) -> Self {
+        self.answer = Answer::Resource(data);
+        self
+    }
+
+    /// Answers with the envelope of a run or with its stream.
+    pub(crate) fn gives_run(mut self) -> Self {
+        self.answer = Answer::Run;
+        self
+    }
+
+    pub(crate) fn gives_stream(mut self) -> Self {
+        self.answer = Answer::Stream;
+        self
+    }
+
+    /// Answers with a document of another type than an envelope.
+    pub(crate) fn gives_document(mut self, content_type: &'static str) -> Self {
+        self.answer = Answer::Other(content_type);
+        self
+    }
+
+    /// Answers in one of these types, as the body asks.
+    pub(crate) fn gives_forms(mut self, content_types: &'static [&'static str]) -> Self {
+        self.answer = Answer::Forms(content_types);
+        self
+    }
+
+    /// Answers with a canonical envelope, or with canonical events.
+    pub(crate) fn gives_canonical(mut self) -> Self {
+        self.answer = Answer::Canonical;
+        self
+    }
+
+    /// Fails in documents of this schema, whatever the status.
+    pub(crate) fn fails_in(mut self, schema: &'static str) -> Self {
+        self.failure = Some(schema);
+        self
+    }
+
+    /// Fails in the form that a vendor's clients read.
+    pub(crate) fn speaks(self, vendor: Vendor) -> Self {
+        self.fails_in(vendor.error_schema())
+    }
+
+    /// Answers with JSON of this schema that is no envelope.
+    pub(crate) fn gives_json(mut self, schema: Value) -> Self {
+        self.answer = Answer::Json(schema);
+        self
+    }
+
+    /// Answers with JSON of this schema, or with a stream of events.
+    pub(crate) fn gives_answer(mut self, schema: Value) -> Self {
+        self.answer = Answer::JsonOrStream(schema);
+        self
+    }
+
+    pub(crate) fn gives_socket(mut self) -> Self {
+        self.answer = Answer::Upgrade;
+        self
+    }
+
+    /// A code that comes with another status than its own.
+    pub(crate) fn fails_as(mut self, status: StatusCode, code: Code) -> Self {
+        self.exceptions.push((status.as_u16(), code));
+        self
+    }
+
+    /// The codes that its failures can carry, besides those that any operation can fail with.
+    pub(crate) fn fails(mut self, codes: &[Code]) -> Self {
+        self.codes.extend_from_slice(codes);
+        self
+    }
+}
+
+/// Every operation at its path.
+pub(crate) fn routes(operations: Vec<Operation>) -> Router<Gateway> {
+    operations.into_iter().fold(Router::new(), |router, operation| {
+        router.route(operation.path, operation.handler)
+    })
+}

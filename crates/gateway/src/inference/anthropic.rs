@@ -1,0 +1,55 @@
+//! What Anthropic's clients call to talk to a model.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap};
+use axum::response::Response;
+use ir::Dialect;
+use serde_json::json;
+
+use super::chat::chat;
+use super::error::Failure;
+use super::openai::{question, wishes};
+use super::count_tokens::count;
+use super::vendor::Vendor;
+use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::state::Gateway;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let body = || {
+        let messages = json!({"type": "array", "items": {"type": "object"}});
+        question("messages", &messages)
+    };
+    let messages = Operation::post("/v1/messages", "messages", messages)
+        .says("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
+        .takes(body())
+        .speaks(Vendor::Anthropic)
+        .gives_answer(object(&[
+            ("id", text()),
+            ("type", json!({"const": "message"})),
+            ("role", json!({"const": "assistant"})),
+            ("content", any_of_type("array", "Blocks.")),
+        ]));
+    let tokens = Operation::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
+        .says("How many tokens a request has; an estimate says that it is one under `cogn`.")
+        .takes(body())
+        .speaks(Vendor::Anthropic)
+        .gives_json(object(&[(
+            "input_tokens",
+            json!({"type": "integer", "minimum": 0}),
+        )]));
+    vec![wishes(messages), tokens]
+}
+
+async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+    chat(Dialect::Anthropic, &gateway, request).await
+}
+
+async fn count_tokens(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    count(&gateway, &headers, &extensions, body).await
+}

@@ -1,0 +1,54 @@
+//! What a caller learns about its call beside the answer: which run it was, who answered, after how many
+//! attempts, and the price where it is known in time.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use engine::Relayed;
+use ir::{Decimal, RunId};
+
+use crate::headers::{ATTEMPTS_HEADER, BACKEND_HEADER, COST_HEADER, RUN_HEADER};
+
+#[derive(Clone, Debug)]
+pub(super) struct Receipt {
+    pub(super) run: RunId,
+    pub(super) backend: Option<String>,
+    pub(super) attempts: Option<u32>,
+    pub(super) cost_usd: Option<Decimal>,
+}
+
+impl Receipt {
+    /// What is known of a call as soon as it is answered.
+    pub(super) fn of(relayed: &Relayed) -> Self {
+        Self {
+            run: relayed.run,
+            backend: Some(relayed.backend.name.clone()),
+            attempts: Some(relayed.attempts()),
+            cost_usd: None,
+        }
+    }
+
+    /// Takes in a call that was made for the same answer; what is unknown of one is unknown of both.
+    pub(super) fn add(&mut self, earlier: &Self) {
+        self.attempts = self.attempts.zip(earlier.attempts).map(|(own, more)| own + more);
+        let costs = self.cost_usd.take().zip(earlier.cost_usd.as_ref());
+        self.cost_usd = costs.and_then(|(own, more)| own.plus(more));
+    }
+
+    pub(super) fn put(&self, headers: &mut HeaderMap) {
+        let mut put = |name: &'static str, value: String| {
+            // A name that no header can carry is left out.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        put(RUN_HEADER, self.run.to_string());
+        if let Some(backend) = &self.backend {
+            put(BACKEND_HEADER, backend.clone());
+        }
+        if let Some(attempts) = self.attempts {
+            put(ATTEMPTS_HEADER, attempts.to_string());
+        }
+        if let Some(cost) = &self.cost_usd {
+            put(COST_HEADER, cost.to_string());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Canonical envelopes on the wire: a body becomes a request or a refusal that says what is wrong with it, and
+//! whatever comes of it becomes a response with exactly one of payload and error.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::RelayFailure;
+use ir::adaptation::{Action, Adaptation, Party};
+use ir::envelope::{BackendInfo, VERSIONS};
+use ir::{
+    ChatResponse, Dialect, Error, ErrorKind, Operation, Payload, Phase, Request, ResponsePayload, RunId,
+};
+use module::code;
+use serde_json::{Map, Value, json};
+use wire::field_type;
+use wire::holes::Holes;
+
+use crate::inference::holed;
+use crate::headers::RUN_HEADER;
+use crate::response::Refusal;
+
+/// What every answer to a request repeats, and the form in which vectors or pictures are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Named {
+    request_id: String,
+    operation: Value,
+    run: Option<RunId>,
+    pub(super) form: Option<String>,
+}
+
+impl Named {
+    pub(super) fn of(request: &Request) -> Self {
+        let form = match &request.payload {
+            Payload::Embeddings(asked) => asked.encoding_format.clone(),
+            Payload::Image(asked) => asked.response_format.clone(),
+            _ => None,
+        };
+        Self {
+            request_id: request.request_id.clone(),
+            operation: Value::from(request.operation().as_str()),
+            run: None,
+            form,
+        }
+    }
+
+    pub(super) fn with_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    /// Whoever gave no name gets that of the run.
+    fn request_id(&self) -> String {
+        match (self.request_id.is_empty(), self.run) {
+            (true, Some(run)) => run.to_string(),
+            _ => self.request_id.clone(),
+        }
+    }
+}
+
+/// Why there is no payload.
+#[derive(Debug)]
+pub(super) struct Failure(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
+    named: Named,
+    error: Error,
+    attempts: Option<u32>,
+    status: StatusCode,
+}
+
+impl Failure {
+    pub(super) fn of(named: Named, error: Error) -> Self {
+        let status = StatusCode::from_u16(wire::error_body::status_of(&error));
+        Self(Box::new(Told {
+            named,
+            status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            error,
+            attempts: None,
+        }))
+    }
+
+    /// What was refused before it came to the engine.
+    pub(super) fn refused(named: Named, refusal: Refusal) -> Self {
+        let (status, body) = refusal.into_parts();
+        let kind = match status.as_u16() {
+            401 | 403 => ErrorKind::Auth,
+            402 => ErrorKind::Quota,
+            429 | 503 => ErrorKind::RateLimited,
+            400..=499 => ErrorKind::InvalidRequest,
+            _ => ErrorKind::Internal,
+        };
+        let mut error = Error::new(kind, Phase::BeforeSend, body.message);
+        error.provider_code = Some(body.code);
+        let details = body.details.unwrap_or_default();
+        error.retry_after_ms = details.get("retry_after_ms").and_then(Value::as_u64);
+        let mut failure = Self::of(named, error);
+        failure.0.status = status;
+        failure
+    }
+
+    /// A module that failed; its code decides the status.
+    pub(super) fn of_module(named: Named, error: Error) -> Self {
+        let status = error.provider_code.as_deref().map(code::http_status);
+        let mut failure = Self::of(named, error);
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        failure.0.status = status.unwrap_or(failure.0.status);
+        failure
+    }
+
+    pub(super) fn failed(named: Named, failed: RelayFailure) -> Self {
+        let mut failure = Self::of(named.with_run(failed.run), failed.error);
+        failure.0.attempts = Some(failed.attempts);
+        // What a back-end says about the keys of this server is nobody's business, nor the caller's fault.
+        if failure.0.error.kind == ErrorKind::Auth {
+            failure.0.error.message = String::from("the back-end did not accept this server's credentials");
+            failure.0.status = StatusCode::BAD_GATEWAY;
+        }
+        failure
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let told = *self.0;
+        let mut envelope = json!({
+            "version": VERSIONS.last(),
+            "request_id": told.named.request_id(),
+            "operation": told.named.operation,
+            "result": {"error": told.error},
+        });
+        if let Some(attempts) = told.attempts {
+            envelope["backend"] = json!({"attempts": attempts});
+        }
+        let response = (told.status, Json(envelope)).into_response();
+        with_run(response, told.named.run)
+    }
+}
+
+/// What was answered, and by whom.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) backend: BackendInfo,
+    pub(super) payload: ResponsePayload,
+    /// What of the payload is too large to be held.
+    pub(super) holes: Holes,
+    pub(super) adaptations: Vec<Adaptation>,
+    pub(super) raw: Option<Value>,
+}
+
+/// The response of a request that was answered.
+pub(super) fn told(named: Named, run: RunId, answer: Answered) -> Response {
+    let named = named.with_run(run);
+    let mut response = ir::Response::new(named.request_id(), answer.payload);
+    response.backend = Some(answer.backend);
+    response.adaptations = answer.adaptations;
+    response.raw = answer.raw;
+    with_run(holed::json(&response, &answer.holes), Some(run))
+}
+
+/// The response of a module that was asked, with its whole envelope beside the answer.
+pub(super) fn told_by_module(
+    named: Named,
+    run: RunId,
+    answer: ChatResponse,
+    envelope: Value,
+    adaptations: Vec<Adaptation>,
+) -> Response {
+    let named = named.with_run(run);
+    let payload = ResponsePayload::Chat(Box::new(answer));
+    let mut response = ir::Response::new(named.request_id(), payload);
+    response.adaptations = adaptations;
+    response.rest.insert(String::from("cogn"), envelope);
+    with_run(Json(response).into_response(), Some(run))
+}
+
+fn with_run(mut response: Response, run: Option<RunId>) -> Response {
+    if let Some(Ok(run)) = run.map(|run| HeaderValue::from_str(&run.to_string())) {
+        response.headers_mut().insert(RUN_HEADER, run);
+    }
+    response
+}
+
+/// The request in a body. What is not understood is refused by name: the version before all else, for it
+/// decides how the rest is read.
+pub(super) fn read(body: Value) -> Result<Request, Failure> {
+    let Value::Object(map) = body else {
+        return Err(wrong(&Map::new(), "the body is not an object"));
+    };
+    if let Some(version) = map.get("version").filter(|version| !version.is_null()) {
+        let known = version.as_u64().and_then(|version| u32::try_from(version).ok());
+        if !known.is_some_and(|version| VERSIONS.contains(&version)) {
+            let message =
+                format!("version {version} of the envelope is not supported; supported: {VERSIONS:?}");
+            return Err(wrong(&map, message));
+        }
+    }
+    let operation = map.get("operation").and_then(Value::as_str).unwrap_or_default();
+    let known = Operation::ALL.map(Operation::as_str);
+    if operation.is_empty() {
+        return Err(wrong(&map, "`operation` is missing"));
+    }
+    if !known.contains(&operation) {
+        let message = format!("no operation {operation}; supported: {}", known.join(", "));
+        let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
+        return Err(Failure::of(name(&map), error));
+    }
+    if operation == Operation::ChatCompletions.as_str()
+        && let Some(misfit) = field_type::misfit(Dialect::Canonical, &map)
+    {
+        return Err(wrong(&map, misfit.message));
+    }
+    let named = name(&map);
+    let request: Request = serde_json::from_value(Value::Object(map))
+        .map_err(|error| Failure::of(named.clone(), Error::invalid_request(error.to_string())))?;
+    request.check().map_err(|error| Failure::of(named, error))?;
+    Ok(request)
+}
+
+fn wrong(map: &Map<String, Value>, message: impl Into<String>) -> Failure {
+    Failure::of(name(map), Error::invalid_request(message))
+}
+
+/// As far as a body that cannot be read says it.
+fn name(map: &Map<String, Value>) -> Named {
+    let request_id = match map.get("request_id") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let operation = map.get("operation").filter(|operation| operation.is_string());
+    Named {
+        request_id,
+        operation: operation.cloned().unwrap_or_default(),
+        ..Named::default()
+    }
+}
+
+/// The changes that a back-end announced in its stream, taken out of the answer's warnings.
+pub(super) fn announced(response: &mut ChatResponse) -> Vec<Adaptation> {
+    let warnings = std::mem::take(&mut response.warnings);
+    let (changes, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(|one| one.code == "adapted");
+    response.warnings = others;
+    let changes = changes.into_iter().map(|warning| {
+        let (pointer, reason) = warning.message.split_once(": ").unwrap_or(("", &warning.message));
+        // What stands beside the payload says how to ask, and is followed or left out.
+        let action = match pointer.starts_with("/patches") || pointer.starts_with("/extra") {
+            true => Action::Dropped,
+            false => Action::Replaced,
+        };
+        Adaptation {
+            pointer: String::from(pointer),
+            action,
+            asked: None,
+            applied: None,
+            reason: String::from(reason),
+            by: Party::Adapter,
+        }
+    });
+    changes.collect()
+}

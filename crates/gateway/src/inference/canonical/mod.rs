@@ -1,0 +1,267 @@
+//! The canonical edge: one address for every operation. Canonical envelopes go in and out, whatever dialect the
+//! back-end speaks; what was changed on the way stands in `adaptations`. A request chooses within what the host
+//! allows, never beyond.
+
+mod envelope;
+mod host_policy;
+mod module_run;
+mod module_wait;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::{IntoResponse, Response};
+use engine::{Admission, Part, RelayCall, Relayed};
+use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::envelope::BackendInfo;
+use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
+use module::Module;
+use serde_json::{Value, json};
+use tenancy::Scope;
+use wire::holes::Holes;
+use wire::embedding_vector;
+
+use self::envelope::{Answered, Failure, Named, read, told};
+use self::stream::Framing;
+use super::admission::admit;
+use super::holed;
+use super::module_model::ModuleCall;
+use super::image_output::in_form;
+use super::target::{Target, follow};
+use crate::endpoint::Operation;
+use crate::response::Refusal;
+use crate::request::read_json;
+use crate::stream_limit::Client;
+use crate::state::Gateway;
+use crate::trace;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let ask = Operation::post("/v1/canonical", "ask_canonical", ask)
+        .says("Any operation, in canonical envelopes; a conversation also as a stream of events.")
+        .takes(json!({
+            "type": "object",
+            "properties": {
+                "version": {"const": 1},
+                "operation": {"enum": Kind::ALL.map(Kind::as_str)},
+                "payload": {"type": "object"},
+            },
+            "required": ["operation", "payload"],
+        }))
+        .fails_in("CanonicalFailure")
+        .gives_canonical();
+    vec![ask]
+}
+
+async fn ask(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    body: Body,
+) -> Response {
+    let answered = answer(&gateway, &headers, &extensions, body).await;
+    answered.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn answer(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    // Nothing is read of a caller who may not ask.
+    let unread = |refusal| Failure::refused(Named::default(), refusal);
+    let client = Client::of(extensions).map_err(unread)?;
+    let may_ask = client.caller.require(Scope::Execute);
+    may_ask.map_err(|denial| unread(Refusal::from(denial)))?;
+    let body = read_json(body, gateway.settings().body_read).await;
+    let mut request = read(body.map_err(unread)?)?;
+    let named = Named::of(&request);
+    let framing = Framing::of(headers, &request);
+    let mut ledger = Ledger::new(Party::Router);
+    host_policy::narrow(&mut request, framing.is_some(), gateway, &mut ledger);
+    let target = match request.model().filter(|model| !model.is_empty()) {
+        Some(asked) => {
+            let target = follow(gateway, &client.caller, asked);
+            Some(target.map_err(|refusal| Failure::refused(named.clone(), refusal))?)
+        }
+        None => None,
+    };
+    if let Some(Target::Module(_)) = &target {
+        host_policy::leave_to_module(&mut request, &mut ledger);
+    }
+    let asking = Asking {
+        gateway,
+        headers,
+        client,
+        named,
+        framing,
+        wants_raw: request.wants_raw(),
+        changes: ledger.into_entries(),
+    };
+    match target {
+        Some(Target::Module(module)) => asking.run(module, request.payload).await,
+        Some(Target::Model { name, backend }) => {
+            request.payload.rename(&name);
+            host_policy::pin(&mut request.routing, backend);
+            asking.ask(request).await
+        }
+        None => asking.ask(request).await,
+    }
+}
+
+/// A request that was read, with everything about it that is not in it.
+struct Asking<'a> {
+    gateway: &'a Gateway,
+    headers: &'a HeaderMap,
+    client: Client,
+    named: Named,
+    framing: Option<Framing>,
+    /// The provider's own words are to stand beside the answer.
+    wants_raw: bool,
+    /// What of the request was changed already.
+    changes: Vec<Adaptation>,
+}
+
+impl Asking<'_> {
+    async fn ask(self, mut request: Request) -> Result<Response, Failure> {
+        let admission = admit(self.gateway, &self.client, &request.payload).await;
+        let admission = admission.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        match &mut request.payload {
+            Payload::Realtime(_) => {
+                let message = "realtime_voice is not spoken here: ask for speech_to_text and text_to_speech";
+                let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
+                Err(Failure::of(self.named, error))
+            }
+            Payload::Chat(chat) => {
+                chat.generation.stream = Some(self.framing.is_some());
+                self.converse(request, admission).await
+            }
+            _ => self.ask_whole(request, admission).await,
+        }
+    }
+
+    fn call(&self, request: Request) -> RelayCall {
+        let mut call = RelayCall::new(request);
+        call.trace = trace::of(self.headers);
+        call
+    }
+
+    async fn converse(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+        let gateway = self.gateway;
+        let max = gateway.settings().streams_per_client_max;
+        let seat = self.framing.map(|_| gateway.seats.take(&self.client, max));
+        let seat = seat.transpose();
+        let seat = seat.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        let call = self.call(request);
+        let relayed = gateway.engine.relay(&self.client.caller.tenant, call, admission);
+        let relayed = relayed.await;
+        let relayed = relayed.map_err(|failed| Failure::failed(self.named.clone(), *failed))?;
+        match self.framing {
+            Some(framing) => Ok(stream::response(relayed, framing, self.changes, seat)),
+            None => fold(self.named, relayed, self.changes, self.wants_raw).await,
+        }
+    }
+
+    async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+        let (gateway, named) = (self.gateway, &self.named);
+        let call = self.call(request);
+        let asked = gateway.engine.ask(&self.client.caller.tenant, call, admission);
+        let asked = asked.await;
+        let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
+        let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
+        let holes = shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
+        let backend = BackendInfo {
+            name: Some(asked.backend.name.clone()),
+            instance: Some(asked.instance()),
+            latency_ms: Some(asked.latency_ms),
+            attempts: Some(Value::from(asked.attempts)),
+            ..BackendInfo::default()
+        };
+        let mut adaptations = self.changes;
+        adaptations.extend(asked.answer.adaptations);
+        let raw = asked.answer.raw;
+        if self.wants_raw && raw.is_none() {
+            host_policy::note_missing_raw(&mut adaptations);
+        }
+        let answer = Answered {
+            backend,
+            payload: asked.answer.payload,
+            holes,
+            adaptations,
+            raw,
+        };
+        Ok(told(self.named, asked.run, answer))
+    }
+
+    async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, Failure> {
+        let Payload::Chat(chat) = payload else {
+            let error = Error::invalid_request("a module takes part in conversations only");
+            return Err(Failure::of(self.named, error));
+        };
+        let call = ModuleCall {
+            client: self.client,
+            module,
+            chat: *chat,
+            streams: self.framing.is_some(),
+        };
+        let (named, framing, changes) = (self.named, self.framing, self.changes);
+        module_run::answer(call, self.gateway, self.headers, named, framing, changes).await
+    }
+}
+
+/// The answer in the form that was asked for, whichever the back-end gave it in, and what of it is too large to
+/// be held.
+async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<Holes, Error> {
+    match payload {
+        ResponsePayload::Embeddings(response) => {
+            for one in &mut response.embeddings {
+                one.vector = embedding_vector::in_form(&one.vector, form)?;
+            }
+            Ok(Holes::default())
+        }
+        ResponsePayload::Image(response) => in_form(gateway, response, form).await,
+        other => holed::cut(other.media_mut()),
+    }
+}
+
+/// The whole of a conversation's answer.
+async fn fold(
+    named: Named,
+    mut relayed: Relayed,
+    mut adaptations: Vec<Adaptation>,
+    wants_raw: bool,
+) -> Result<Response, Failure> {
+    let mut fold = Fold::new();
+    let mut raw = None;
+    while let Some(part) = relayed.next().await {
+        match part {
+            Part::Event(Event::Raw { data }) => raw = Some(data),
+            Part::Event(event) => fold.push(event),
+            // Without a vendor's words everything comes as events.
+            Part::Verbatim(_) | Part::SoFar(_) => {}
+        }
+    }
+    let run = relayed.run;
+    let response = fold.finish();
+    let mut response = response.map_err(|error| Failure::of(named.clone().with_run(run), error))?;
+    adaptations.extend(envelope::announced(&mut response));
+    if wants_raw && raw.is_none() {
+        host_policy::note_missing_raw(&mut adaptations);
+    }
+    let backend = BackendInfo {
+        name: Some(relayed.backend.name.clone()),
+        attempts: Some(Value::from(relayed.attempts())),
+        ..BackendInfo::default()
+    };
+    let answer = Answered {
+        backend,
+        payload: ResponsePayload::Chat(Box::new(response)),
+        holes: Holes::default(),
+        adaptations,
+        raw,
+    };
+    Ok(told(named, run, answer))
+}

@@ -1,0 +1,60 @@
+//! A module in a canonical conversation, as it is one in a vendor's: asked by the last user message, answered in
+//! one piece when its answer is final, with its envelope beside it.
+
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use ir::Event;
+use ir::adaptation::Adaptation;
+use ir::fold::unfold;
+use serde_json::Value;
+
+use super::envelope::{Failure, Named, told_by_module};
+use super::module_wait;
+use super::stream::{Framing, announce};
+use crate::inference::module_model::{ModuleCall, envelope_of, error_of, outcome_of};
+use crate::headers::RUN_HEADER;
+use crate::state::Gateway;
+use crate::trace;
+
+pub(super) async fn answer(
+    call: ModuleCall,
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    named: Named,
+    framing: Option<Framing>,
+    changes: Vec<Adaptation>,
+) -> Result<Response, Failure> {
+    let begun = call.begin(gateway, headers, false).await;
+    let begun = begun.map_err(|refusal| Failure::refused(named.clone(), refusal))?;
+    let (run, trace) = (begun.run, begun.trace);
+    let response = match framing {
+        None => {
+            let envelope = envelope_of(begun.subscription.last().await);
+            let answer = outcome_of(&envelope);
+            let answer = answer.map_err(|error| Failure::of_module(named.clone().with_run(run), error))?;
+            told_by_module(named, run, answer, envelope, changes)
+        }
+        Some(framing) => {
+            let say = move |envelope: &Value| said(framing, envelope, changes);
+            let body = module_wait::stream(begun, gateway, framing.heartbeat(), say).await;
+            let failed = |envelope: Value| Failure::of_module(named.with_run(run), error_of(&envelope));
+            let body = body.map_err(failed)?;
+            let mut response = (framing.head(), body).into_response();
+            if let Ok(run) = HeaderValue::from_str(&run.to_string()) {
+                response.headers_mut().insert(RUN_HEADER, run);
+            }
+            response
+        }
+    };
+    Ok(trace::tell_run(response, trace, run))
+}
+
+fn said(framing: Framing, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {
+    let mut bytes = announce(framing, changes);
+    let events = match outcome_of(envelope) {
+        Ok(response) => unfold(&response),
+        Err(error) => vec![Event::Error { error }],
+    };
+    events.iter().for_each(|event| framing.write(event, &mut bytes));
+    bytes
+}

@@ -1,0 +1,143 @@
+//! A conversation as canonical events, one JSON object each, as server-sent events or lines. The last is a
+//! finish or an error. When the reader goes, the body is dropped, and with it the call.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use engine::{Part, Relayed};
+use futures::stream;
+use ir::adaptation::Adaptation;
+use ir::event::{ADAPTED, Warning};
+use ir::{Event, Payload, Request};
+
+use crate::inference::call_metadata::Receipt;
+use crate::limits::HEARTBEAT;
+use crate::stream_limit::Seat;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Sse,
+    Lines,
+}
+
+impl Framing {
+    /// The headers say it, else the payload does; `None` is a whole answer.
+    pub(super) fn of(headers: &HeaderMap, request: &Request) -> Option<Self> {
+        let Payload::Chat(chat) = &request.payload else {
+            return None;
+        };
+        let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        let accept = accept.unwrap_or_default();
+        if accept.contains("text/event-stream") {
+            Some(Self::Sse)
+        } else if accept.contains("application/x-ndjson") {
+            Some(Self::Lines)
+        } else {
+            chat.streams().then_some(Self::Sse)
+        }
+    }
+
+    /// The headers of a stream.
+    pub(super) fn head(self) -> HeaderMap {
+        let kind = match self {
+            Self::Sse => "text/event-stream",
+            Self::Lines => "application/x-ndjson",
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        headers
+    }
+
+    pub(super) fn write(self, event: &Event, bytes: &mut Vec<u8>) {
+        let Ok(body) = serde_json::to_vec(event) else {
+            return;
+        };
+        match self {
+            Self::Sse => {
+                bytes.extend_from_slice(b"data: ");
+                bytes.extend_from_slice(&body);
+                bytes.extend_from_slice(b"\n\n");
+            }
+            Self::Lines => {
+                bytes.extend_from_slice(&body);
+                bytes.push(b'\n');
+            }
+        }
+    }
+
+    /// A sign of life that is no event.
+    pub(super) fn heartbeat(self) -> &'static [u8] {
+        match self {
+            Self::Sse => b": hb\n\n",
+            Self::Lines => b"\n",
+        }
+    }
+}
+
+struct Reader {
+    relayed: Relayed,
+    framing: Framing,
+    first: Option<Vec<u8>>,
+    ended: bool,
+    _seat: Option<Seat>,
+}
+
+pub(super) fn response(
+    relayed: Relayed,
+    framing: Framing,
+    changes: Vec<Adaptation>,
+    seat: Option<Seat>,
+) -> Response {
+    let mut headers = framing.head();
+    Receipt::of(&relayed).put(&mut headers);
+    let first = announce(framing, changes);
+    let reader = Reader {
+        relayed,
+        framing,
+        first: (!first.is_empty()).then_some(first),
+        ended: false,
+        _seat: seat,
+    };
+    (headers, Body::from_stream(stream::unfold(reader, next))).into_response()
+}
+
+/// What was changed of the request, said before anything else.
+pub(super) fn announce(framing: Framing, changes: Vec<Adaptation>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for change in changes {
+        let warning = Warning::new(ADAPTED, format!("{}: {}", change.pointer, change.reason));
+        framing.write(&Event::Warning { warning }, &mut bytes);
+    }
+    bytes
+}
+
+async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+    if let Some(first) = reader.first.take() {
+        return Some((Ok(Bytes::from(first)), reader));
+    }
+    if reader.ended {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let bytes = match tokio::time::timeout(HEARTBEAT, reader.relayed.next_parts(&mut parts)).await {
+        Err(_) => Bytes::from_static(reader.framing.heartbeat()),
+        Ok(false) => return None,
+        Ok(true) => {
+            let mut bytes = Vec::new();
+            for part in parts.drain(..) {
+                // Without a vendor's words everything comes as events.
+                if let Part::Event(event) = part {
+                    reader.ended |= matches!(event, Event::Error { .. });
+                    reader.framing.write(&event, &mut bytes);
+                }
+            }
+            Bytes::from(bytes)
+        }
+    };
+    Some((Ok(bytes), reader))
+}

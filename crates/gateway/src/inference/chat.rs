@@ -1,0 +1,122 @@
+//! One question of a vendor's client, from its bytes to its answer: read, resolved to a model or a module,
+//! and asked. The dialect is a value here; nothing else tells the vendors' paths apart.
+
+use axum::extract::Request;
+use axum::response::Response;
+use futures::FutureExt;
+use ir::{Dialect, Map};
+use serde_json::{Value, json};
+use tenancy::Scope;
+
+use super::error::Failure;
+use super::vendor_request::Letter;
+use super::module_model::ModuleCall;
+use super::chat_call::{Question, headers_of};
+use super::resumable::Place;
+use super::target::{Target, resolve};
+use super::response_encoder::Manner;
+use super::extensions::Validate;
+use crate::idempotency::Repeat;
+use crate::request::read_bytes;
+use crate::stream_limit::Client;
+use crate::state::Gateway;
+use crate::trace;
+
+pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    let client = Client::of(&parts.extensions)?;
+    client.caller.require(Scope::Execute)?;
+    if let Some(place) = Place::of(headers)? {
+        return place.resume(dialect, gateway, &client).boxed().await;
+    }
+    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let mut letter = Letter::read(dialect, bytes, headers)?;
+    let model = String::from(letter.model()?);
+    let target = resolve(gateway, &client.caller, &model)?;
+    let (streams, shows_usage, wish) = (letter.streams(), letter.shows_usage(), letter.wish);
+    let echo = match dialect {
+        Dialect::OpenaiResponses => echo(&letter),
+        _ => Map::new(),
+    };
+    let several = several(&letter, &target)?;
+    let warnings = std::mem::take(&mut letter.warnings);
+    let created = gateway.engine.clock().now_ms() / 1_000;
+    let manner = move |run| Manner {
+        dialect,
+        run,
+        model,
+        created,
+        shows_usage,
+        several,
+        echo,
+        warnings,
+    };
+    match target {
+        Target::Module(module) => {
+            let (_, chat) = letter.open()?;
+            let call = ModuleCall {
+                client,
+                module,
+                chat,
+                streams,
+            };
+            // In a box: it is larger than all the rest, and seldom needed.
+            call.answer(gateway, headers, manner).boxed().await
+        }
+        Target::Model { name, backend } => {
+            letter.rename(&name);
+            let (bytes, chat) = letter.open()?;
+            let question = Question {
+                client,
+                dialect,
+                chat,
+                bytes,
+                backend,
+                wish,
+                streams,
+                resumable: Repeat::from_headers(headers)?.resumable(),
+                trace: trace::of(headers),
+                headers: headers_of(dialect, headers),
+            };
+            question.answer(gateway, manner).await
+        }
+    }
+}
+
+/// How many answers are wanted, where it is more than one. Back-ends that speak the caller's dialect may give them; where
+/// it is known before that there can be but one, the question is refused.
+fn several(letter: &Letter, target: &Target) -> Result<Option<u64>, Failure> {
+    let asked = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
+    let Some(n) = asked.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
+        return Ok(None);
+    };
+    match target {
+        Target::Module(_) => Err(Failure::invalid(format!("`n` is {n}: a module gives one answer"))),
+        Target::Model { .. } if letter.wish.validate != Validate::Off => Err(Failure::invalid(format!(
+            "`n` is {n}: one answer is held to a schema"
+        ))),
+        Target::Model { .. } => Ok(Some(n)),
+    }
+}
+
+/// What OpenAI's responses repeat of their requests, with the values that hold where nobody says.
+fn echo(letter: &Letter) -> Map {
+    let usual = [
+        ("instructions", Value::Null),
+        ("max_output_tokens", Value::Null),
+        ("metadata", json!({})),
+        ("parallel_tool_calls", json!(true)),
+        ("previous_response_id", Value::Null),
+        ("store", json!(false)),
+        ("temperature", Value::Null),
+        ("tool_choice", json!("auto")),
+        ("tools", json!([])),
+        ("top_p", Value::Null),
+    ];
+    let said = |(key, usual): (&str, Value)| {
+        let value = letter.field(key).filter(|value| !value.is_null()).cloned();
+        (String::from(key), value.unwrap_or(usual))
+    };
+    usual.into_iter().map(said).collect()
+}

@@ -1,0 +1,241 @@
+//! A question to the back-ends: let in as any run is, asked once, or again where its answer must fit a schema
+//! and does not. What comes back is a stream, or whole.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use engine::port::Verbatim;
+use engine::{Admission, RelayCall, Relayed};
+use futures::FutureExt;
+use ir::fold::unfold;
+use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
+use serde_json::{Value, json};
+
+use super::admission::admit;
+use super::error::Failure;
+use super::call_metadata::Receipt;
+use super::resumable::{self, Frames};
+use super::schema_check::{SchemaCheck, Verdict, ask_again, replace_text};
+use super::stream;
+use super::response_encoder::{Manner, Voice};
+use super::unary;
+use super::extensions::{Validate, Wish};
+use crate::framing::Framing;
+use crate::limits;
+use crate::stream_limit::{Client, Seat};
+use crate::state::Gateway;
+use crate::streaming;
+use crate::trace;
+
+pub(super) struct Question {
+    pub(super) client: Client,
+    pub(super) dialect: Dialect,
+    pub(super) chat: ChatRequest,
+    /// The same in the caller's own bytes.
+    pub(super) bytes: Bytes,
+    /// The only back-end that may answer.
+    pub(super) backend: Option<String>,
+    pub(super) wish: Wish,
+    pub(super) streams: bool,
+    /// The caller may come back for the rest of a stream.
+    pub(super) resumable: bool,
+    pub(super) trace: Option<TraceContext>,
+    /// Headers of the caller that a back-end of its dialect understands.
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+/// The headers by which a vendor's clients choose among its versions. None of them is a secret.
+const OF_DIALECT: [(Dialect, &str); 3] = [
+    (Dialect::Anthropic, "anthropic-version"),
+    (Dialect::Anthropic, "anthropic-beta"),
+    (Dialect::OpenaiResponses, "openai-beta"),
+];
+
+pub(super) fn headers_of(dialect: Dialect, headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    let known = OF_DIALECT.into_iter().filter(|(own, _)| *own == dialect);
+    let said = |(_, name): (Dialect, &'static str)| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some((name, String::from(value)))
+    };
+    known.filter_map(said).collect()
+}
+
+impl Question {
+    pub(super) async fn answer(
+        mut self,
+        gateway: &Gateway,
+        manner: impl FnOnce(RunId) -> Manner + Send,
+    ) -> Result<Response, Failure> {
+        let check = match self.wish.validate {
+            Validate::Off => None,
+            Validate::Check | Validate::Repair => SchemaCheck::of(&self.chat)?,
+        };
+        let mut seat = self.sit(gateway)?;
+        if let Some(check) = check {
+            return self.answer_checked(gateway, &check, manner).boxed().await;
+        }
+        if let (true, Some(seat)) = (self.resumable, seat.take()) {
+            return self.answer_resumable(gateway, seat, manner).boxed().await;
+        }
+        let chat = std::mem::take(&mut self.chat);
+        let verbatim = Verbatim {
+            dialect: self.dialect,
+            body: std::mem::take(&mut self.bytes),
+            headers: std::mem::take(&mut self.headers),
+        };
+        let relayed = self.ask(gateway, chat, Some(verbatim)).await?;
+        let (run, manner) = (relayed.run, manner(relayed.run));
+        let response = match self.streams {
+            true => stream::response(gateway, relayed, manner, seat),
+            false => unary::response(relayed, manner).await?,
+        };
+        Ok(trace::tell_run(response, self.trace, run))
+    }
+
+    fn sit(&self, gateway: &Gateway) -> Result<Option<Seat>, Failure> {
+        let max = gateway.settings().streams_per_client_max;
+        let seat = self.streams.then(|| gateway.seats.take(&self.client, max));
+        Ok(seat.transpose()?)
+    }
+
+    /// The call as it goes to the engine, with the turn that its caller has taken.
+    async fn prepare(
+        &self,
+        gateway: &Gateway,
+        chat: ChatRequest,
+        verbatim: Option<Verbatim>,
+    ) -> Result<(RelayCall, Admission), Failure> {
+        let mut request = Request::chat("", chat);
+        request.routing.backend.clone_from(&self.backend);
+        request.degradation = self.wish.degradation;
+        let call = RelayCall {
+            request: Arc::new(request),
+            verbatim: verbatim.map(Arc::new),
+            trace: self.trace,
+            run: None,
+        };
+        let admission = admit(gateway, &self.client, &call.request.payload).await?;
+        Ok((call, admission))
+    }
+
+    async fn ask(
+        &self,
+        gateway: &Gateway,
+        chat: ChatRequest,
+        verbatim: Option<Verbatim>,
+    ) -> Result<Relayed, Failure> {
+        let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
+        let tenant = &self.client.caller.tenant;
+        let relayed = gateway.engine.relay(tenant, call, admission).await;
+        relayed.map_err(|failure| Failure::of_call(*failure))
+    }
+
+    /// A stream that goes on when its caller has left, for a while, and can be come back to.
+    async fn answer_resumable(
+        mut self,
+        gateway: &Gateway,
+        seat: Seat,
+        manner: impl FnOnce(RunId) -> Manner + Send,
+    ) -> Result<Response, Failure> {
+        // How the answer looks, its id included, is said before it has a run; so its run is named here.
+        let clock = gateway.engine.clock();
+        let id = RunId::from_parts(clock.now_ms(), clock.random());
+        let frames = Frames(Voice::new(manner(id)));
+        let chat = std::mem::take(&mut self.chat);
+        let (mut call, admission) = self.prepare(gateway, chat, None).await?;
+        call.run = Some(id);
+        let tenant = &self.client.caller.tenant;
+        let begun = gateway
+            .engine
+            .relay_resumable(tenant, call, admission, Box::new(frames));
+        let begun = begun.await.map_err(|failure| Failure::of_call(*failure))?;
+        let receipt = Receipt {
+            run: begun.run,
+            backend: Some(begun.backend.name),
+            attempts: Some(begun.attempts),
+            cost_usd: None,
+        };
+        let response = resumable::response(gateway, begun.frames, self.dialect, seat, &receipt);
+        Ok(trace::tell_run(response, self.trace, begun.run))
+    }
+
+    /// The answer that fits, or why there is none. Nothing is shown before it is known to fit.
+    async fn answer_checked(
+        self,
+        gateway: &Gateway,
+        check: &SchemaCheck,
+        manner: impl FnOnce(RunId) -> Manner + Send,
+    ) -> Result<Response, Failure> {
+        let mut chat = self.chat.clone();
+        let mut repairs: Vec<&str> = Vec::new();
+        let mut before: Option<(Receipt, Option<Usage>)> = None;
+        loop {
+            let relayed = self.ask(gateway, chat.clone(), None).await?;
+            let (mut response, mut receipt) = unary::gather(relayed).await?;
+            if let Some((earlier, usage)) = before.take() {
+                receipt.add(&earlier);
+                response.usage = together(usage, response.usage.take());
+            }
+            let misfits = match check.judge(&response) {
+                Verdict::Fits => break self.tell(response, &receipt, &repairs, manner),
+                Verdict::FitsAs(text) if self.wish.validate == Validate::Repair => {
+                    replace_text(&mut response, text);
+                    repairs.push("text_around_json");
+                    break self.tell(response, &receipt, &repairs, manner);
+                }
+                Verdict::FitsAs(_) => vec![String::from("there is text around the JSON")],
+                Verdict::Misfit(misfits) => misfits,
+            };
+            if self.wish.validate == Validate::Check || repairs.len() >= limits::REPAIRS_MAX {
+                let message = format!("the answer does not fit the schema: {}", misfits.join("; "));
+                return Err(Failure::new(422, "E3001", message).with_receipt(receipt));
+            }
+            ask_again(&mut chat, &response, &misfits);
+            repairs.push("asked_again");
+            before = Some((receipt, response.usage.take()));
+        }
+    }
+
+    fn tell(
+        &self,
+        mut answer: ChatResponse,
+        receipt: &Receipt,
+        repairs: &[&str],
+        manner: impl FnOnce(RunId) -> Manner + Send,
+    ) -> Result<Response, Failure> {
+        let mut manner = manner(receipt.run);
+        let beside: Value = json!({"validated": true, "repairs": repairs});
+        answer.ext.set(self.dialect, "cogn", beside);
+        let mut response = match self.streams {
+            false => {
+                manner.complete(&mut answer);
+                unary::write(self.dialect, &answer)?
+            }
+            true => {
+                let mut bytes = Vec::new();
+                let mut voice = Voice::new(manner);
+                unfold(&answer)
+                    .into_iter()
+                    .for_each(|event| voice.say(event, &mut bytes));
+                voice.end(&mut bytes);
+                (streaming::head(Framing::Sse), Body::from(bytes)).into_response()
+            }
+        };
+        receipt.put(response.headers_mut());
+        Ok(trace::tell_run(response, self.trace, receipt.run))
+    }
+}
+
+/// What two calls used; unknown if it is unknown of one.
+fn together(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    let (one, other) = (one?, other?);
+    let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
+    Some(Usage {
+        input_tokens: sum(one.input_tokens, other.input_tokens),
+        output_tokens: sum(one.output_tokens, other.output_tokens),
+        estimated: one.estimated || other.estimated,
+        ..Usage::default()
+    })
+}

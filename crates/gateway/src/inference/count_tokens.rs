@@ -1,0 +1,47 @@
+//! How long a request is, before it is asked: counted by the model itself where it is at hand, else told by
+//! its vendor, else estimated, and then said to be so.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::{Extensions, HeaderMap};
+use axum::response::{IntoResponse, Response};
+use ir::{Dialect, Request};
+use serde_json::json;
+use tenancy::Scope;
+
+use super::error::Failure;
+use super::vendor_request::Letter;
+use super::target::{Target, resolve};
+use crate::request::read_bytes;
+use crate::stream_limit::Client;
+use crate::state::Gateway;
+
+pub(super) async fn count(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    body: Body,
+) -> Result<Response, Failure> {
+    let client = Client::of(extensions)?;
+    client.caller.require(Scope::Execute)?;
+    let bytes = read_bytes(body, gateway.settings().body_read).await?;
+    let mut letter = Letter::read(Dialect::Anthropic, bytes, headers)?;
+    let backend = match resolve(gateway, &client.caller, letter.model()?)? {
+        Target::Model { name, backend } => {
+            letter.rename(&name);
+            backend
+        }
+        Target::Module(_) => None,
+    };
+    let (_, chat) = letter.open()?;
+    let mut request = Request::chat("", chat);
+    request.routing.backend = backend;
+    let counted = gateway.engine.count_tokens(Arc::new(request)).await;
+    let mut body = json!({"input_tokens": counted.tokens});
+    if counted.estimated {
+        body["cogn"] = json!({"estimated": true});
+    }
+    Ok(Json(body).into_response())
+}

@@ -1,0 +1,200 @@
+//! What went wrong, in the words of whoever asked. Handlers fail with a [`Failure`] or a refusal; one layer
+//! around them and around the doors before them writes either in the vendor's form, so that no path can
+//! forget to.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::RelayFailure;
+use ir::{Error, ErrorKind};
+use module::code;
+use module::envelope::ErrorBody;
+use serde_json::Value;
+use wire::field_type::Misfit;
+
+use super::call_metadata::Receipt;
+use super::vendor::Vendor;
+use crate::response::{Refusal, Refused};
+
+#[derive(Clone, Debug)]
+pub(super) struct Failure(Box<Facts>);
+
+#[derive(Clone, Debug)]
+struct Facts {
+    status: u16,
+    code: String,
+    message: String,
+    /// The field of the request that is to blame.
+    field: Option<&'static str>,
+    pause_ms: Option<u64>,
+    receipt: Option<Receipt>,
+    /// The envelope of a module that failed.
+    envelope: Option<Arc<Value>>,
+}
+
+impl Failure {
+    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        Self(Box::new(Facts {
+            status,
+            code: String::from(code),
+            message: message.into(),
+            field: None,
+            pause_ms: None,
+            receipt: None,
+            envelope: None,
+        }))
+    }
+
+    /// The caller's own mistake.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, "E1001", message)
+    }
+
+    /// A field that is something else than it can be.
+    pub(super) fn misfit(misfit: Misfit) -> Self {
+        let mut failure = Self::new(400, "E1003", misfit.message);
+        failure.0.field = Some(misfit.field);
+        failure
+    }
+
+    /// With what is known of the call that failed.
+    #[must_use]
+    pub(super) fn with_receipt(mut self, receipt: Receipt) -> Self {
+        self.0.receipt = Some(receipt);
+        self
+    }
+
+    /// A call that nobody answered.
+    pub(super) fn of_call(failure: RelayFailure) -> Self {
+        let receipt = Receipt {
+            run: failure.run,
+            backend: None,
+            attempts: Some(failure.attempts),
+            cost_usd: None,
+        };
+        Self::from(failure.error).with_receipt(receipt)
+    }
+
+    /// A module's own failure.
+    pub(super) fn of_envelope(envelope: Value) -> Self {
+        let text = |pointer: &str| envelope.pointer(pointer).and_then(Value::as_str);
+        let code = text("/error/code").unwrap_or("E4000");
+        let message = text("/error/message").unwrap_or("the module failed");
+        let mut failure = Self::new(code::http_status(code), code, message);
+        failure.0.pause_ms = envelope
+            .pointer("/error/details/retry_after_ms")
+            .and_then(Value::as_u64);
+        failure.0.envelope = Some(Arc::new(envelope));
+        failure
+    }
+
+    fn of_body(status: StatusCode, body: &ErrorBody) -> Self {
+        let detail = |key: &str| body.details.as_ref().and_then(|details| details.get(key));
+        // One word that both vendors' clients know; the codes of our own say the rest.
+        let code = match detail("reason").and_then(Value::as_str) {
+            Some("model_not_found") => "model_not_found",
+            _ => &body.code,
+        };
+        let mut failure = Self::new(status.as_u16(), code, body.message.clone());
+        failure.0.pause_ms = detail("retry_after_ms").and_then(Value::as_u64);
+        failure
+    }
+
+    fn render(&self, vendor: Vendor) -> Response {
+        let facts = &self.0;
+        let mut body = vendor.error(facts.status, &facts.code, &facts.message, facts.field);
+        if let Some(envelope) = &facts.envelope {
+            body["cogn"] = Value::clone(envelope);
+        }
+        if let (Vendor::Anthropic, Some(receipt)) = (vendor, &facts.receipt) {
+            body["request_id"] = Value::from(receipt.run.to_string());
+        }
+        let status = StatusCode::from_u16(facts.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(body)).into_response();
+        if let Some(pause_ms) = facts.pause_ms {
+            let seconds = HeaderValue::from(pause_ms.div_ceil(1_000));
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        if let Some(receipt) = &facts.receipt {
+            receipt.put(response.headers_mut());
+        }
+        response
+    }
+}
+
+/// A back-end's error. What it says about the keys of this server is nobody's business, and is not the
+/// caller's fault either.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match (error.kind, error.status) {
+            (ErrorKind::Auth, _) => 502,
+            (ErrorKind::NotEnabled, Some(404)) => 404,
+            _ => wire::error_body::status_of(&error),
+        };
+        let code = match error.kind {
+            ErrorKind::ContextWindow => "context_length_exceeded",
+            ErrorKind::ContentPolicy => "content_policy_violation",
+            ErrorKind::NotEnabled if status == 404 => "model_not_found",
+            ErrorKind::Auth => error.cognitive_code(),
+            _ => error
+                .provider_code
+                .as_deref()
+                .unwrap_or_else(|| error.cognitive_code()),
+        };
+        let message = match error.kind {
+            ErrorKind::Auth => "the back-end did not accept this server's credentials",
+            _ => &error.message,
+        };
+        let mut failure = Self::new(status, code, message);
+        failure.0.pause_ms = error.retry_after_ms;
+        failure
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (status, body) = refusal.into_parts();
+        Self::of_body(status, &body)
+    }
+}
+
+impl From<tenancy::Denial> for Failure {
+    fn from(denial: tenancy::Denial) -> Self {
+        Self::from(Refusal::from(denial))
+    }
+}
+
+/// Without its layer it says its status and nothing more.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes failures on a vendor's paths in the vendor's form.
+pub(crate) fn translate(vendor: Vendor, mut response: Response) -> Response {
+    let failure = response.extensions_mut().remove::<Failure>();
+    let failure = failure.or_else(|| {
+        let status = response.status();
+        let refused = response.extensions_mut().remove::<Refused>()?;
+        Some(Failure::of_body(status, &refused.0))
+    });
+    let Some(failure) = failure else { return response };
+    let mut told = failure.render(vendor);
+    for (name, value) in response.headers() {
+        if !is_about_body(name) && !told.headers().contains_key(name) {
+            told.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    told
+}
+
+fn is_about_body(name: &HeaderName) -> bool {
+    *name == CONTENT_TYPE || *name == CONTENT_LENGTH
+}

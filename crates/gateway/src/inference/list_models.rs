@@ -1,0 +1,127 @@
+//! The models that can be asked for, as both vendors list them: one document that holds the fields of
+//! either, since neither's clients mind the other's.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use module::Code;
+use serde_json::{Value, json};
+use tenancy::{Caller, Scope};
+
+use super::target::{MODULE_PREFIX, unknown};
+use super::vendor::Vendor;
+use crate::auth::By;
+use crate::extract::PathName;
+use crate::endpoint::{Operation, any_of_type, object, one_of, text};
+use crate::response::Refusal;
+use crate::state::Gateway;
+
+/// The vendors say since when a model exists; nobody here knows.
+const CREATED: &str = "1970-01-01T00:00:00Z";
+
+pub(super) fn operations() -> Vec<Operation> {
+    let model = || {
+        object(&[
+            ("id", text()),
+            ("object", one_of(&["model"])),
+            ("type", one_of(&["model"])),
+            ("owned_by", text()),
+            ("display_name", text()),
+            ("created", any_of_type("integer", "Always 0: it is not known.")),
+            ("created_at", any_of_type("string", "The same as a date.")),
+        ])
+    };
+    let list = object(&[
+        ("object", one_of(&["list"])),
+        ("data", json!({"type": "array", "items": model()})),
+        ("has_more", json!({"const": false})),
+    ]);
+    vec![
+        Operation::get("/v1/models", "list_models", list_models)
+            .says("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
+            .speaks(Vendor::OpenAi)
+            .gives_json(list),
+        Operation::get("/v1/models/{*model}", "show_model", show_model)
+            .says("One model.")
+            .path("model", "The model's name.")
+            .speaks(Vendor::OpenAi)
+            .gives_json(model())
+            .fails(&[Code::E4009]),
+    ]
+}
+
+async fn list_models(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+    let models = names(&gateway, &caller)?;
+    let data: Vec<Value> = models.iter().map(|(id, owner)| describe(id, owner)).collect();
+    let edge = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
+    let body = json!({
+        "object": "list",
+        "first_id": edge(data.first()),
+        "last_id": edge(data.last()),
+        "has_more": false,
+        "data": data,
+    });
+    Ok(Json(body).into_response())
+}
+
+async fn show_model(
+    State(gateway): State<Gateway>,
+    By(caller): By,
+    PathName(id): PathName,
+) -> Result<Response, Refusal> {
+    let models = names(&gateway, &caller)?;
+    let (id, owner) = models.get_key_value(&id).ok_or_else(|| unknown(&id))?;
+    Ok(Json(describe(id, owner)).into_response())
+}
+
+fn describe(id: &str, owner: &str) -> Value {
+    json!({
+        "id": id,
+        "object": "model",
+        "type": "model",
+        "created": 0,
+        "created_at": CREATED,
+        "owned_by": owner,
+        "display_name": id,
+    })
+}
+
+/// Every name that this caller may use, with whose it is.
+fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>, Refusal> {
+    // Whoever may ask a model may know its name.
+    if caller.require(Scope::Execute).is_err() {
+        caller.require(Scope::Read)?;
+    }
+    let mut names = BTreeMap::new();
+    let fleet = gateway.engine.fleet();
+    for (at, candidate) in fleet.candidates().iter().enumerate() {
+        // The model that it answers with where nobody names one counts too.
+        let usual = fleet
+            .upstream(at)
+            .and_then(|upstream| upstream.backend().model.clone());
+        if let Some(model) = candidate.model.clone().or(usual)
+            && candidate.unavailable.is_none()
+            && caller.models.allows(&model)
+        {
+            names.entry(model).or_insert_with(|| candidate.kind.clone());
+        }
+    }
+    let modules = gateway.engine.modules();
+    for (name, module) in modules.iter() {
+        if caller.modules.allows(name) && module.manifest.invocation.user_invocable {
+            names.insert(format!("{MODULE_PREFIX}{name}"), String::from("module"));
+        }
+    }
+    for (name, alias) in &gateway.settings().aliases {
+        let allowed = match alias.model.strip_prefix(MODULE_PREFIX) {
+            Some(module) => caller.modules.allows(module),
+            None => caller.models.allows(&alias.model),
+        };
+        if allowed {
+            names.insert(name.clone(), String::from("alias"));
+        }
+    }
+    Ok(names)
+}

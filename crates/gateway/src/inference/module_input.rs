@@ -1,0 +1,105 @@
+//! What a vendor's message says to a module: text that is a JSON object is its input, any other text its
+//! arguments, and each picture, sound, film or document stands in the field that the input schema has for it.
+//! Whether the input is good is not asked here.
+
+use axum::http::StatusCode;
+use ir::adaptation::{Ledger, Party};
+use ir::media::Aliases;
+use ir::{ChatRequest, Dialect, Media, MediaKind, PartBody, Role};
+use module::envelope::ErrorBody;
+use module::input::{media_field, put_media};
+use module::manifest::Modality;
+use module::{Code, Module};
+use serde_json::{Map, Value, json};
+use wire::media::{Place, Setting};
+
+use crate::response::Refusal;
+
+/// The input that the last message of the user's stands for.
+pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Refusal> {
+    let last = chat
+        .messages
+        .iter()
+        .rev()
+        .find(|message| message.role == Role::User);
+    let Some(message) = last else {
+        return Err(refused(
+            Code::E1001,
+            "a module is asked by a user's message, and there is none",
+        ));
+    };
+    let mut media = Vec::new();
+    for part in &message.parts {
+        match &part.body {
+            PartBody::Text(_) => {}
+            PartBody::Media(item) => media.push(item),
+            _ => {
+                return Err(refused(
+                    Code::E1001,
+                    "a module is asked by text and media, and by nothing else",
+                ));
+            }
+        }
+    }
+    let text = message.joined_text();
+    let mut input = match serde_json::from_str(&text) {
+        Ok(Value::Object(input)) => input,
+        // Media that comes without a word is no argument.
+        _ if text.is_empty() && !media.is_empty() => Map::new(),
+        _ => {
+            let text = json!(text);
+            let arguments = [("$ARGUMENTS", text.clone()), ("query", text)];
+            arguments
+                .map(|(key, text)| (String::from(key), text))
+                .into_iter()
+                .collect()
+        }
+    };
+    for item in media {
+        put(module, &mut input, item)?;
+    }
+    Ok(Value::Object(input))
+}
+
+/// Puts one item where the module wants it.
+fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result<(), Refusal> {
+    let Some(kind) = kind_of(media) else {
+        return Err(refused(
+            Code::E1010,
+            "what kind of media this is shows neither in its type nor in its first bytes",
+        ));
+    };
+    // That it takes none of this kind, has no field for it, or has several.
+    let field = media_field(module, kind).map_err(|reason| refused(Code::E4011, reason))?;
+    let setting = Setting {
+        place: Place::Server,
+        aliases: &Aliases::default(),
+    };
+    let mut ledger = Ledger::new(Party::Adapter);
+    let mut item = wire::media::encode(Dialect::Cognitive, media, &setting, &mut ledger)
+        .map_err(|refusal| refused(Code::E1001, refusal.to_string()))?;
+    // Hints of a vendor's are no part of a module's contract, which may be closed.
+    if let Value::Object(item) = &mut item {
+        item.retain(|key, _| !key.starts_with("x-"));
+    }
+    put_media(input, &field, item).map_err(|reason| refused(Code::E1001, reason))
+}
+
+fn kind_of(media: &Media) -> Option<Modality> {
+    let sniffed = || media.mime_or_sniffed().map(|mime| MediaKind::of_mime(&mime));
+    let kind = match media.kind {
+        MediaKind::Other => sniffed()?,
+        kind => kind,
+    };
+    match kind {
+        MediaKind::Image => Some(Modality::Image),
+        MediaKind::Audio => Some(Modality::Audio),
+        MediaKind::Video => Some(Modality::Video),
+        MediaKind::Document => Some(Modality::Document),
+        MediaKind::Other => None,
+    }
+}
+
+fn refused(code: Code, message: impl Into<String>) -> Refusal {
+    Refusal::with_status(ErrorBody::new(code, message), StatusCode::BAD_REQUEST)
+}

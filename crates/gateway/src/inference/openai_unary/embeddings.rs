@@ -1,0 +1,74 @@
+//! Vectors for texts.
+
+use axum::Json;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use ir::{Feature, Ledger, Party, Payload, Request, ResponsePayload};
+use serde_json::{Value, json};
+use wire::{openai_embeddings, embedding_vector};
+
+use super::{Asking, dressed, wrong_answer};
+use crate::inference::error::Failure;
+use crate::inference::vendor::Vendor;
+use crate::endpoint::{Operation, any_of_type, object, text};
+
+pub(super) fn operations() -> Vec<Operation> {
+    let embed = Operation::post("/v1/embeddings", "create_embeddings", embed)
+        .says("Vectors for texts, as OpenAI's clients ask for them.")
+        .takes(json!({
+            "type": "object",
+            "properties": {
+                "model": {"type": "string"},
+                "input": {},
+                "dimensions": {"type": "integer"},
+                "encoding_format": {"type": "string"},
+            },
+            "required": ["input"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_json(answer());
+    vec![embed]
+}
+
+fn answer() -> Value {
+    object(&[
+        ("object", json!({"const": "list"})),
+        ("data", any_of_type("array", "One vector for each text.")),
+        ("model", text()),
+        ("usage", any_of_type("object", "What is not known is null.")),
+    ])
+}
+
+async fn embed(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
+    let payload = openai_embeddings::decode_request(body)?;
+    let form = payload.encoding_format.clone();
+    let tokens = openai_embeddings::has_tokens(&payload);
+    if payload.input.is_empty() && !tokens {
+        return Err(Failure::invalid("`input` is empty"));
+    }
+    let model = payload.model.clone();
+    let mut request = Request::new("", Payload::Embeddings(payload));
+    if tokens {
+        // They are numbers of one vendor's own: only its servers can read them.
+        let features = &mut request.requirements.required_features;
+        features.insert(Feature::TokenInput);
+    }
+    let mut asked = asking.ask_as(request).await?;
+    let ResponsePayload::Embeddings(response) = &mut asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    for one in &mut response.embeddings {
+        one.vector = embedding_vector::in_form(&one.vector, form.as_deref())?;
+    }
+    if response.model.is_none() {
+        response.model = asked.backend.model.clone().or(model);
+    }
+    let mut ledger = Ledger::new(Party::Adapter);
+    let mut body = openai_embeddings::encode_response(response, &mut ledger);
+    // Clients read the counts without asking whether they are there; unknown stays unknown.
+    if body.get("usage").is_none() {
+        body["usage"] = json!({"prompt_tokens": null, "total_tokens": null});
+    }
+    Ok(dressed(Json(body).into_response(), &asked))
+}

@@ -1,0 +1,107 @@
+//! Pictures from a text, and pictures changed by one.
+
+use axum::body::Body;
+use axum::response::Response;
+use ir::envelope::ImageRequest;
+use ir::{Ledger, MediaKind, Party, Payload, ResponsePayload};
+use serde_json::{Value, json};
+use wire::openai_images;
+
+use super::{Asking, dressed, wrong_answer};
+use crate::inference::error::Failure;
+use crate::inference::holed;
+use crate::inference::image_output::in_form;
+use crate::inference::vendor::Vendor;
+use crate::endpoint::{Operation, any_of_type, object};
+
+const IMAGE: &[&str] = &["image", "image[]"];
+const MASK: &[&str] = &["mask"];
+const FILES: &[&str] = &["image", "image[]", "mask"];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let properties = json!({
+        "model": {"type": "string"},
+        "prompt": {"type": "string"},
+        "n": {"type": "integer"},
+        "size": {"type": "string"},
+        "quality": {"type": "string"},
+        "style": {"type": "string"},
+        "response_format": {"type": "string"},
+    });
+    let generate = Operation::post("/v1/images/generations", "create_image", generate)
+        .says("Pictures from a text, as OpenAI's clients ask for them.")
+        .takes(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
+        .speaks(Vendor::OpenAi)
+        .gives_json(answer());
+    let edit = Operation::post("/v1/images/edits", "edit_image", edit)
+        .says("A picture changed by a text, with a mask or without; a form with files.")
+        .takes_form(json!({
+            "type": "object",
+            "properties": {
+                "image": {"type": "string", "contentMediaType": "application/octet-stream"},
+                "mask": {"type": "string", "contentMediaType": "application/octet-stream"},
+                "prompt": {"type": "string"},
+                "model": {"type": "string"},
+                "n": {"type": "integer"},
+                "size": {"type": "string"},
+                "response_format": {"type": "string"},
+            },
+            "required": ["image", "prompt"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_json(answer());
+    vec![generate, edit]
+}
+
+fn answer() -> Value {
+    object(&[
+        ("created", any_of_type("integer", "Unix time in seconds.")),
+        ("data", any_of_type("array", "Pictures, as `b64_json` or `url`.")),
+    ])
+}
+
+async fn generate(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
+    let payload = openai_images::decode_request(body)?;
+    draw(&asking, payload).await
+}
+
+async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let mut form = asking.form(body, FILES).await?;
+    for key in ["n", "output_compression", "partial_images"] {
+        form.make_number(key)?;
+    }
+    let (mut images, mut masks) = (form.files(IMAGE), form.files(MASK));
+    let (image, mask) = (images.pop(), masks.pop());
+    if !images.is_empty() || !masks.is_empty() {
+        let message = "one picture and one mask can be sent; more cannot be told apart by other back-ends";
+        return Err(Failure::invalid(message));
+    }
+    let image = image.ok_or_else(|| Failure::invalid("`image` is missing"))?;
+    let mut payload = openai_images::decode_request(Value::Object(std::mem::take(&mut form.fields)))?;
+    payload.image = Some(image.with_kind(MediaKind::Image));
+    payload.mask = mask.map(|mask| mask.with_kind(MediaKind::Image));
+    // The form has its place until the answer is here.
+    let answer = draw(&asking, payload).await;
+    drop(form);
+    answer
+}
+
+async fn draw(asking: &Asking, payload: ImageRequest) -> Result<Response, Failure> {
+    let streams = payload.ext.value(ir::Dialect::OpenaiImages, "stream") == Some(&Value::from(true));
+    if streams {
+        return Err(Failure::invalid("pictures come whole here: leave `stream` out"));
+    }
+    let form = payload.response_format.clone();
+    let mut asked = asking.ask(Payload::Image(Box::new(payload))).await?;
+    let ResponsePayload::Image(response) = &mut asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    if response.created.is_none() {
+        response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
+    }
+    let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
+    let mut ledger = Ledger::new(Party::Adapter);
+    let body = openai_images::encode_response(response, &mut ledger)?;
+    Ok(dressed(holed::json(&body, &holes), &asked))
+}

@@ -1,0 +1,61 @@
+//! A text read aloud.
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use engine::media::bytes_of;
+use ir::{Dialect, Ledger, Party, Payload, ResponsePayload};
+use serde_json::json;
+use wire::openai_speech::{self, Sound};
+
+use super::{Asking, dressed, wrong_answer};
+use crate::inference::error::Failure;
+use crate::inference::vendor::Vendor;
+use crate::endpoint::Operation;
+
+pub(super) fn operations() -> Vec<Operation> {
+    let speak = Operation::post("/v1/audio/speech", "create_speech", speak)
+        .says("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
+        .takes(json!({
+            "type": "object",
+            "properties": {
+                "model": {"type": "string"},
+                "input": {"type": "string"},
+                "voice": {},
+                "response_format": {"type": "string"},
+                "speed": {"type": "number"},
+            },
+            "required": ["input"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_document("application/octet-stream");
+    vec![speak]
+}
+
+async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let body = asking.read(body).await?;
+    let payload = openai_speech::decode_request(body)?;
+    if payload.input.trim().is_empty() {
+        return Err(Failure::invalid("`input` is empty"));
+    }
+    if payload.ext.note(Dialect::OpenaiSpeech, "stream_format") == Some("sse") {
+        let message = "speech comes as sound here: leave `stream_format` out";
+        return Err(Failure::invalid(message));
+    }
+    let asked = asking.ask(Payload::Speech(payload)).await?;
+    let ResponsePayload::Speech(speech) = &asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    let mut ledger = Ledger::new(Party::Adapter);
+    let (sound, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
+    let mime = HeaderValue::from_str(&mime);
+    let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
+    let (length, body) = match sound {
+        Sound::Here(bytes) => (bytes.len() as u64, Body::from(bytes)),
+        Sound::Held(held) => (held.size_bytes(), Body::from_stream(bytes_of(&held))),
+    };
+    let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
+    let response = (head, body).into_response();
+    Ok(dressed(response, &asked))
+}

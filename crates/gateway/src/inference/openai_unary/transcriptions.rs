@@ -1,0 +1,157 @@
+//! What was said in a recording, as JSON, text or subtitles.
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use ir::envelope::TranscriptionResponse;
+use ir::{
+    Degradation, Dialect, Error, ErrorKind, Feature, Ledger, MediaKind, Party, Payload, Phase, Request,
+    ResponsePayload,
+};
+use serde_json::{Value, json};
+use wire::openai_transcriptions;
+use wire::subtitles::Subtitles;
+
+use super::{Asking, dressed, wrong_answer};
+use crate::inference::error::Failure;
+use crate::inference::multipart::Form;
+use crate::inference::vendor::Vendor;
+use crate::endpoint::Operation;
+
+const FILE: &[&str] = &["file"];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let transcribe = Operation::post("/v1/audio/transcriptions", "create_transcription", transcribe)
+        .says("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
+        .takes_form(json!({
+            "type": "object",
+            "properties": {
+                "file": {"type": "string", "contentMediaType": "application/octet-stream"},
+                "model": {"type": "string"},
+                "language": {"type": "string"},
+                "prompt": {"type": "string"},
+                "response_format": {"enum": ["json", "text", "srt", "verbose_json", "vtt"]},
+                "temperature": {"type": "number"},
+                "timestamp_granularities[]": {"type": "array", "items": {"enum": ["word", "segment"]}},
+            },
+            "required": ["file"],
+        }))
+        .speaks(Vendor::OpenAi)
+        .gives_forms(&[
+            "application/json",
+            "text/plain",
+            "application/x-subrip",
+            "text/vtt",
+            "text/event-stream",
+        ]);
+    vec![transcribe]
+}
+
+/// The form in which a transcript is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Json,
+    Verbose,
+    Text,
+    Subtitles(Subtitles),
+    /// Events, as if it came bit by bit.
+    Events,
+}
+
+impl Wanted {
+    fn of(form: &Form) -> Result<Self, Failure> {
+        let field = |key: &str| form.fields.get(key).and_then(Value::as_str);
+        if field("stream") == Some("true") {
+            return Ok(Self::Events);
+        }
+        match field("response_format").unwrap_or("json") {
+            "json" => Ok(Self::Json),
+            "verbose_json" => Ok(Self::Verbose),
+            "text" => Ok(Self::Text),
+            word => {
+                let known = Subtitles::from_word(word).map(Self::Subtitles);
+                known.ok_or_else(|| {
+                    let message =
+                        format!("`response_format` {word} is not known: json, text, srt, verbose_json, vtt");
+                    Failure::invalid(message)
+                })
+            }
+        }
+    }
+}
+
+async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
+    let mut form = asking.form(body, FILE).await?;
+    form.make_number("temperature")?;
+    let wanted = Wanted::of(&form)?;
+    let mut files = form.files(FILE);
+    let audio = files.pop().filter(|_| files.is_empty());
+    let audio = audio.ok_or_else(|| Failure::invalid("send exactly one `file`"))?;
+    let mut fields = std::mem::take(&mut form.fields);
+    // The form of the answer is made here: every back-end is asked for what all forms can be made of.
+    fields.shift_remove("response_format");
+    fields.shift_remove("stream");
+    fields.insert(String::from("file"), Value::from("data:;base64,"));
+    let mut payload = openai_transcriptions::decode_request(Value::Object(fields))?;
+    payload.audio = audio.with_kind(MediaKind::Audio);
+    let mut request_needs_times = false;
+    match wanted {
+        Wanted::Verbose => payload.timestamps = Some(true),
+        Wanted::Subtitles(_) => {
+            payload.timestamps = Some(true);
+            request_needs_times = true;
+        }
+        Wanted::Json | Wanted::Text | Wanted::Events => {}
+    }
+    let mut request = Request::new("", Payload::Transcription(Box::new(payload)));
+    if request_needs_times {
+        request
+            .degradation_overrides
+            .insert(Feature::Timestamps, Degradation::Strict);
+    }
+    let asked = asking.ask_as(request).await;
+    // The form has its place until the answer is here.
+    drop(form);
+    let asked = asked?;
+    let ResponsePayload::Transcription(transcript) = &asked.answer.payload else {
+        return Err(wrong_answer());
+    };
+    let response = render(transcript, wanted)?;
+    Ok(dressed(response, &asked))
+}
+
+fn render(transcript: &TranscriptionResponse, wanted: Wanted) -> Result<Response, Failure> {
+    Ok(match wanted {
+        Wanted::Json | Wanted::Verbose => {
+            let mut ledger = Ledger::new(Party::Adapter);
+            let mut body = openai_transcriptions::encode_response(transcript, &mut ledger);
+            if wanted == Wanted::Verbose {
+                body["task"] = json!("transcribe");
+            }
+            Json(body).into_response()
+        }
+        Wanted::Text => {
+            let body = format!("{}\n", transcript.text);
+            ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
+        }
+        Wanted::Subtitles(form) => {
+            let text = form.write(transcript).ok_or_else(|| {
+                let message = "the back-end told no times, so that there are no subtitles";
+                Error::new(ErrorKind::Unsupported, Phase::MidStream, message)
+            })?;
+            ([(CONTENT_TYPE, form.content_type())], text).into_response()
+        }
+        Wanted::Events => {
+            let usage = transcript.usage.as_ref();
+            let usage = usage.and_then(|usage| usage.raw_in(Dialect::OpenaiTranscriptions));
+            let mut done = json!({"type": "transcript.text.done", "text": transcript.text});
+            if let Some(usage) = usage {
+                done["usage"] = usage.clone();
+            }
+            let delta = json!({"type": "transcript.text.delta", "delta": transcript.text});
+            let body = format!("data: {delta}\n\ndata: {done}\n\ndata: [DONE]\n\n");
+            ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
+        }
+    })
+}

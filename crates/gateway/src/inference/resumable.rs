@@ -1,0 +1,213 @@
+//! A stream that its caller may come back to. Its events are written in the caller's dialect once, go into the
+//! journal under numbers, and are read from there the first time as the second; `id:` names run and number,
+//! so that `Last-Event-ID` alone finds the rest.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use engine::port::{Kind, Rendered};
+use engine::{From as Begin, Part, Render, Subscription};
+use futures::stream;
+use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
+use module::Code;
+use module::envelope::ErrorBody;
+
+use super::error::Failure;
+use super::call_metadata::Receipt;
+use super::response_encoder::Voice;
+use crate::framing::Framing;
+use crate::limits;
+use crate::response::Refusal;
+use crate::stream_limit::{Client, Seat};
+use crate::state::Gateway;
+use crate::streaming::{self, OpenStream};
+
+/// An answer as it goes into the journal.
+#[derive(Debug)]
+pub(super) struct Frames(pub(super) Voice);
+
+impl Render for Frames {
+    fn part(&mut self, part: Part, frames: &mut Vec<String>) {
+        let mut bytes = Vec::new();
+        match part {
+            Part::Event(event) => self.0.say(event, &mut bytes),
+            Part::Verbatim(piece) => bytes.extend_from_slice(&piece.bytes),
+            Part::SoFar(events) => self.0.catch_up(&events),
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        frames.extend(text.split_inclusive("\n\n").map(String::from));
+    }
+
+    fn end(&mut self, _good: bool) -> String {
+        let mut bytes = Vec::new();
+        self.0.end(&mut bytes);
+        // An end without a word is what a server writes that found the answer unfinished.
+        match bytes.is_empty() {
+            true => String::from(": end\n\n"),
+            false => String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+}
+
+/// Where a reader was: the run, and the number of the last event it got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    run: RunId,
+    seq: u64,
+}
+
+impl Place {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+        let Some(value) = headers.get("last-event-id") else {
+            return Ok(None);
+        };
+        let parts = value.to_str().ok().and_then(|text| text.trim().split_once(':'));
+        let place = parts.and_then(|(run, seq)| {
+            let (run, seq) = (run.parse().ok()?, seq.parse().ok()?);
+            Some(Self { run, seq })
+        });
+        let unknown = || Failure::invalid("Last-Event-ID is not an id of an event of this server");
+        place.map(Some).ok_or_else(unknown)
+    }
+
+    /// The rest of the stream, for whoever began it.
+    pub(super) async fn resume(
+        self,
+        dialect: Dialect,
+        gateway: &Gateway,
+        client: &Client,
+    ) -> Result<Response, Failure> {
+        let caller = &client.caller;
+        let row = gateway
+            .engine
+            .find(&caller.tenant, self.run)
+            .await
+            .map_err(Refusal::from)?;
+        let is_theirs = row.is_some_and(|row| row.module.is_empty() && row.client == caller.client);
+        if !is_theirs {
+            let body = ErrorBody::new(
+                Code::E4013,
+                format!("there is no stream {} to go on with", self.run),
+            );
+            return Err(Failure::from(Refusal::new(body)));
+        }
+        let seat = gateway
+            .seats
+            .take(client, gateway.settings().streams_per_client_max)?;
+        let rest = gateway
+            .engine
+            .subscribe(&caller.tenant, self.run, Begin::Frame(self.seq))
+            .await;
+        let rest = rest.map_err(Refusal::from)?;
+        let receipt = Receipt {
+            run: self.run,
+            backend: None,
+            attempts: None,
+            cost_usd: None,
+        };
+        Ok(response(gateway, rest, dialect, seat, &receipt))
+    }
+}
+
+struct Reader {
+    frames: Subscription,
+    dialect: Dialect,
+    open: OpenStream,
+    /// The last word has been said.
+    told: bool,
+    ended: bool,
+}
+
+pub(super) fn response(
+    gateway: &Gateway,
+    frames: Subscription,
+    dialect: Dialect,
+    seat: Seat,
+    receipt: &Receipt,
+) -> Response {
+    let reader = Reader {
+        frames,
+        dialect,
+        open: OpenStream::new(gateway, Some(seat)),
+        told: false,
+        ended: false,
+    };
+    let body = Body::from_stream(stream::unfold(reader, next));
+    let mut response = (streaming::head(Framing::Sse), body).into_response();
+    receipt.put(response.headers_mut());
+    response
+}
+
+async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+    while !reader.ended {
+        let events = tokio::time::timeout(limits::HEARTBEAT, reader.frames.next()).await;
+        let mut bytes = Vec::new();
+        match events {
+            Err(_) => bytes.extend_from_slice(Framing::Sse.heartbeat()),
+            Ok(Ok(Some(events))) => events.iter().for_each(|event| reader.frame(event, &mut bytes)),
+            Ok(Ok(None)) if reader.told => reader.ended = true,
+            // Nobody said the last word: a server was killed in the middle.
+            Ok(Ok(None) | Err(_)) => reader.lose(&mut bytes),
+        }
+        if !bytes.is_empty() {
+            reader.open.count(bytes.len());
+            return Some((Ok(Bytes::from(bytes)), reader));
+        }
+    }
+    None
+}
+
+impl Reader {
+    fn frame(&mut self, event: &Rendered, bytes: &mut Vec<u8>) {
+        self.told |= event.kind.is_terminal();
+        match event.kind {
+            Kind::Chunk => {
+                if let Some(seq) = event.seq {
+                    let id = format!("id: {}:{seq}\n", self.frames.run());
+                    bytes.extend_from_slice(id.as_bytes());
+                }
+                bytes.extend_from_slice(event.body.as_bytes());
+            }
+            Kind::Error if event.body.is_empty() => self.lose(bytes),
+            Kind::Final | Kind::Error => bytes.extend_from_slice(event.body.as_bytes()),
+            Kind::Meta | Kind::Progress => {}
+        }
+    }
+
+    /// The end that is none, in the caller's words.
+    fn lose(&mut self, bytes: &mut Vec<u8>) {
+        self.ended = true;
+        let message = "the answer broke off and cannot be gone on with";
+        let error = Error::new(ErrorKind::Network, Phase::MidStream, message);
+        let Some(mut encoder) = wire::Encoder::new(self.dialect) else {
+            return;
+        };
+        let mut ledger = ir::Ledger::new(ir::Party::Adapter);
+        encoder.push(&Event::Error { error }, bytes, &mut ledger);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue};
+    use ir::RunId;
+
+    use super::Place;
+
+    #[test]
+    fn an_id_names_run_and_number_or_is_refused() {
+        let of = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("last-event-id", HeaderValue::from_str(text).unwrap());
+            Place::of(&headers)
+        };
+        let run = RunId::from_parts(1, 2);
+        assert_eq!(of(&format!("{run}:7")).unwrap(), Some(Place { run, seq: 7 }));
+        for text in ["7", "", "sess_x:7", &format!("{run}:"), &format!("{run}:-1")] {
+            assert!(of(text).is_err(), "{text}");
+        }
+        assert_eq!(Place::of(&HeaderMap::new()).unwrap(), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! An answer in one piece. Where the back-end speaks the caller's dialect these are its own bytes; else it is
+//! gathered and written anew. Nothing is sent before it is whole, so that a failure still has its status.
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use engine::{Part, Relayed};
+use ir::adaptation::{Ledger, Party};
+use ir::{ChatResponse, Dialect, Fold};
+
+use super::error::Failure;
+use super::call_metadata::Receipt;
+use super::response_encoder::Manner;
+
+pub(super) async fn response(mut relayed: Relayed, mut manner: Manner) -> Result<Response, Failure> {
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut fold = Fold::new();
+    while let Some(part) = relayed.next().await {
+        match part {
+            Part::Verbatim(piece) => pieces.push(piece.bytes),
+            Part::SoFar(_) => {}
+            Part::Event(event) => fold.push(event),
+        }
+    }
+    let mut receipt = Receipt::of(&relayed);
+    receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
+    if let Some(error) = relayed.failure() {
+        return Err(Failure::from(error.clone()).with_receipt(receipt));
+    }
+    let mut response = match pieces.len() {
+        0 => {
+            let mut answer = whole(fold, &receipt)?;
+            manner.complete(&mut answer);
+            write(manner.dialect, &answer)?
+        }
+        // One piece is passed on as it is.
+        1 => as_json(Body::from(pieces.swap_remove(0))),
+        _ => as_json(Body::from(pieces.concat())),
+    };
+    receipt.put(response.headers_mut());
+    Ok(response)
+}
+
+fn as_json(body: Body) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The answer as what it means, whatever bytes it came in.
+pub(super) async fn gather(mut relayed: Relayed) -> Result<(ChatResponse, Receipt), Failure> {
+    let mut fold = Fold::new();
+    while let Some(part) = relayed.next().await {
+        match part {
+            Part::Verbatim(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
+            Part::SoFar(_) => {}
+            Part::Event(event) => fold.push(event),
+        }
+    }
+    let mut receipt = Receipt::of(&relayed);
+    let answer = whole(fold, &receipt)?;
+    receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
+    Ok((answer, receipt))
+}
+
+fn whole(fold: Fold, receipt: &Receipt) -> Result<ChatResponse, Failure> {
+    let told = |failure: Failure| failure.with_receipt(receipt.clone());
+    let answer = fold.finish().map_err(|error| told(Failure::from(error)))?;
+    match answer.finish_reason {
+        Some(_) => Ok(answer),
+        None => Err(told(Failure::new(
+            502,
+            "E2010",
+            "the answer broke off before its end",
+        ))),
+    }
+}
+
+pub(super) fn write(dialect: Dialect, answer: &ChatResponse) -> Result<Response, Failure> {
+    let mut ledger = Ledger::new(Party::Adapter);
+    let mut body = wire::chat::encode_response(dialect, answer, &mut ledger)?;
+    if dialect == Dialect::OpenaiResponses {
+        wire::openai_responses::complete(&mut body);
+    }
+    Ok(Json(body).into_response())
+}

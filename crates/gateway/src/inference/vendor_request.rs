@@ -1,0 +1,139 @@
+//! A request as a vendor's client wrote it, before it is understood: the model it names can be exchanged and
+//! what is only for us taken out, and the rest stays byte for byte.
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use ir::event::Warning;
+use ir::{ChatRequest, Dialect, Map};
+use serde_json::Value;
+use wire::field_type;
+
+use super::error::Failure;
+use super::unsupported_state;
+use super::extensions::Wish;
+
+#[derive(Debug)]
+pub(super) struct Letter {
+    pub(super) dialect: Dialect,
+    pub(super) wish: Wish,
+    /// What the caller should know besides the answer.
+    pub(super) warnings: Vec<Warning>,
+    map: Map,
+    bytes: Bytes,
+    /// The bytes no longer say what the map does.
+    changed: bool,
+}
+
+impl Letter {
+    pub(super) fn read(dialect: Dialect, bytes: Bytes, headers: &HeaderMap) -> Result<Self, Failure> {
+        let map = serde_json::from_slice::<Value>(&bytes)
+            .map_err(|error| Failure::new(400, "E1000", format!("the body is not JSON: {error}")))?;
+        let Value::Object(mut map) = map else {
+            return Err(Failure::invalid("the body is not a JSON object"));
+        };
+        let fields = map.len();
+        let wish = Wish::take(&mut map, headers)?;
+        if let Some(misfit) = field_type::misfit(dialect, &map) {
+            return Err(Failure::misfit(misfit));
+        }
+        let mut warnings = Vec::new();
+        if dialect == Dialect::OpenaiResponses {
+            unsupported_state::check(&mut map, &mut warnings)?;
+        }
+        Ok(Self {
+            dialect,
+            wish,
+            warnings,
+            changed: map.len() != fields,
+            map,
+            bytes,
+        })
+    }
+
+    /// The model as the caller calls it.
+    pub(super) fn model(&self) -> Result<&str, Failure> {
+        match self.map.get("model") {
+            Some(Value::String(model)) if !model.is_empty() => Ok(model),
+            _ => Err(Failure::invalid("`model` is missing")),
+        }
+    }
+
+    /// Asks for another model under the same letter. The bytes keep the name that came: whoever sends them
+    /// on puts its own model's there.
+    pub(super) fn rename(&mut self, model: &str) {
+        self.map.insert(String::from("model"), Value::from(model));
+    }
+
+    pub(super) fn field(&self, key: &str) -> Option<&Value> {
+        self.map.get(key)
+    }
+
+    pub(super) fn streams(&self) -> bool {
+        self.map.get("stream") == Some(&Value::Bool(true))
+    }
+
+    /// Whether the caller wants to see what was used; only one dialect leaves a choice.
+    pub(super) fn shows_usage(&self) -> bool {
+        let asked = self
+            .map
+            .get("stream_options")
+            .and_then(|options| options.get("include_usage"));
+        self.dialect != Dialect::OpenaiChat || asked == Some(&Value::Bool(true))
+    }
+
+    /// The letter with what it means: the bytes are those that came, unless something had to change.
+    pub(super) fn open(self) -> Result<(Bytes, ChatRequest), Failure> {
+        let value = Value::Object(self.map);
+        let bytes = match self.changed {
+            true => serde_json::to_vec(&value).map_or(self.bytes, Bytes::from),
+            false => self.bytes,
+        };
+        let chat = wire::chat::decode_request(self.dialect, value)?;
+        Ok((bytes, chat))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+    use axum::http::HeaderMap;
+    use ir::Dialect;
+    use serde_json::{Value, json};
+
+    use super::Letter;
+    use crate::inference::extensions::Validate;
+
+    fn read(body: &Value) -> Letter {
+        let bytes = Bytes::from(body.to_string());
+        Letter::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap()
+    }
+
+    #[test]
+    fn what_need_not_change_stays_byte_for_byte() {
+        let text = "{ \"model\":\"m\",  \"messages\":[], \"temperature\": 1e0}";
+        let bytes = Bytes::from_static(text.as_bytes());
+        let mut letter = Letter::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
+        letter.rename("m");
+        assert_eq!(letter.open().unwrap().0, text);
+    }
+
+    #[test]
+    fn what_is_for_us_and_what_is_renamed_is_changed_and_nothing_else() {
+        let body = json!({"model": "alias", "messages": [], "cogn": {"validate": "repair"}, "seed": 7});
+        let mut letter = read(&body);
+        assert_eq!(letter.wish.validate, Validate::Repair);
+        letter.rename("real");
+        let (bytes, chat) = letter.open().unwrap();
+        let sent: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(sent["seed"], 7);
+        assert_eq!(sent.get("cogn"), None);
+        assert_eq!(chat.model.as_deref(), Some("real"));
+    }
+
+    #[test]
+    fn a_letter_without_a_model_is_refused() {
+        for body in [json!({"messages": []}), json!({"model": ""}), json!({"model": 3})] {
+            assert!(read(&body).model().is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Through which door a request came, and so who sent it. Over HTTP every request shows its own
+//! credentials, whatever session it belongs to; the process on the other end of a pipe is its own user.
+
+use axum::http::request::Parts;
+use rmcp::ErrorData;
+use rmcp::model::Extensions;
+
+use super::result::fault;
+use crate::stream_limit::Client;
+
+#[derive(Clone, Debug)]
+pub(super) enum Door {
+    Pipe(Client),
+    Http,
+}
+
+impl Door {
+    /// Whoever sent a request with these extensions. A request over HTTP that nobody was identified for has
+    /// no sender, and gets no answer.
+    pub(super) fn client(&self, extensions: &Extensions) -> Result<Client, ErrorData> {
+        match self {
+            Self::Pipe(client) => Ok(client.clone()),
+            Self::Http => {
+                let parts = extensions.get::<Parts>();
+                let parts = parts.ok_or_else(|| ErrorData::invalid_request("nobody was identified", None))?;
+                Client::of(&parts.extensions).map_err(fault)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Whole answers. Every body is an envelope, and its code decides the status.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::port::{JournalError, Rendered};
+use engine::run::{envelope, envelope_text};
+use ir::RunId;
+use module::code;
+use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use serde_json::{Map, Value};
+
+use crate::headers::SESSION_HEADER;
+
+/// Why a request gets no answer of its own. Handlers return it with `?`.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    body: Box<ErrorBody>,
+    status: Option<StatusCode>,
+}
+
+impl Refusal {
+    pub(crate) fn new(body: ErrorBody) -> Self {
+        Self {
+            body: Box::new(body),
+            status: None,
+        }
+    }
+
+    /// With another status than the code's own.
+    pub(crate) fn with_status(body: ErrorBody, status: StatusCode) -> Self {
+        Self {
+            body: Box::new(body),
+            status: Some(status),
+        }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn into_body(self) -> ErrorBody {
+        *self.body
+    }
+
+    pub(crate) fn into_parts(self) -> (StatusCode, ErrorBody) {
+        (self.status(), *self.body)
+    }
+
+    fn status(&self) -> StatusCode {
+        self.status.unwrap_or_else(|| status_of(&self.body.code))
+    }
+}
+
+/// What a response refuses, for those who tell it in other words than an envelope's.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused(pub(crate) Arc<ErrorBody>);
+
+impl From<Box<ErrorBody>> for Refusal {
+    fn from(body: Box<ErrorBody>) -> Self {
+        Self { body, status: None }
+    }
+}
+
+impl From<engine::Error> for Refusal {
+    fn from(error: engine::Error) -> Self {
+        let status = match &error {
+            engine::Error::Repeated(_) | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
+            engine::Error::Journal(JournalError::Full) => Some(StatusCode::SERVICE_UNAVAILABLE),
+            _ => None,
+        };
+        Self {
+            body: Box::new(error.into_body()),
+            status,
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, body) = self.into_parts();
+        let refused = Refused(Arc::new(body.clone()));
+        let mut response = whole(status, Envelope::failure(body).into_value());
+        response.extensions_mut().insert(refused);
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+/// The envelope of a run that has ended, from its last event. That of a good one is text already.
+pub(crate) fn run(run: RunId, last: &Rendered) -> Response {
+    let mut response = match envelope_text(last) {
+        Some(text) => {
+            let json = HeaderValue::from_static("application/json");
+            ([(CONTENT_TYPE, json)], text).into_response()
+        }
+        None => {
+            let envelope = envelope(last);
+            let code = envelope.pointer("/error/code").and_then(Value::as_str);
+            let status = code.map_or(StatusCode::OK, status_of);
+            whole(status, envelope)
+        }
+    };
+    if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
+        response.headers_mut().insert(SESSION_HEADER, value);
+    }
+    response
+}
+
+/// An envelope as a response. Proxies and clients that know no envelopes learn from the header when to
+/// come back.
+fn whole(status: StatusCode, envelope: Value) -> Response {
+    let pause_ms = envelope
+        .pointer("/error/details/retry_after_ms")
+        .and_then(Value::as_u64);
+    let mut response = (status, Json(envelope)).into_response();
+    if let Some(pause_ms) = pause_ms {
+        let seconds = HeaderValue::from(pause_ms.div_ceil(1_000));
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    response
+}
+
+/// A resource of the server itself, told with certainty.
+pub(crate) fn resource(explain: &str, data: Value) -> Response {
+    Json(record(explain, data)).into_response()
+}
+
+/// The envelope of such a resource.
+pub(crate) fn record(explain: &str, data: Value) -> Value {
+    let mut map = match data {
+        Value::Object(map) => map,
+        other => Map::from_iter([(String::from("value"), other)]),
+    };
+    map.entry("rationale")
+        .or_insert_with(|| Value::from("This is the server's own record."));
+    let envelope = Envelope {
+        meta: Meta::new(1.0, Risk::None, explain),
+        body: Body::Success { data: map },
+        annotations: Map::new(),
+    };
+    envelope.into_value()
+}
+
+fn status_of(code: &str) -> StatusCode {
+    StatusCode::from_u16(code::http_status(code)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

@@ -1,0 +1,62 @@
+//! The server's description of itself: for machines as OpenAPI, for people as a page.
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use super::operations as all;
+use crate::mcp;
+use crate::endpoint::{Operation, document, page};
+use crate::state::Gateway;
+
+/// Rendered once; nothing in it depends on settings.
+#[derive(Debug)]
+pub(crate) struct Description {
+    pub(crate) json: String,
+    page: String,
+}
+
+impl Default for Description {
+    fn default() -> Self {
+        let mut document = document(&all());
+        document["paths"][mcp::PATH] = mcp::described();
+        let mut json = serde_json::to_string_pretty(&document).unwrap_or_default();
+        json.push('\n');
+        Self {
+            json,
+            page: page(&document),
+        }
+    }
+}
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::get("/openapi.json", "openapi", openapi)
+            .says("This description.")
+            .gives_document("application/json"),
+        Operation::get("/docs", "docs", docs)
+            .says("This description as a page to read.")
+            .gives_document("text/html"),
+    ]
+}
+
+async fn openapi(State(gateway): State<Gateway>) -> Response {
+    let body = gateway.description.json.clone();
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+async fn docs(State(gateway): State<Gateway>) -> Response {
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/html; charset=utf-8"),
+        (
+            "content-security-policy",
+            "default-src 'none'; style-src 'unsafe-inline'",
+        ),
+    ];
+    (headers, gateway.description.page.clone()).into_response()
+}
+
+/// The OpenAPI document, as it is served and as it is checked in.
+pub fn openapi_document() -> String {
+    Description::default().json
+}

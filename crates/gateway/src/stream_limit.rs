@@ -1,0 +1,111 @@
+//! How many streams each client has open. A seat is taken before a stream begins and given back when it
+//! is dropped, however that comes about.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::ConnectInfo;
+use axum::http::Extensions;
+use module::Code;
+use module::envelope::ErrorBody;
+use tenancy::Caller;
+
+use crate::auth::By;
+use crate::response::Refusal;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) caller: Arc<Caller>,
+    name: Name,
+}
+
+/// What streams are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Name {
+    Address(IpAddr),
+    Credentials(Arc<str>),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Credentials(client) => f.write_str(client),
+        }
+    }
+}
+
+impl Client {
+    /// Counted by its credentials; by the address that the request came from, where there are none.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Refusal> {
+        let By(caller) = By::of(extensions)?;
+        let address = extensions.get::<ConnectInfo<SocketAddr>>();
+        let name = match (caller.is_local(), address) {
+            (true, Some(ConnectInfo(address))) => Name::Address(address.ip()),
+            _ => Name::Credentials(Arc::from(caller.client.as_str())),
+        };
+        Ok(Self { caller, name })
+    }
+
+    /// The one who started this process and talks to it through a pipe.
+    pub(crate) fn piped() -> Self {
+        let caller = Caller::local();
+        Self {
+            name: Name::Credentials(Arc::from(caller.client.as_str())),
+            caller: Arc::new(caller),
+        }
+    }
+
+    /// What belongs to this client and to nobody else is kept under this.
+    pub(crate) fn owner(&self) -> String {
+        format!("{}/{}", self.caller.tenant, self.name)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Seats(Mutex<HashMap<Name, usize>>);
+
+/// One open stream.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seats: Arc<Seats>,
+    name: Name,
+}
+
+impl Seats {
+    pub(crate) fn take(self: &Arc<Self>, client: &Client, max: usize) -> Result<Seat, Refusal> {
+        let mut taken = self.lock();
+        let count = taken.get(&client.name).copied().unwrap_or_default();
+        if count >= max {
+            let message = format!("{count} streams are open, and no more are allowed");
+            let body = ErrorBody::new(Code::E4002, message)
+                .detail("limit", "streams_per_client_max")
+                .detail("allowed", max)
+                .detail("retry_after_ms", 1_000);
+            return Err(Refusal::new(body));
+        }
+        taken.insert(client.name.clone(), count + 1);
+        Ok(Seat {
+            seats: self.clone(),
+            name: client.name.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Name, usize>> {
+        // No code panics while it holds the lock, so a poisoned map is still whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.seats.lock();
+        match taken.get_mut(&self.name) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(taken.remove(&self.name)),
+        }
+    }
+}
