@@ -1,16 +1,16 @@
 //! The one binary. This file starts it; `cli` says what can be asked, `command` holds one file per
 //! answer, `modules` finds module folders on disk. Business logic lives in the libraries.
 
-mod access;
-mod asking;
-mod atomic;
+mod server_setup;
+mod command_engine;
+mod atomic_file;
 mod backends;
 mod cli;
 mod clock;
 mod command;
 mod config;
 mod conformance;
-mod drawing;
+mod graph;
 mod duration;
 mod exit;
 mod gates;
@@ -21,7 +21,7 @@ mod modules;
 mod near;
 mod output;
 mod pages;
-mod readable;
+mod human_output;
 mod render;
 mod wiring;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::port::Upstream;
 
-use super::shelf::Unavailable;
+use super::catalog::Unavailable;
 use crate::config::Backend;
 use crate::models::{self, Missing};
 

@@ -3,7 +3,7 @@
 
 mod local;
 mod program;
-mod shelf;
+mod catalog;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use engine::route::{Host, Policy};
 use providers::scripted::Script;
 use providers::{Client, Scripted};
 
-pub(crate) use shelf::{Instance, Listed, Shelf, Unavailable};
+pub(crate) use catalog::{Instance, Listed, Shelf, Unavailable};
 
 use crate::config::{Settings, Sources};
 use crate::output::hinted;
@@ -56,7 +56,7 @@ impl FromStr for BackendName {
 
 /// A client that goes the configured way, for what is no back-end.
 pub(crate) fn http_client(settings: &Settings) -> Result<Client> {
-    let way = shelf::way(settings).map_err(|reason| anyhow::anyhow!(reason))?;
+    let way = catalog::way(settings).map_err(|reason| anyhow::anyhow!(reason))?;
     Ok(Client::new(&way)?)
 }
 

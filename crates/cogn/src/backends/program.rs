@@ -10,7 +10,7 @@ use ir::operation::Operation;
 use providers::Command;
 use providers::command::MemoryBound;
 
-use super::shelf::{Instance, Unavailable};
+use super::catalog::{Instance, Unavailable};
 use crate::config::{Backend, Recipe};
 
 /// What holds a program to a bound on its memory.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::modules::{Search, read_folder};
 use crate::output::{Output, hinted};
-use crate::readable::{print_data, print_findings, print_verdict};
+use crate::human_output::{print_data, print_findings, print_verdict};
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use module::compose::survey;
 
-use crate::drawing::{self, Drawing};
+use crate::graph::{self, Drawing};
 use crate::exit::Exit;
 use crate::modules::{Library, Search};
 use crate::output::Output;
@@ -47,9 +47,9 @@ impl Compose {
             .format
             .unwrap_or(if output.json { Format::Json } else { Format::Tree })
         {
-            Format::Tree => output.line(drawing::tree(&drawing).trim_end())?,
-            Format::Mermaid => output.line(drawing::mermaid(&drawing).trim_end())?,
-            Format::Dot => output.line(drawing::dot(&drawing).trim_end())?,
+            Format::Tree => output.line(graph::tree(&drawing).trim_end())?,
+            Format::Mermaid => output.line(graph::mermaid(&drawing).trim_end())?,
+            Format::Dot => output.line(graph::dot(&drawing).trim_end())?,
             Format::Json => output.json(&drawing)?,
         }
         Ok(if drawing.errors.is_empty() {

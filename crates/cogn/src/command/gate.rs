@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
-use crate::{atomic, gates};
+use crate::{atomic_file, gates};
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -97,7 +97,7 @@ impl Gate {
                 let line = json!({"source": saved.source, "line": saved.line, "reasons": reasons, "record": saved.record});
                 format!("{line}\n")
             });
-            atomic::write(path, lines.collect::<String>().as_bytes())?;
+            atomic_file::write(path, lines.collect::<String>().as_bytes())?;
         }
         if output.json {
             let items = held.iter().map(

@@ -13,7 +13,7 @@ use tenancy::key::Standing;
 use tenancy::limit::Rate;
 use tenancy::{AllowList, Key, KeyError, KeyId, NewKey, Scope, Secret, Tenant};
 
-use crate::access;
+use crate::server_setup;
 use crate::clock::date;
 use crate::duration::Duration;
 use crate::exit::Exit;
@@ -75,9 +75,9 @@ struct Create {
 
 impl Keys {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let path = access::journal_path(self.journal)?;
+        let path = server_setup::journal_path(self.journal)?;
         wiring::small_runtime()?.block_on(async {
-            let journal = access::open_journal(&path, None).await?;
+            let journal = server_setup::open_journal(&path, None).await?;
             let done = match self.action {
                 Action::Create(create) => create.run(&journal.keys(), output).await,
                 Action::List { tenant } => list(&journal.keys(), tenant.as_deref(), output).await,

@@ -16,7 +16,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
 
 use super::run::read_file;
-use crate::asking::Asked;
+use crate::command_engine::Asked;
 use crate::backends::{self, Listed, Shelf};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;

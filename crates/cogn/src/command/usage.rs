@@ -8,7 +8,7 @@ use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageLine};
 use serde_json::{Value, json};
 use tenancy::Tenant;
 
-use crate::access;
+use crate::server_setup;
 use crate::clock::date;
 use crate::duration::Duration;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ enum By {
 
 impl Usage {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
-        let path = access::journal_path(self.journal)?;
+        let path = server_setup::journal_path(self.journal)?;
         let now_ms = SystemClock::default().now_ms();
         let filter = UsageFilter {
             since_ms: self.since.map(|time| now_ms.saturating_sub(time.as_millis())),
@@ -53,7 +53,7 @@ impl Usage {
         };
         let tenant = self.tenant.as_deref().map(Tenant::new);
         let lines = wiring::small_runtime()?.block_on(async {
-            let journal = access::open_journal(&path, None).await?;
+            let journal = server_setup::open_journal(&path, None).await?;
             let lines = journal.usage(tenant.as_ref(), &filter).await;
             journal.close().await;
             anyhow::Ok(lines?)

@@ -6,18 +6,18 @@ mod known;
 mod layer;
 mod merged;
 mod proxy;
-mod recipe;
+mod preset;
 mod rule;
 mod schema;
 mod secret;
 mod settings;
 mod source;
-mod vendor;
+mod vendor_env;
 
 pub(crate) use known::known_secrets;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
-pub(crate) use recipe::Recipe;
+pub(crate) use preset::Recipe;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::known::is_secret_name;
 use super::layer::escape;
 use super::merged::Merged;
-use super::recipe::Recipe;
+use super::preset::Recipe;
 use super::schema::Problem;
 use super::settings::Program;
 use crate::near::nearest;

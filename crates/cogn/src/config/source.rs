@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::layer::{Layer, Origin};
 use super::merged::Merged;
-use super::vendor;
+use super::vendor_env;
 use crate::output::hinted;
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -52,7 +52,7 @@ impl Sources {
         Ok(Self {
             files,
             variables: variables.filter(|(name, _)| is_setting(name)).collect(),
-            vendors: vendor::found(),
+            vendors: vendor_env::found(),
         })
     }
 
@@ -68,7 +68,7 @@ impl Sources {
         layers.push(variables);
         let configured = layers.iter().any(|layer| layer.tree.contains_key("backends"));
         if !configured {
-            layers.insert(1, vendor::layer(&self.vendors));
+            layers.insert(1, vendor_env::layer(&self.vendors));
         }
         Ok(Merged::of(layers))
     }

@@ -11,7 +11,7 @@ use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Url};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{limits, socket};
+use super::{limits, websocket};
 use crate::output::hinted;
 
 pub(crate) struct Client {
@@ -72,7 +72,7 @@ impl Client {
         let work = async {
             match ask.over {
                 Over::Http => self.exchange(ask).await,
-                Over::Socket => socket::exchange(self, ask).await,
+                Over::Socket => websocket::exchange(self, ask).await,
             }
         };
         match tokio::time::timeout(self.patience, work).await {

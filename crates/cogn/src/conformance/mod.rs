@@ -4,7 +4,7 @@
 mod client;
 mod discovery;
 pub(crate) mod limits;
-mod socket;
+mod websocket;
 
 use std::collections::HashMap;
 

@@ -8,7 +8,7 @@ use engine::port::Upstream;
 use local::{Embedder, EmbedderOptions, EncoderFiles, Local, Options};
 
 use super::catalogue::{Form, default_entry};
-use super::shelf::Shelf;
+use super::store::Shelf;
 
 /// Why there is no embedded model, and what to do about it.
 #[derive(Debug)]

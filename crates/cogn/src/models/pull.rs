@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::catalogue::{CATALOGUE, Entry, Form, Source};
 use super::download::download;
 use super::progress::Progress;
-use super::shelf::{Installed, Note, Pulling, Shelf, sha256};
+use super::store::{Installed, Note, Pulling, Shelf, sha256};
 use super::{limits, package};
 use crate::near::nearest;
 use crate::output::{Output, hinted};

@@ -3,14 +3,14 @@
 
 mod folder;
 mod library;
-mod neighbours;
-mod replace;
+mod dependency_index;
+mod replace_dir;
 mod search;
-mod survey;
+mod parallel_check;
 
 pub(crate) use folder::{read_essentials, read_folder};
 pub(crate) use library::Library;
-pub(crate) use neighbours::Neighbours;
-pub(crate) use replace::{Backup, Replacement, heal, interrupted, replace};
+pub(crate) use dependency_index::Neighbours;
+pub(crate) use replace_dir::{Backup, Replacement, heal, interrupted, replace};
 pub(crate) use search::{Found, Search, is_module};
-pub(crate) use survey::survey;
+pub(crate) use parallel_check::survey;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
-use crate::edge_canonical::ask;
+use crate::canonical::ask;
 use crate::edge_whole::{ALL, back_end, vendor};
 use crate::stage::{Stage, input};
 

@@ -29,17 +29,17 @@ mod docs;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
-mod edge_aliases;
+mod canonical_aliases;
 #[cfg(test)]
-mod edge_canonical;
+mod canonical;
 #[cfg(test)]
 mod edge_canonical_patches;
 #[cfg(test)]
-mod edge_canonical_raw;
+mod canonical_raw;
 #[cfg(test)]
 mod edge_large;
 #[cfg(test)]
-mod edge_leaving;
+mod openai_unary_disconnect;
 #[cfg(test)]
 mod edge_whole;
 #[cfg(test)]
@@ -59,9 +59,9 @@ mod golden;
 #[cfg(test)]
 mod info;
 #[cfg(test)]
-mod installed;
+mod test_tools;
 #[cfg(test)]
-mod kept_runs;
+mod run_history;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod recording;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
-mod remarks;
+mod backend_warnings;
 #[cfg(test)]
 mod route;
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod schemathesis;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
-mod serve_edge;
+mod serve_discovery;
 #[cfg(test)]
 mod serve_hostile;
 #[cfg(test)]
@@ -114,11 +114,11 @@ mod serve_recipes;
 #[cfg(test)]
 mod serve_reload;
 #[cfg(test)]
-mod serve_socket;
+mod serve_websocket;
 #[cfg(test)]
 mod serve_trace;
 #[cfg(test)]
-mod shapes;
+mod json_output_schemas;
 #[cfg(test)]
 mod speech;
 #[cfg(test)]
@@ -128,25 +128,25 @@ mod stopping;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
-mod tools_by_prompt;
+mod tool_emulation;
 #[cfg(test)]
 mod usage_relayed;
 #[cfg(test)]
 mod validate;
 #[cfg(test)]
-mod vendor;
+mod vendor_client;
 #[cfg(test)]
 mod vendor_chat;
 #[cfg(test)]
 mod vendor_choices;
 #[cfg(test)]
-mod vendor_continued;
+mod vendor_midstream_failover;
 #[cfg(test)]
 mod vendor_cost;
 #[cfg(test)]
 mod vendor_errors;
 #[cfg(test)]
-mod vendor_leaving;
+mod vendor_disconnect;
 #[cfg(test)]
 mod vendor_module;
 #[cfg(test)]

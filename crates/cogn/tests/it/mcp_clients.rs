@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::installed::{fixture, node, python, succeed};
+use crate::test_tools::{fixture, node, python, succeed};
 use crate::keys::key;
 use crate::stage::{REPLY, Stage};
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::installed::{python, succeed};
+use crate::test_tools::{python, succeed};
 use crate::stage::{Stage, input};
 
 const CHECKS: &str =

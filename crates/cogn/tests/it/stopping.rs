@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 use crate::stage::{Server, Stage};
-use crate::vendor::{DIALECTS, is_ended, path, question, read};
+use crate::vendor_client::{DIALECTS, is_ended, path, question, read};
 
 /// Longer than connections may take to close once nothing more is to be said.
 const LONG: &str = "one two three four five six";

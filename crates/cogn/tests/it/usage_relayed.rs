@@ -11,7 +11,7 @@ use testkit::http::{Answer, HttpUpstream};
 use crate::edge_whole::{ALL, back_end, json_of, vendor};
 use crate::serve_trace::{attribute, listener};
 use crate::stage::{Server, Stage};
-use crate::vendor::{DIALECTS, ask, question};
+use crate::vendor_client::{DIALECTS, ask, question};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -118,7 +118,7 @@ async fn calls_are_traced_with_every_attempt() {
     let scene = Scene::new();
     let mut expected = Vec::new();
     for dialect in DIALECTS {
-        let request = scene.server.post(crate::vendor::path(dialect));
+        let request = scene.server.post(crate::vendor_client::path(dialect));
         let body = question(dialect, "m", "two words").to_string();
         let response = request
             .header("traceparent", PARENT)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
 use crate::stage::{Server, Stage};
-use crate::vendor::{DIALECTS, ask, body_of, is_ended, path, question, read, with_tool};
+use crate::vendor_client::{DIALECTS, ask, body_of, is_ended, path, question, read, with_tool};
 
 const KINDS: [(&str, Dialect); 4] = [
     ("openai", Dialect::OpenaiChat),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
 use crate::stage::{Server, Stage};
-use crate::vendor::{ask, body_of, error_of, question, read};
+use crate::vendor_client::{ask, body_of, error_of, question, read};
 
 const CHAT: Dialect = Dialect::OpenaiChat;
 const SAID: &str = "/n: 3 answers were asked for, and one is given";

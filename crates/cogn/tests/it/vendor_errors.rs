@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::keys::key;
 use crate::stage::{Server, Stage, input};
-use crate::vendor::{DIALECTS, ask, body_of, error_of, path, question, read};
+use crate::vendor_client::{DIALECTS, ask, body_of, error_of, path, question, read};
 
 async fn refused(response: reqwest::Response, dialect: Dialect) -> (u16, String, String) {
     let status = response.status().as_u16();

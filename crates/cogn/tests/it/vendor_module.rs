@@ -6,7 +6,7 @@ use ir::Dialect;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, data};
-use crate::vendor::{DIALECTS, ask, body_of, error_of, is_ended, path, question, read};
+use crate::vendor_client::{DIALECTS, ask, body_of, error_of, is_ended, path, question, read};
 
 /// The envelope beside an answer.
 fn beside(dialect: Dialect, text: &str) -> Value {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::edge_whole::wav;
 use crate::stage::{REPLY, Server, Stage};
-use crate::vendor::{DIALECTS, ask, body_of, error_of};
+use crate::vendor_client::{DIALECTS, ask, body_of, error_of};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 

@@ -5,7 +5,7 @@ use ir::{Delta, Dialect, Event};
 use serde_json::{Value, json};
 
 use crate::stage::{REPLY, Server, Stage, data};
-use crate::vendor::{DIALECTS, ask, body_of, events, is_ended, question, read};
+use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question, read};
 
 fn streamed(dialect: Dialect, module: &str) -> Value {
     let mut body = question(dialect, &format!("module:{module}"), r#"{"text": "two words"}"#);

@@ -8,7 +8,7 @@ use testkit::http::scripted;
 
 use crate::keys::key;
 use crate::stage::{Server, Stage};
-use crate::vendor::{DIALECTS, body_of, error_of, events, is_ended, path, question};
+use crate::vendor_client::{DIALECTS, body_of, error_of, events, is_ended, path, question};
 
 fn streamed(dialect: Dialect) -> Value {
     let mut body = question(dialect, "m", "hi");

@@ -11,7 +11,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::{probe, task};
+use super::{probe, operation_probe};
 use crate::backends::{Instance, Listed};
 use crate::output::Output;
 
@@ -138,7 +138,7 @@ async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, pati
         if *operation == Operation::ChatCompletions {
             continue;
         }
-        let tried = task::works(&upstream, *operation, patience).await;
+        let tried = operation_probe::works(&upstream, *operation, patience).await;
         report.tasks.push(match tried {
             Ok(works) => Tried {
                 operation: *operation,

@@ -3,7 +3,7 @@
 mod check;
 mod list;
 mod probe;
-mod task;
+mod operation_probe;
 
 use std::path::PathBuf;
 

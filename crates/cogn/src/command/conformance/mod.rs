@@ -1,7 +1,7 @@
 //! `cogn conformance`: run test vectors, or hold a running server against the specification, and say which
 //! level that proves.
 
-mod kit;
+mod fixtures;
 mod server;
 mod vectors;
 
@@ -46,7 +46,7 @@ pub(crate) struct Conformance {
 impl Conformance {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         if let Some(folder) = &self.emit_modules {
-            return kit::write(folder, output);
+            return fixtures::write(folder, output);
         }
         match &self.url {
             Some(url) => self.run_server(url, output),

@@ -2,7 +2,7 @@
 //! Each line says how it is, and what to do where it is not well.
 
 mod finding;
-mod machine;
+mod filesystem;
 
 use std::path::PathBuf;
 
@@ -39,8 +39,8 @@ impl Doctor {
             )),
         }
         findings.push(embedded(&findings));
-        findings.push(machine::modules(search));
-        findings.extend(machine::folders());
+        findings.push(filesystem::modules(search));
+        findings.extend(filesystem::folders());
         for finding in &findings {
             if !output.json {
                 output.line(text(finding))?;
@@ -98,7 +98,7 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
             }
             Err(reason) => Finding::ok(name, format!("{reason}, and nobody needs it")),
         });
-        findings.extend(credential.file.as_deref().and_then(machine::too_open));
+        findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
     }
     let shelf = Shelf::new(settings, Depot::default())?;
     if let Some(problem) = shelf.way_problem() {

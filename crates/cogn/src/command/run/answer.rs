@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::trace::Trace;
 use crate::output::{Output, hinted};
-use crate::readable::LiveFields;
+use crate::human_output::LiveFields;
 
 /// How a run ended: with its own last event, or before it began.
 pub(crate) enum Last {

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::interrupted;
 use super::input::INPUT_BYTES_MAX;
-use crate::asking::envelope_of;
+use crate::command_engine::envelope_of;
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 

@@ -21,14 +21,14 @@ use self::batch::Batch;
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
-use crate::asking::{Asked, Asking};
-use crate::atomic;
+use crate::command_engine::{Asked, Asking};
+use crate::atomic_file;
 use crate::duration::Duration;
 use crate::exit::Exit;
 use crate::media;
 use crate::modules::{Library, Search};
 use crate::output::Output;
-use crate::readable::{print_envelope, print_verdict};
+use crate::human_output::{print_envelope, print_verdict};
 use crate::wiring;
 
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ impl Run {
             asking.save(path)?;
         }
         if let (Some(path), Some(trace)) = (&self.trace, trace) {
-            atomic::write_json(path, &trace.finish(&envelope))?;
+            atomic_file::write_json(path, &trace.finish(&envelope))?;
         }
         self.show(&last, &envelope, output)?;
         let good = envelope.get("ok") == Some(&Value::Bool(true));
@@ -135,7 +135,7 @@ impl Run {
 
     fn show(&self, last: &Last, envelope: &Value, output: &Output) -> Result<()> {
         if let Some(path) = &self.output {
-            atomic::write_json(path, envelope)?;
+            atomic_file::write_json(path, envelope)?;
         }
         match (self.stream, output.json, &self.output) {
             (true, true, _) => last.print_if_unsaid(output)?,

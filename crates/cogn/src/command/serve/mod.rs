@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::reload::{Doors, Reload};
-use crate::access;
+use crate::server_setup;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
@@ -56,7 +56,7 @@ impl Serve {
         let server = &settings.server;
         let listen = self.listen.unwrap_or(server.listen);
         let required = self.require_auth || settings.auth.required;
-        access::refuse_open_door(listen, required)?;
+        server_setup::refuse_open_door(listen, required)?;
         log::start(server.log, output.quiet);
         let tls = server.tls.as_ref();
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
@@ -65,10 +65,10 @@ impl Serve {
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
-        let path = access::journal_path(self.journal)?;
+        let path = server_setup::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
-            let journal = access::open_journal(&path, settings.journal.bytes_max).await?;
-            let _held = access::hold_journal(&path)?;
+            let journal = server_setup::open_journal(&path, settings.journal.bytes_max).await?;
+            let _held = server_setup::hold_journal(&path)?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let ports = Ports {
                 fleet,
@@ -84,7 +84,7 @@ impl Serve {
             let stop = stop_signal();
             announce(output, listener.local_addr()?, tls.is_some())?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
-            let gateway = access::guard(gateway, &journal, &clock, &settings, required)?;
+            let gateway = server_setup::guard(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;
             let exporting = async {
@@ -92,7 +92,7 @@ impl Serve {
                     exporter.work(swept.clone()).await;
                 }
             };
-            let janitor = access::janitor(&journal, &clock, &settings).work(swept.clone());
+            let janitor = server_setup::janitor(&journal, &clock, &settings).work(swept.clone());
             let reload = Reload {
                 search: search.clone(),
                 folders: Arc::new(Mutex::new(folders)),

@@ -17,7 +17,7 @@ use gateway::{Auth, Gateway, Tls};
 use store::sqlite::SqliteJournal;
 use tracing::{info, warn};
 
-use crate::access;
+use crate::server_setup;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::media;
@@ -58,8 +58,8 @@ pub(crate) struct Doors {
 impl Doors {
     fn auth(&self, listen: SocketAddr, settings: &Settings) -> Result<Auth> {
         let required = self.require_auth || settings.auth.required;
-        access::refuse_open_door(listen, required)?;
-        access::auth(&self.journal, &self.clock, settings, required)
+        server_setup::refuse_open_door(listen, required)?;
+        server_setup::auth(&self.journal, &self.clock, settings, required)
     }
 }
 

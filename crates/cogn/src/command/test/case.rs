@@ -13,7 +13,7 @@ use module::module::TestPair;
 use module::{Code, Module};
 use serde_json::Value;
 
-use crate::asking::{Asking, envelope_of};
+use crate::command_engine::{Asking, envelope_of};
 use crate::media;
 
 pub(super) struct Case {

@@ -3,7 +3,7 @@
 
 mod case;
 mod junit;
-mod readable;
+mod human_output;
 mod report;
 
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use secrecy::SecretString;
 
 use self::case::{Case, Source};
 use self::report::{ModuleReport, Report, Thresholds};
-use crate::asking::{Asked, Asking};
-use crate::atomic;
+use crate::command_engine::{Asked, Asking};
+use crate::atomic_file;
 use crate::config;
 use crate::exit::Exit;
 use crate::modules::{Found, Library, Search};
@@ -111,12 +111,12 @@ impl Test {
         };
         let report = Report::new(reports, thresholds);
         if let Some(path) = &self.junit {
-            atomic::write(path, junit::render(&report).as_bytes())?;
+            atomic_file::write(path, junit::render(&report).as_bytes())?;
         }
         if output.json {
             output.json(&report.to_value())?;
         } else {
-            readable::print(&report, output)?;
+            human_output::print(&report, output)?;
         }
         Ok(if report.is_good() { Exit::Good } else { Exit::No })
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Program;
-use crate::config::recipe::Recipe;
+use crate::config::preset::Recipe;
 
 /// An instance one can call.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,7 +1,7 @@
 //! The configuration as types, one file per section. Every key here is read by something; the schema
 //! beside it says the same to editors, and refuses what is not here.
 
-mod access;
+mod auth_and_limits;
 mod alias;
 mod backend;
 pub(crate) mod gate;
@@ -26,7 +26,7 @@ use super::merged::Merged;
 use super::schema::problems;
 use crate::output::hinted;
 
-pub(crate) use access::{Auth, Journal, Jwt, Limits};
+pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
 pub(crate) use alias::Alias;
 pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
 pub(crate) use gate::{Gate, GateAction, GateRule};

@@ -4,7 +4,7 @@
 //! nothing is lost, doubled or left without an end.
 
 mod client;
-mod weather;
+mod environment;
 
 use std::env;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::client::Client;
-use self::weather::{Dice, Weather};
+use self::environment::{Dice, Weather};
 use crate::stage::{REPLY, Stage, assemble, chunks, data, input};
 
 /// Rounds in the test command; `CHAOS_ROUNDS` raises it.

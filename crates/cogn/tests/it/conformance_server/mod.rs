@@ -2,7 +2,7 @@
 //! the check that is about it. The broken servers are ours, behind a go-between that spoils requests or answers.
 
 mod defect;
-mod frames;
+mod websocket_proxy;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -276,12 +276,12 @@ fn a_broken_socket_is_caught_by_its_check() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), true);
     for (spoil, expected) in [
-        (frames::SOUND, "passed chunks.websocket\n"),
-        (frames::LOST, "failed chunks.websocket: "),
-        (frames::CHANGED, "failed chunks.websocket: "),
-        (frames::ENDLESS, "failed chunks.websocket: "),
+        (websocket_proxy::SOUND, "passed chunks.websocket\n"),
+        (websocket_proxy::LOST, "failed chunks.websocket: "),
+        (websocket_proxy::CHANGED, "failed chunks.websocket: "),
+        (websocket_proxy::ENDLESS, "failed chunks.websocket: "),
     ] {
-        let broken = frames::between(&server, spoil);
+        let broken = websocket_proxy::between(&server, spoil);
         let (_, printed, stderr) = conformance(&["--timeout", "5s", "--url", &broken]);
         assert!(printed.contains(expected), "{spoil:?}: {printed}{stderr}");
         let lines = printed.to_lowercase();

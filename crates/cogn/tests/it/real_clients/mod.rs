@@ -8,4 +8,4 @@ mod node;
 mod operations;
 mod packages;
 mod python;
-mod scene;
+mod setup;

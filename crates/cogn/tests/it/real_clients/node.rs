@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::packages::{folder, node_modules, succeed};
-use super::scene::Scene;
+use super::setup::Scene;
 
 /// Tests in JavaScript. Modules are looked for beside the program, so both are brought together.
 pub(super) fn program(stage: &Path, name: &str) -> Command {

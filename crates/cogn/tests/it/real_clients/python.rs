@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::packages::{folder, python, succeed};
-use super::scene::Scene;
+use super::setup::Scene;
 
 fn passes(program: &str) {
     let python = python();

@@ -14,7 +14,7 @@ use testkit::fault::{events, stream_of};
 use tokio::task::JoinSet;
 
 use crate::stage::Stage;
-use crate::vendor::{DIALECTS, ask, path, question};
+use crate::vendor_client::{DIALECTS, ask, path, question};
 
 /// A back-end that begins to answer, or does not, and tells when its caller has hung up.
 struct Listening {

@@ -5,7 +5,7 @@
 //! the path holds nothing; the next migration then puts the new folder there.
 
 mod copy;
-mod heal;
+mod recover;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use module::FileMap;
 
-pub(crate) use heal::{heal, interrupted};
+pub(crate) use recover::{heal, interrupted};
 
 use super::read_folder;
 use copy::{build, sync_folder};
@@ -72,7 +72,7 @@ pub(crate) fn replace(work: &Replacement<'_>) -> Result<Option<PathBuf>> {
     let done = carry_out(work, &places, exchange, &mut |_| Ok(()));
     if done.is_err() {
         // What cannot be cleared away now, the next migration clears away.
-        heal::clear(&places.parent, &places.name).ok();
+        recover::clear(&places.parent, &places.name).ok();
     }
     done
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use module::migrate::plan;
 use module::{FileMap, Format};
 
-use super::{Backup, Exchange, Places, Replacement, Step, carry_out, exchange, heal, read_folder, replace};
+use super::{Backup, Exchange, Places, Replacement, Step, carry_out, exchange, recover, read_folder, replace};
 
 const STAMP: &str = "20260102T030405Z";
 

@@ -79,10 +79,10 @@ async fn capabilities_name_transports_that_answer() {
     }
     for dialect in said["capabilities"]["vendor_dialects"].as_array().unwrap() {
         let dialect: ir::Dialect = dialect.as_str().unwrap().parse().unwrap();
-        let body = crate::vendor::question(dialect, "m", "hi");
-        let answer = crate::vendor::ask(&server, dialect, &body).await;
+        let body = crate::vendor_client::question(dialect, "m", "hi");
+        let answer = crate::vendor_client::ask(&server, dialect, &body).await;
         assert!(
-            !crate::vendor::read(dialect, answer).await.text().is_empty(),
+            !crate::vendor_client::read(dialect, answer).await.text().is_empty(),
             "{dialect}"
         );
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::edge_canonical::ask;
+use crate::canonical::ask;
 use crate::edge_whole::{back_end, vendor};
 use crate::stage::{Stage, input};
 

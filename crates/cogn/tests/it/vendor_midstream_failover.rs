@@ -7,7 +7,7 @@ use testkit::http::{HttpUpstream, scripted};
 use testkit::llama::Llama;
 
 use crate::stage::Stage;
-use crate::vendor::{DIALECTS, ask, body_of, events, is_ended, question};
+use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question};
 
 const ASKED: &str = "Count from one to twenty in words.";
 const BEGUN: &str = "One, two, three, four, five, six,";

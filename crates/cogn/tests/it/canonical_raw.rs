@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::edge_canonical::ask;
+use crate::canonical::ask;
 use crate::edge_whole::{ALL, back_end, json_answer, vendor};
 use crate::stage::{Stage, input};
 

@@ -2,11 +2,11 @@
 //! finds or judges modules.
 
 mod dot;
-mod facts;
+mod model;
 mod mermaid;
 mod tree;
 
 pub(crate) use dot::dot;
-pub(crate) use facts::{Drawing, Edge};
+pub(crate) use model::{Drawing, Edge};
 pub(crate) use mermaid::mermaid;
 pub(crate) use tree::tree;

@@ -17,7 +17,7 @@ use providers::{Recorder, Replay};
 use serde_json::Value;
 use store::memory::MemoryJournal;
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::backends::{self, BackendName};
 use crate::config;
 use crate::gates;
@@ -124,7 +124,7 @@ impl Asking {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        atomic::write(path, yaml.as_bytes())
+        atomic_file::write(path, yaml.as_bytes())
     }
 
     /// An engine for one command: nobody comes back to its runs once the command has ended.
