@@ -26,7 +26,7 @@ const TOKENS: usize = 128;
 const QUESTION: &str = "Write a long story about a ship, a storm and a harbour. Leave nothing out.";
 
 fn main() {
-    let mut options = Options::new("embedded", "smollm2", testkit::weights::small_model());
+    let mut options = Options::new("embedded", "smollm2", testkit::language_model::small_model());
     options.context_tokens = 1024;
     let local = Local::new(&options);
     let free = json!({"type": "object", "properties": {"story": {"type": "string", "minLength": 900}}, "required": ["story"]});

@@ -5,14 +5,14 @@
 
 pub mod clock;
 pub mod conformance;
-pub mod encoder;
+pub mod embedding_model;
 #[cfg(feature = "servers")]
 pub mod fault;
 #[cfg(feature = "servers")]
 pub mod http;
 #[cfg(feature = "servers")]
-pub mod llama;
-pub mod puppet;
+pub mod llama_server;
+pub mod manual_upstream;
 pub mod speech;
 pub mod tools;
-pub mod weights;
+pub mod language_model;

@@ -3,7 +3,7 @@
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::http::scripted;
-use testkit::llama::Llama;
+use testkit::llama_server::Llama;
 
 use crate::edge_whole::vendor;
 use crate::workspace::Workspace;

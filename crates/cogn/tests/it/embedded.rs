@@ -69,7 +69,7 @@ fn missing_weights_are_named_with_the_command_that_fetches_them() {
 #[test]
 fn after_a_pull_a_run_is_answered_without_any_key() {
     let folder = tempfile::tempdir().expect("a folder");
-    let weights = testkit::weights::small_model().display().to_string();
+    let weights = testkit::language_model::small_model().display().to_string();
     let pulled = cogn(
         folder.path(),
         &["models", "pull", &weights, "--name", "smollm2-135m-instruct"],

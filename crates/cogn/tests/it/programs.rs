@@ -163,7 +163,7 @@ async fn a_program_answers_a_run() {
 #[test]
 fn an_encoder_is_pulled_listed_used_for_nothing_else_and_removed() {
     let workspace = Workspace::new();
-    let folder = testkit::encoder::small_encoder().display().to_string();
+    let folder = testkit::embedding_model::small_encoder().display().to_string();
     let ran = workspace.run(&["models", "pull", &folder, "--name", "all-minilm-l6-v2", "--json"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let pulled = ran.json();

@@ -282,7 +282,7 @@ async fn what_a_program_cannot_do_is_said_and_not_guessed() {
 async fn embeddings_are_made_in_this_process() {
     let stage = Stage::new();
     let shelf = stage.path("shelf");
-    let folder = testkit::encoder::small_encoder();
+    let folder = testkit::embedding_model::small_encoder();
     let pulled = stage
         .cogn()
         .args(["models", "pull", "--name", "all-minilm-l6-v2"])

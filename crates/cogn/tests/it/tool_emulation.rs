@@ -236,7 +236,7 @@ async fn whoever_does_not_want_it_is_refused() {
 async fn the_embedded_model_calls_a_tool() {
     let stage = Stage::new();
     let weights = stage.path("embedded.gguf");
-    std::os::unix::fs::symlink(testkit::weights::small_model(), &weights).unwrap();
+    std::os::unix::fs::symlink(testkit::language_model::small_model(), &weights).unwrap();
     let config = format!(
         "[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{}\"\n",
         weights.display()

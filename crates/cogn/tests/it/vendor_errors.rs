@@ -370,7 +370,7 @@ async fn check(server: &Server, dialect: Dialect, body: &Value) {
 #[cfg(all(feature = "local", unix))]
 fn embedded(stage: &Stage) -> Option<String> {
     let weights = stage.path("m.gguf");
-    std::os::unix::fs::symlink(testkit::weights::small_model(), &weights).unwrap();
+    std::os::unix::fs::symlink(testkit::language_model::small_model(), &weights).unwrap();
     let weights = weights.display();
     Some(format!(
         "[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{weights}\"\n"

@@ -4,7 +4,7 @@
 use ir::{Dialect, FinishReason};
 use serde_json::{Value, json};
 use testkit::http::{HttpUpstream, scripted};
-use testkit::llama::Llama;
+use testkit::llama_server::Llama;
 
 use crate::stage::Stage;
 use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question};

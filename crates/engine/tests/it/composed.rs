@@ -13,7 +13,7 @@ use providers::scripted::Script;
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::puppet::Puppet;
+use testkit::manual_upstream::Puppet;
 use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(10);

@@ -15,7 +15,7 @@ use ir::operation::Feature;
 use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role, RunId, Usage};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::puppet::Puppet;
+use testkit::manual_upstream::Puppet;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -341,7 +341,7 @@ impl Render for Plain {
 }
 
 impl World {
-    async fn resumable(&self, puppet: &Puppet) -> (Resumable, testkit::puppet::Strings) {
+    async fn resumable(&self, puppet: &Puppet) -> (Resumable, testkit::manual_upstream::Strings) {
         let tenant = Tenant::local();
         let relayed = self
             .engine

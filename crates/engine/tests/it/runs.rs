@@ -15,7 +15,7 @@ use module::{FileMap, Module, load};
 use serde_json::json;
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::puppet::Puppet;
+use testkit::manual_upstream::Puppet;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

@@ -11,7 +11,7 @@ use ir::RunId;
 use serde_json::json;
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::puppet::Puppet;
+use testkit::manual_upstream::Puppet;
 use tokio::time::timeout;
 
 use crate::runs::{OPENING, SOON, module};

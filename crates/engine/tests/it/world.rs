@@ -14,7 +14,7 @@ use ir::error::Phase;
 use ir::event::FinishReason;
 use ir::{ChatRequest, Error, ErrorKind, Event, Message, Request, RunId};
 use module::{FileMap, Module, load};
-use testkit::puppet::Puppet;
+use testkit::manual_upstream::Puppet;
 
 pub(crate) const ANSWER: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":"r"}}"#;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 fn options() -> EmbedderOptions {
-    let files = EncoderFiles::in_folder(testkit::encoder::small_encoder());
+    let files = EncoderFiles::in_folder(testkit::embedding_model::small_encoder());
     EmbedderOptions::new("encoder", "all-minilm-l6-v2", files)
 }
 
@@ -157,7 +157,7 @@ async fn what_cannot_be_embedded_is_refused_and_never_cut() {
 #[tokio::test]
 async fn weights_that_are_none_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let whole = testkit::encoder::small_encoder();
+    let whole = testkit::embedding_model::small_encoder();
     for name in ["tokenizer.json", "config.json"] {
         std::fs::copy(whole.join(name), folder.path().join(name)).expect("copied");
     }

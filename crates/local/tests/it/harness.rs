@@ -17,7 +17,7 @@ pub(crate) fn small() -> Local {
 }
 
 pub(crate) fn options() -> Options {
-    let mut options = Options::new("embedded", "smollm2", testkit::weights::small_model());
+    let mut options = Options::new("embedded", "smollm2", testkit::language_model::small_model());
     options.context_tokens = 2048;
     // Tests share one model and run side by side.
     options.queue_max = 64;

@@ -7,7 +7,7 @@ use crate::harness::{ask, chat, options, small};
 fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bad.gguf");
-    let whole = std::fs::read(testkit::weights::small_model()).expect("weights");
+    let whole = std::fs::read(testkit::language_model::small_model()).expect("weights");
     let mut scrambled = whole[..200_000].to_vec();
     for byte in scrambled.iter_mut().skip(8).step_by(7) {
         *byte ^= 0xA5;
@@ -67,7 +67,7 @@ fn an_answer_ends_where_the_context_ends() {
 fn two_models_answer_side_by_side() {
     let folder = tempfile::tempdir().expect("a folder");
     let second = folder.path().join("second.gguf");
-    std::fs::copy(testkit::weights::small_model(), &second).expect("copied");
+    std::fs::copy(testkit::language_model::small_model(), &second).expect("copied");
     let mut options = options();
     options.path = second;
     options.model = String::from("second");

@@ -5,7 +5,7 @@ use ir::error::Phase;
 use ir::{ChatRequest, ErrorKind, Event, ResponseFormat, Usage};
 use providers::{ClientOptions, Http, HttpOptions};
 use serde_json::{Value, json};
-use testkit::llama::Llama;
+use testkit::llama_server::Llama;
 
 use crate::kinds::{KINDS, ask, chat, client, error_of, options, run, text};
 

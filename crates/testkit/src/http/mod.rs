@@ -1,8 +1,8 @@
 //! A server on a free port of this machine that says exactly what a test wants, byte for byte, and remembers
 //! what it was asked. It runs on threads of its own, so that programs as well as tasks can call it.
 
-mod answer;
-mod asked;
+mod response;
+mod received;
 mod scripted;
 
 use std::io::Write;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use answer::{Answer, Piece};
-pub use asked::Asked;
+pub use response::{Answer, Piece};
+pub use received::Asked;
 pub use scripted::scripted;
 
 type Answering = dyn Fn(usize, &Asked) -> Answer + Send + Sync;

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::{tools, weights::cache_folder};
+use crate::{tools, language_model::cache_folder};
 
 /// One wheel for each Python that systems in use bring.
 const REQUIREMENT: &str = "\

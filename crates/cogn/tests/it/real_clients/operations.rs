@@ -28,7 +28,7 @@ fn server(stage: &Stage) -> Server {
     let shelf = stage.path("shelf");
     let mut pull = stage.cogn();
     pull.args(["models", "pull", "--name", "all-minilm-l6-v2"])
-        .arg(testkit::encoder::small_encoder())
+        .arg(testkit::embedding_model::small_encoder())
         .env("COGN_MODELS_DIR", &shelf);
     succeed(&mut pull);
     let config = stage.config(CONFIG);

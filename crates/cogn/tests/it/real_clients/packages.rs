@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
-use testkit::weights::cache_folder;
+use testkit::language_model::cache_folder;
 
 /// Where the tests in the clients' own languages stand.
 pub(super) fn folder() -> PathBuf {

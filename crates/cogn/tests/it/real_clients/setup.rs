@@ -9,7 +9,7 @@ use std::process::Command;
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::http::{HttpUpstream, scripted};
-use testkit::llama::Llama;
+use testkit::llama_server::Llama;
 
 use crate::examples::root;
 use crate::keys::key;
@@ -85,7 +85,7 @@ fn serve(stage: &Stage, config: &Path, journal: &Path) -> Command {
 /// Weights in a file answer under the file's name.
 fn embedded(stage: &Stage) -> String {
     let weights = stage.path("embedded.gguf");
-    symlink(testkit::weights::small_model(), &weights).unwrap();
+    symlink(testkit::language_model::small_model(), &weights).unwrap();
     let weights = weights.display();
     format!("[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{weights}\"\n")
 }

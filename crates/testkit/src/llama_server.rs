@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::weights;
+use crate::language_model;
 
 const REQUIREMENTS: &str = "\
 xllamacpp==2026.10.11549 --hash=sha256:c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261
@@ -64,7 +64,7 @@ impl Llama {
         let log = File::create(folder.join("server.log")).unwrap();
         let mut process = Command::new("python3")
             .args(["-c", PROGRAM])
-            .arg(weights::small_model())
+            .arg(language_model::small_model())
             .arg(address.port().to_string())
             .env("PYTHONPATH", folder.join("site"))
             .stdin(Stdio::piped())
@@ -102,7 +102,7 @@ fn is_ready(address: SocketAddr) -> bool {
 
 /// The folder with the program, made when it is missing. Several test binaries may want it at once.
 fn installed() -> PathBuf {
-    let cache = weights::cache_folder().unwrap();
+    let cache = language_model::cache_folder().unwrap();
     let lock = File::create(cache.join("llama.lock")).unwrap();
     lock.lock().unwrap();
     let folder = cache.join(FOLDER);
