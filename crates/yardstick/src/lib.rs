@@ -12,7 +12,7 @@ mod behaviour;
 mod floor;
 mod load;
 mod process;
-mod reply;
+mod response;
 mod upstream;
 
 use std::ffi::OsString;

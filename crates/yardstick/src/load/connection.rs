@@ -9,10 +9,10 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
-use super::leaving::{connect, leave};
+use super::disconnect::{connect, leave};
 use super::tally::Tally;
 use super::{Mode, Window};
-use crate::reply::TOKEN;
+use crate::response::TOKEN;
 
 /// Kept of what was read, so that a mark that two reads share is found.
 const TAIL: usize = 64;

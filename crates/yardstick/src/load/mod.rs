@@ -3,7 +3,7 @@
 
 mod connection;
 mod endpoint;
-mod leaving;
+mod disconnect;
 mod tally;
 
 use std::time::Duration;

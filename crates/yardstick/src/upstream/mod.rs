@@ -27,7 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use self::stats::{Stats, Waiting};
 use crate::behaviour::Behaviour;
-use crate::reply::{Events, Route};
+use crate::response::{Events, Route};
 
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events on their way to a reader.
