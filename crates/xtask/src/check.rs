@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 
-use crate::native;
+use crate::native_deps;
 use crate::shell::{self, cargo};
 
 pub(crate) fn run() -> Result<()> {
     shell::run(&mut cargo(["fmt", "--all", "--check"]))?;
-    native::ensure()?;
+    native_deps::ensure()?;
     shell::run(&mut cargo([
         "clippy",
         "--workspace",
         "--all-targets",
         "--features",
-        native::FEATURE,
+        native_deps::FEATURE,
         "--locked",
         "--",
         "-D",
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
         "--workspace",
         "--no-deps",
         "--features",
-        native::FEATURE,
+        native_deps::FEATURE,
         "--locked",
         "--document-private-items",
     ]);

@@ -6,7 +6,7 @@ mod check;
 mod demo;
 mod dist;
 mod generate;
-mod native;
+mod native_deps;
 mod release;
 mod shell;
 mod test;

@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result};
 
 use crate::shell::{build_cogn, capture, cargo, run, target};
-use crate::{bench, native};
+use crate::{bench, native_deps};
 
 pub(crate) const PROFILE: &str = "dist";
 
@@ -54,11 +54,11 @@ impl Tools {
             );
             return None;
         }
-        if Self::present().is_none() && native::may_install() {
+        if Self::present().is_none() && native_deps::may_install() {
             let packages = PACKAGES.join(" and ");
             eprintln!("Code is laid out by how often it runs, which takes {packages}: installing them.");
             // A system that has no such packages is told below.
-            native::install(PACKAGES).ok();
+            native_deps::install(PACKAGES).ok();
         }
         let tools = Self::present();
         if tools.is_none() {
@@ -74,7 +74,7 @@ impl Tools {
         let mut tools = SUFFIXES.into_iter().map(|suffix| Self { suffix });
         tools.find(|tools| {
             let names = ["llvm-bolt", "merge-fdata", "llvm-strip"];
-            names.iter().all(|name| native::starts(&tools.name(name)))
+            names.iter().all(|name| native_deps::starts(&tools.name(name)))
         })
     }
 
@@ -135,7 +135,7 @@ impl Tools {
 
 /// With all that is needed to move its parts about.
 fn build_with_relocations() -> Result<PathBuf> {
-    native::ensure()?;
+    native_deps::ensure()?;
     run(cargo([
         "rustc",
         "--locked",
@@ -146,7 +146,7 @@ fn build_with_relocations() -> Result<PathBuf> {
         "--profile",
         PROFILE,
     ])
-    .args(["--features", native::FEATURE])
+    .args(["--features", native_deps::FEATURE])
     .args(["--config", "profile.dist.strip=\"none\""])
     .args(["--", "-C", "link-arg=-Wl,--emit-relocs"]))?;
     Ok(target(PROFILE)?.join("cogn"))

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::native;
+use crate::native_deps;
 
 /// The repository's root, two folders above this crate.
 pub(crate) fn root() -> PathBuf {
@@ -58,8 +58,8 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 
 /// Builds cogn, embedded model included, and returns where it stands.
 pub(crate) fn build_cogn(profile: &str) -> Result<PathBuf> {
-    native::ensure()?;
-    build("cogn", &["--features", native::FEATURE], profile)
+    native_deps::ensure()?;
+    build("cogn", &["--features", native_deps::FEATURE], profile)
 }
 
 /// Builds a binary and returns where it stands.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::check;
-use crate::native;
+use crate::native_deps;
 use crate::shell::{self, cargo};
 
 /// On two cores, from a clean clone.
@@ -34,7 +34,7 @@ impl Test {
             "--exclude",
             "xtask",
             "--features",
-            native::FEATURE,
+            native_deps::FEATURE,
             "--locked",
         ]);
         if self.long {

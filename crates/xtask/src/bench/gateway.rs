@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::process::median;
 use super::row::Row;
-use super::scene::{Bench, Folder, KEY, Server, bound, measured, number, resident_kb};
+use super::setup::{Bench, Folder, KEY, Server, bound, measured, number, resident_kb};
 
 /// 64 tokens, in the form of an envelope of the measured module.
 pub(super) const MODEL: &str = "mock-env-t64";

@@ -3,13 +3,13 @@
 //! not run it, people do, and `docs/benchmarks.md` keeps what they saw.
 
 mod gateway;
-mod leaving;
+mod disconnect;
 mod library;
 mod modules;
 mod process;
 mod row;
-mod scene;
-mod training;
+mod setup;
+mod bolt_workload;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,7 +21,7 @@ use clap::Args;
 use crate::release;
 use crate::shell::capture;
 
-pub(crate) use training::train;
+pub(crate) use bolt_workload::train;
 
 #[derive(Args)]
 pub(crate) struct Bench {
@@ -56,7 +56,7 @@ impl Bench {
             rows.extend(gateway::edges(&binary)?);
         }
         if wanted("leaving") {
-            rows.extend(leaving::measure(&binary)?);
+            rows.extend(disconnect::measure(&binary)?);
         }
         row::print(&machine()?, &rows);
         match rows.iter().filter(|row| !row.holds()).count() {

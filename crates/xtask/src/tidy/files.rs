@@ -1,7 +1,7 @@
 //! What every source file must be: headed by what it is, short enough to hold one concept, and named
 //! after it.
 
-use super::tree;
+use super::git_files;
 
 const LINES_MAX: usize = 500;
 
@@ -17,18 +17,18 @@ const BYTES_MAX: u64 = 200 * 1024;
 
 #[test]
 fn every_source_file_says_what_it_is() {
-    let silent: Vec<_> = tree::ending(".rs")
+    let silent: Vec<_> = git_files::ending(".rs")
         .into_iter()
         .filter(|path| !path.ends_with("/tests.rs") && !path.contains("/tests/it/"))
-        .filter(|path| !tree::read(path).starts_with("//!"))
+        .filter(|path| !git_files::read(path).starts_with("//!"))
         .collect();
     assert!(silent.is_empty(), "no `//!` header in {silent:#?}");
 }
 
 #[test]
 fn files_hold_one_concept() {
-    for path in tree::ending(".rs") {
-        let lines = tree::read(&path).lines().count();
+    for path in git_files::ending(".rs") {
+        let lines = git_files::read(&path).lines().count();
         let limit = LONG
             .iter()
             .find(|(long, _)| *long == path)
@@ -39,7 +39,7 @@ fn files_hold_one_concept() {
         );
     }
     for (path, limit) in LONG {
-        let lines = tree::read(path).lines().count();
+        let lines = git_files::read(path).lines().count();
         assert!(
             lines > LINES_MAX,
             "{path} has become short enough: strike it from the list ({limit})"
@@ -49,7 +49,7 @@ fn files_hold_one_concept() {
 
 #[test]
 fn files_are_named_after_what_they_hold() {
-    for path in tree::files() {
+    for path in git_files::files() {
         let stem = path
             .rsplit('/')
             .next()
@@ -63,8 +63,8 @@ fn files_are_named_after_what_they_hold() {
 
 #[test]
 fn nothing_large_is_checked_in() {
-    for path in tree::files() {
-        let bytes = tree::size(&path);
+    for path in git_files::files() {
+        let bytes = git_files::size(&path);
         assert!(
             bytes <= BYTES_MAX || path == "Cargo.lock",
             "{path} has {bytes} bytes"
@@ -84,8 +84,8 @@ fn the_tree_knows_no_machine() {
         ["deb.debian", ".org"].concat(),
         ["/work", "/"].concat(),
     ];
-    for path in tree::files().iter().filter(|path| *path != "Cargo.lock") {
-        let text = tree::read(path);
+    for path in git_files::files().iter().filter(|path| *path != "Cargo.lock") {
+        let text = git_files::read(path);
         for word in &words {
             assert!(!text.contains(word.as_str()), "{path} contains `{word}`");
         }

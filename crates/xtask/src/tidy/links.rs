@@ -1,7 +1,7 @@
 //! Links between pages lead somewhere: to a file of the repository and, where they name one, to a heading
 //! in it. Addresses outside the repository are not fetched.
 
-use super::tree;
+use super::git_files;
 use crate::shell::root;
 
 /// Pages that are kept as they were written elsewhere.
@@ -10,11 +10,11 @@ const FOREIGN: &[&str] = &["/fixtures/"];
 #[test]
 fn links_lead_somewhere() {
     let mut broken = Vec::new();
-    for page in tree::ending(".md") {
+    for page in git_files::ending(".md") {
         if FOREIGN.iter().any(|part| page.contains(part)) {
             continue;
         }
-        let text = tree::read(&page);
+        let text = git_files::read(&page);
         for target in links(&text) {
             if !leads_somewhere(&page, &text, &target) {
                 broken.push(format!("{page}: {target}"));
@@ -39,7 +39,7 @@ fn leads_somewhere(page: &str, text: &str, target: &str) -> bool {
     if anchor.is_empty() || !found.is_file() {
         return found.try_exists().unwrap_or(false) && anchor.is_empty();
     }
-    anchors(&tree::read(&path)).any(|heading| heading == anchor)
+    anchors(&git_files::read(&path)).any(|heading| heading == anchor)
 }
 
 /// A path seen from a page, as one from the root. None if it leaves the repository.

@@ -6,4 +6,4 @@ mod layers;
 mod licences;
 mod links;
 mod snapshots;
-mod tree;
+mod git_files;

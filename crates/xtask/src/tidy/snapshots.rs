@@ -1,16 +1,16 @@
 //! Snapshots that no test asserts any more are dead weight that looks like proof. Insta names the file
 //! after the test's module and function, and writes the source file into it.
 
-use super::tree;
+use super::git_files;
 
 #[test]
 fn every_snapshot_belongs_to_a_source_file() {
-    for path in tree::ending(".snap") {
-        let text = tree::read(&path);
+    for path in git_files::ending(".snap") {
+        let text = git_files::read(&path);
         let source = text.lines().find_map(|line| line.strip_prefix("source: "));
         let source = source.unwrap_or_else(|| panic!("{path} names no source"));
         assert!(
-            tree::files().iter().any(|file| file == source),
+            git_files::files().iter().any(|file| file == source),
             "{path} comes from {source}, which is gone"
         );
     }
@@ -18,6 +18,6 @@ fn every_snapshot_belongs_to_a_source_file() {
 
 #[test]
 fn no_snapshot_waits_for_review() {
-    let waiting = tree::ending(".snap.new");
+    let waiting = git_files::ending(".snap.new");
     assert!(waiting.is_empty(), "{waiting:#?}");
 }

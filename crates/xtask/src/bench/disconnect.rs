@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::row::Row;
-use super::scene::{Bench, Folder, KEY, bound, measured, number};
+use super::setup::{Bench, Folder, KEY, bound, measured, number};
 
 /// Nothing for a minute, and then words without end: to be left before the first, or in the middle.
 const SLOW_MODEL: &str = "mock-env-t100000-f60000000-i2000";

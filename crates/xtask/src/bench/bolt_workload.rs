@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::gateway::{CHAT, CHAT_STREAM, EXECUTE, MODEL, WHOLE_CHAT};
 use super::process::commands;
-use super::scene::{Bench, Folder, measured};
+use super::setup::{Bench, Folder, measured};
 use crate::shell::run;
 
 /// For each kind of question, so that none outweighs the others by much.
