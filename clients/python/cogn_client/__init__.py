@@ -1,4 +1,4 @@
-"""Calls cogn modules over HTTP. Streams survive lost connections and restarted servers.
+"""Calls cogn modules over HTTP. Streams recover from lost connections and server restarts.
 
     from cogn_client import Client
 

@@ -1,6 +1,6 @@
-"""The data of a stream as it grows: chunks go in, the value so far is there at any time.
+"""Assembles the data of a stream from its chunks; the value so far is available at any time.
 
-Cost is in proportion to what arrives: the text of the growing field is joined only when somebody looks.
+Cost is linear in the bytes received: the text of the growing field is joined only when the data is read.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ class Assembly:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything: the stream starts over."""
+        """Discards everything: the stream starts over."""
         self._root: Dict[str, Any] = {}
         self.last_seq = 0
         self.last_checkpoint: Optional[Dict[str, Any]] = None
@@ -32,7 +32,7 @@ class Assembly:
         return self._root.get("data")
 
     def add(self, chunk: Dict[str, Any]) -> bool:
-        """Adds one chunk. ``False`` when it does not continue what is here."""
+        """Adds one chunk. ``False`` when it does not continue the previous ones."""
         if chunk["seq"] != self.last_seq + 1:
             return False
         field = chunk.get("field", "data")
@@ -61,7 +61,7 @@ class Assembly:
         self._hash.update(written)
         if checkpoint is None:
             return True
-        # The same text, proven: as long as the server says, with the hash that it says.
+        # Length and hash must match the server's checkpoint.
         return self._bytes == checkpoint["offset"] and self._hash.hexdigest()[:6] == checkpoint["hash"]
 
     def _join(self) -> None:

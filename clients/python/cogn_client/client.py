@@ -12,7 +12,7 @@ from .transport import Answer, Transport
 
 
 class Client:
-    """A server, and the key that it knows us by. The key is never printed."""
+    """A server, and the key of the caller. The key is never printed."""
 
     def __init__(
         self,
@@ -22,9 +22,9 @@ class Client:
         answer_timeout: float = 600.0,
         max_retries: Optional[int] = None,
     ) -> None:
-        """``timeout`` is how long a stream may be silent, in seconds; heartbeats count as a sound. A whole answer
-        has no heartbeats and may take ``answer_timeout``. ``max_retries`` is how often in a row a call is tried
-        again; left out, the server decides, or it is three times."""
+        """``timeout`` is how long a stream may send nothing, in seconds; heartbeats count as data. A whole answer
+        has no heartbeats and may take ``answer_timeout``. ``max_retries`` is how often in a row a call is
+        retried; by default as often as the server allows, or three times."""
         self._transport = Transport(base_url, key, timeout)
         self._timeout = timeout
         self._answer_timeout = answer_timeout
@@ -37,8 +37,8 @@ class Client:
         options: Optional[Dict[str, Any]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Dict[str, Any]:
-        """Runs a module and returns its envelope, with ``ok`` true or false. However often it has to ask, the
-        module runs once: every try has the same idempotency key, the caller's or a random one."""
+        """Runs a module and returns its envelope, with ``ok`` true or false. Retries do not run the module again:
+        every try has the same idempotency key, the caller's or a random one."""
         headers = {"accept": "application/json", "idempotency-key": idempotency_key or secrets.token_hex(16)}
         body = _body(input, options)
         retries = Retries(self._max_retries)
@@ -61,7 +61,7 @@ class Client:
         idempotency_key: Optional[str] = None,
     ) -> Stream:
         """Runs a module, once, and yields its chunks while they are written. Nothing is sent before the first
-        event is asked for."""
+        event is requested."""
         headers = {"accept": "text/event-stream", "idempotency-key": idempotency_key or secrets.token_hex(16)}
 
         def open_(place: Optional[Dict[str, Any]]) -> Answer:

@@ -1,4 +1,4 @@
-"""What can go wrong in the client itself. What goes wrong in a run is an envelope with ``ok: false``."""
+"""Errors of the client itself. Errors of a run are envelopes with ``ok: false``."""
 
 
 class ClientError(Exception):
@@ -6,8 +6,8 @@ class ClientError(Exception):
 
 
 class ConnectionLost(ClientError):
-    """The server could not be reached, or not again, within the allowed tries."""
+    """The server could not be reached, or not reached again, within the allowed retries."""
 
 
 class ProtocolError(ClientError):
-    """The server answered with something that is no envelope and no stream of chunks."""
+    """The response of the server is neither an envelope nor a stream of chunks."""

@@ -1,4 +1,4 @@
-"""Paths of fields: ``data.items[0].label``, and ``data["a.b"]`` for keys that hold a dot, a bracket or a quote."""
+"""Paths of fields: ``data.items[0].label``, and ``data["a.b"]`` for keys that contain a dot, a bracket or a quote."""
 
 import json
 from typing import Any, List, Union
@@ -15,31 +15,31 @@ def steps_of(field: str) -> List[Step]:
             try:
                 key, length = json.JSONDecoder().raw_decode(rest[1:])
             except json.JSONDecodeError:
-                raise ValueError(f"no field is spelled {field!r}") from None
+                raise ValueError(f"invalid field path {field!r}") from None
             steps.append(key)
             rest = rest[1 + length :]
             if not rest.startswith("]"):
-                raise ValueError(f"no field is spelled {field!r}")
+                raise ValueError(f"invalid field path {field!r}")
             rest = rest[1:]
         elif rest.startswith("["):
             number, bracket, rest = rest[1:].partition("]")
             if not bracket or not number.isdecimal():
-                raise ValueError(f"no field is spelled {field!r}")
+                raise ValueError(f"invalid field path {field!r}")
             steps.append(int(number))
         else:
             rest = rest[1:] if steps and rest.startswith(".") else rest
             end = min((at for at in (rest.find("."), rest.find("[")) if at >= 0), default=len(rest))
             if end == 0:
-                raise ValueError(f"no field is spelled {field!r}")
+                raise ValueError(f"invalid field path {field!r}")
             steps.append(rest[:end])
             rest = rest[end:]
     if not steps:
-        raise ValueError("a field has a name")
+        raise ValueError("empty field path")
     return steps
 
 
 def get(value: Any, steps: List[Step]) -> Any:
-    """The value there, or ``None``."""
+    """The value at this path, or ``None``."""
     for step in steps:
         if isinstance(step, int):
             fits = isinstance(value, list) and step < len(value)
@@ -52,7 +52,7 @@ def get(value: Any, steps: List[Step]) -> Any:
 
 
 def put(root: Any, steps: List[Step], new: Any) -> None:
-    """Places a value, making the containers that lead to it. A list grows by one element at a time."""
+    """Sets a value and creates the containers on its path. A list grows by one element at a time."""
     holder = root
     for step, following in zip(steps, steps[1:]):
         empty: Any = [] if isinstance(following, int) else {}
@@ -68,6 +68,6 @@ def _set(holder: Any, step: Step, new: Any) -> None:
     if isinstance(step, int) and step == len(holder):
         holder.append(new)
     elif isinstance(step, int) and step > len(holder):
-        raise ValueError("a field skips elements of a list")
+        raise ValueError("list index out of order")
     else:
         holder[step] = new

@@ -1,4 +1,4 @@
-"""Whether to ask again, and how long to wait before it: as long as the server wants, or ever longer."""
+"""Whether to retry, and how long to wait before: as long as the server requests, or with backoff."""
 
 import random
 import time
@@ -7,21 +7,21 @@ from typing import Any, Dict, Optional
 
 from .errors import ConnectionLost
 
-#: The longest wait that a server may ask for, in seconds; beyond it the next try comes all the same.
+#: The longest wait that a server may request, in seconds; a longer one is cut to it.
 _WAIT_MAX = 60.0
-#: Short after a cut, and long enough in the end for a server that is started again.
+#: Short after a disconnect, and finally long enough for a server restart.
 _FIRST_PAUSE = 0.2
 _GROWTH = 5
 _PAUSE_MAX = 10.0
 _TRIES = 3
 
-# "Not now", said by the server or by a proxy before it. ``recoverable`` does not tell them apart: a bad input
-# is recoverable too, with another input.
+# Temporary refusals by the server or a proxy. ``recoverable`` does not identify them: an invalid input is
+# recoverable too, with another input.
 _NOT_NOW = (408, 429, 502, 503, 504)
 
 
 class NotNow(ConnectionLost):
-    """An answer that asks to come back later. It is the last word when the tries are used up."""
+    """A temporary refusal. It is the final answer when the retries are used up."""
 
     def __init__(
         self,
@@ -38,20 +38,20 @@ class NotNow(ConnectionLost):
 
 
 class Retries:
-    """Counts the failures that follow each other. Progress begins the count anew."""
+    """Counts consecutive failures. Progress resets the count."""
 
     def __init__(self, max_retries: Optional[int] = None) -> None:
-        """What the caller allows goes before what the server allows."""
+        """The limit of the caller takes precedence over that of the server."""
         self._own = max_retries
         self._allowed = _TRIES if max_retries is None else max_retries
         self._failures = 0
 
     def forget(self) -> None:
-        """There was progress."""
+        """Resets the count after progress."""
         self._failures = 0
 
     def pause(self, lost: ConnectionLost) -> Optional[float]:
-        """How long to wait before the next try, in seconds; ``None`` when there is none left."""
+        """How long to wait before the next try, in seconds; ``None`` when no retry is left."""
         wait = None
         if isinstance(lost, NotNow):
             wait = lost.wait
@@ -59,22 +59,22 @@ class Retries:
                 self._allowed = lost.max_retries
         if self._failures >= self._allowed:
             return None
-        # Clients that were cut off together do not come back together.
+        # Jitter: clients that were disconnected together do not reconnect together.
         pause = min(_FIRST_PAUSE * _GROWTH ** min(self._failures, 10), _PAUSE_MAX) * random.uniform(0.5, 1.0)
         self._failures += 1
         return min(wait, _WAIT_MAX) if wait is not None and wait > 0 else pause
 
 
 def not_now(status: int, headers: Any, said: Optional[Dict[str, Any]]) -> Optional[NotNow]:
-    """The refusal in this answer, if it is one that may pass."""
-    # The answer of a run is its answer, however it ended: asked for again, it would be the same.
+    """The refusal in this response, if it is temporary."""
+    # A response with a session is the answer of a run; a retry would return the same.
     if status not in _NOT_NOW or headers.get("x-cognitive-session") is not None:
         return None
     error = said.get("error") if said is not None else None
     details = error.get("details") if isinstance(error, dict) else None
     wait_ms = details.get("retry_after_ms") if isinstance(details, dict) else None
     wait = wait_ms / 1000 if isinstance(wait_ms, (int, float)) else _seconds(headers.get("retry-after"))
-    return NotNow(f"the server cannot be reached now: HTTP {status}", said, wait)
+    return NotNow(f"server temporarily unavailable: HTTP {status}", said, wait)
 
 
 def _seconds(retry_after: Optional[str]) -> Optional[float]:

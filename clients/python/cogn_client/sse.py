@@ -1,10 +1,10 @@
-"""Server-sent events out of lines of bytes, as far as a stream of chunks uses them."""
+"""Parses server-sent events from lines of bytes, as far as a stream of chunks uses them."""
 
 from typing import Iterable, Iterator, Tuple
 
 
 def events(lines: Iterable[bytes]) -> Iterator[Tuple[str, str]]:
-    """``(event, data)`` for every complete event. A cut one is left out: it was not received."""
+    """``(event, data)`` for every complete event. An incomplete one is dropped."""
     name, data = "message", []
     for line in lines:
         if not line.endswith(b"\n"):

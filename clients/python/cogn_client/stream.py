@@ -1,5 +1,5 @@
-"""A stream that survives: it asks for the rest when the connection or the server is lost, and starts over
-when the server cannot go on from where it was. What it yields are the chunks as the server wrote them.
+"""A recovering stream: it requests the rest when the connection or the server is lost, and starts over
+when the server cannot resume there. It yields the chunks as the server wrote them.
 """
 
 import json
@@ -14,24 +14,24 @@ from .retry import NotNow, Retries
 from .sse import events
 from .transport import Answer
 
-#: Opens the stream; given a place, from there.
+#: Opens the stream, from the resume point if there is one.
 Open = Callable[[Optional[Dict[str, Any]]], Answer]
 
-#: What code says when a chunk is not of the shape that it should have.
+#: Exceptions raised for a chunk of the wrong shape.
 _MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. ``kind`` is meta, chunk, progress, final, error, or ``restart``: then all
-    that was received so far is void, and the stream begins again."""
+    """One event. ``kind`` is meta, chunk, progress, final, error, or ``restart``: then everything received
+    so far is void, and the stream starts over."""
 
     kind: str
     body: Dict[str, Any]
 
 
 class Stream:
-    """Iterate over it once. Afterwards ``envelope`` is the whole answer."""
+    """Iterate over it once. Afterwards ``envelope`` is the complete answer."""
 
     def __init__(self, open_: Open, retries: Optional[Retries] = None) -> None:
         self._open = open_
@@ -42,12 +42,12 @@ class Stream:
         self._furthest = 0
         self.session_id: Optional[str] = None
         self.envelope: Optional[Dict[str, Any]] = None
-        #: How often the stream was picked up again.
+        #: How often the stream was reopened.
         self.recoveries = 0
 
     @property
     def data(self) -> Any:
-        """The data as far as it has come."""
+        """The data received so far."""
         return self._assembly.data
 
     def __enter__(self) -> "Stream":
@@ -57,8 +57,8 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Hangs up for good, from any thread; no more events come. The server keeps the run for a while, or ends
-        it, as its settings say."""
+        """Closes the stream for good, from any thread; no more events follow. The server continues the run for a
+        while, or ends it, depending on its settings."""
         self._closed.set()
         self._hang_up()
 
@@ -75,7 +75,7 @@ class Stream:
             except ConnectionLost as error:
                 lost = error
             except Exception:
-                # Whoever hangs up from another thread takes the connection away from its reader.
+                # A close from another thread shuts down the connection that this thread reads.
                 if not self._closed.is_set():
                     raise
             finally:
@@ -84,7 +84,7 @@ class Stream:
                 yield from self._ask_again(lost)
 
     def _ask_again(self, lost: ConnectionLost) -> Iterator[Event]:
-        """Waits for the next try. Without one, what the server said last is the answer."""
+        """Waits for the next try. When no retry is left, the last refusal is the answer."""
         pause = self._retries.pause(lost)
         if pause is not None:
             self.recoveries += 1
@@ -106,16 +106,16 @@ class Stream:
             yield Event("final" if self.envelope["ok"] else "error", self.envelope)
             return
         if self.session_id is None:
-            # Known before the first event, so that even a stream that is lost at once is found again.
+            # Set before the first event, so that even a stream that is lost at once can be resumed.
             self.session_id = answer.headers.get("x-cognitive-session")
         for kind, text in events(answer.lines()):
             try:
                 yield from self._take(kind, json.loads(text))
             except _MISSHAPEN as error:
-                raise ProtocolError(f"a broken event {kind!r}") from error
+                raise ProtocolError(f"malformed event {kind!r}") from error
             if self.envelope is not None or self._closed.is_set():
                 return
-        raise ConnectionLost("the stream broke off")
+        raise ConnectionLost("stream closed early")
 
     def _take(self, kind: str, body: Dict[str, Any]) -> Iterator[Event]:
         if kind == "meta":
@@ -126,14 +126,14 @@ class Stream:
             self.session_id = session_id
         elif kind == "chunk":
             if not self._assembly.add(body["chunk"]):
-                # Not the continuation that was expected, so nothing here can be trusted.
+                # Not the expected continuation, so nothing in it is used.
                 self._assembly.clear()
                 self.session_id = None
                 yield Event("restart", {})
-                raise ConnectionLost("the stream went on at another place")
+                raise ConnectionLost("stream resumed at another position")
             if self._assembly.last_seq > self._furthest:
-                # Chunks that come once more are no progress: a stream that goes wrong at the same place each
-                # time must come to an end.
+                # Repeated chunks are not progress: a stream that fails at the same chunk each time must
+                # run out of retries.
                 self._furthest = self._assembly.last_seq
                 self._retries.forget()
         elif kind == "final":
@@ -143,7 +143,7 @@ class Stream:
         yield Event(kind, body)
 
     def _goes_on(self, session_id: str, resume_from_seq: int) -> bool:
-        """Whether a meta chunk is the first of all, or the one that was expected after a recovery."""
+        """Whether a meta chunk is the first one, or the expected one after a recovery."""
         expected = self._assembly.last_seq + 1
         return expected == 1 or (session_id == self.session_id and resume_from_seq == expected)
 

@@ -1,4 +1,4 @@
-"""One HTTP exchange with the server, by the standard library alone."""
+"""One HTTP exchange with the server, using only the standard library."""
 
 import http.client
 import json
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from .errors import ConnectionLost, ProtocolError
 from .retry import not_now
 
-#: What a broken connection looks like, however it broke.
+#: Exceptions of a broken connection.
 BROKEN = (OSError, http.client.HTTPException)
 
 _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Answer:
-    """A response whose body has not been read yet. Closing it hangs up."""
+    """A response whose body has not been read yet. Closing it closes the connection."""
 
     def __init__(self, connection: socket.socket, response: http.client.HTTPResponse) -> None:
         self._connection = connection
@@ -24,8 +24,8 @@ class Answer:
         self.status = response.status
         self.headers = response.headers
         self.is_stream = response.headers.get_content_type() == "text/event-stream"
-        # Nothing says where it ends. So it is, too, when the connection broke within the headers: the standard
-        # library takes those that came for all.
+        # The response does not declare its length. This is also the case when the connection broke within the
+        # headers: the standard library treats the received ones as complete.
         self._is_open_ended = response.length is None and not response.chunked
 
     def lines(self) -> Iterator[bytes]:
@@ -35,13 +35,13 @@ class Answer:
                 if not line:
                     return
                 if len(line) == _ANSWER_BYTES_MAX:
-                    raise ProtocolError(f"a line of more than {_ANSWER_BYTES_MAX} bytes")
+                    raise ProtocolError(f"line of more than {_ANSWER_BYTES_MAX} bytes")
                 yield line
         except BROKEN as error:
-            raise ConnectionLost(str(error) or "the connection broke") from error
+            raise ConnectionLost(str(error) or "connection lost") from error
 
     def envelope(self) -> Dict[str, Any]:
-        """The whole answer, unless it is one that asks to come back later."""
+        """The complete answer; raises for a temporary refusal."""
         try:
             value = json.loads(self._body())
         except ValueError:
@@ -53,25 +53,25 @@ class Answer:
         if said is not None:
             return said
         if value is None and self.status < 300 and self._is_open_ended:
-            raise ConnectionLost("the answer broke off")
+            raise ConnectionLost("response closed early")
         raise ProtocolError(f"HTTP {self.status} without an envelope")
 
     def _body(self) -> bytes:
         try:
             body = self._response.read(_ANSWER_BYTES_MAX + 1)
         except BROKEN as error:
-            raise ConnectionLost(str(error) or "the connection broke") from error
+            raise ConnectionLost(str(error) or "connection lost") from error
         finally:
             self.close()
         if len(body) > _ANSWER_BYTES_MAX:
-            raise ProtocolError(f"an answer of more than {_ANSWER_BYTES_MAX} bytes")
-        # Reading so many bytes at most, the standard library does not say that some are missing.
+            raise ProtocolError(f"response of more than {_ANSWER_BYTES_MAX} bytes")
+        # With a byte limit, the standard library does not report missing bytes.
         if self._response.length:
-            raise ConnectionLost("the answer broke off")
+            raise ConnectionLost("response closed early")
         return body
 
     def close(self) -> None:
-        """Hangs up, also on a reader in another thread that waits for a sound."""
+        """Closes the connection, also for a reader in another thread that waits for data."""
         try:
             self._connection.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -81,12 +81,12 @@ class Answer:
 
 
 class Transport:
-    """Where the server is, and how to greet it."""
+    """Address and credentials of the server."""
 
     def __init__(self, base_url: str, key: Optional[str], timeout: float) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{base_url!r} is no address of a server")
+            raise ValueError(f"invalid server URL {base_url!r}")
         self._secure = parts.scheme == "https"
         self._host = parts.hostname
         self._port = parts.port
@@ -98,7 +98,7 @@ class Transport:
         return f"Transport({self._host!r}, {self._port!r})"
 
     def post(self, path: str, body: Dict[str, Any], headers: Dict[str, str], silence: float) -> Answer:
-        """``silence`` is how long nothing may be heard once the server is reached."""
+        """``silence`` is the socket timeout once the server is connected, in seconds."""
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=self._timeout)
         sent = {"content-type": "application/json", **headers}
@@ -106,7 +106,7 @@ class Transport:
             sent["authorization"] = f"Bearer {self._key}"
         try:
             connection.connect()
-            # A response that ends with its connection takes the socket with it, so it is remembered here.
+            # A response that ends with its connection detaches the socket from it, so a reference is stored here.
             line = connection.sock
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line.settimeout(silence)
@@ -114,7 +114,7 @@ class Transport:
             return Answer(line, connection.getresponse())
         except BROKEN as error:
             connection.close()
-            raise ConnectionLost(str(error) or "the server cannot be reached") from error
+            raise ConnectionLost(str(error) or "server unreachable") from error
         except BaseException:
             connection.close()
             raise

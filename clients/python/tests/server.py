@@ -1,4 +1,4 @@
-"""A real server for the tests, and a proxy before it with whatever goes wrong between the two."""
+"""A real server for the tests, and a proxy before it that injects faults."""
 
 import json
 import os
@@ -19,7 +19,7 @@ BINARY = os.environ.get("SERVER_BINARY", str(ROOT / "target/debug/cogn"))
 
 
 class Server:
-    """``cogn serve`` on a free port, with a scripted model. It can be killed and started again."""
+    """``cogn serve`` on a free port, with a scripted model. It can be killed and restarted."""
 
     def __init__(self, script: str, port: int = 0) -> None:
         self.folder = Path(tempfile.mkdtemp())
@@ -40,11 +40,11 @@ class Server:
                 self.port = int(found.group(1))
                 break
         else:
-            raise RuntimeError("the server said no address")
+            raise RuntimeError("the server printed no address")
         threading.Thread(target=_drain, args=(self.process.stdout,), daemon=True).start()
 
     def runs(self) -> int:
-        """How many runs it has made."""
+        """How many runs it has recorded."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/runs?limit=200") as answer:
             return len(json.load(answer)["data"]["runs"])
 
@@ -64,30 +64,30 @@ def _drain(said: TextIO) -> None:
 
 @dataclass
 class Hold:
-    """Passes so many bytes on, and then nothing more, without hanging up."""
+    """Forwards this many bytes, then stalls without closing the connection."""
 
     bytes: int
 
 
 class Say:
-    """Answers in place of the server, with a pause behind each piece, and hangs up."""
+    """Responds in place of the server, with a pause after each piece, and closes the connection."""
 
     def __init__(self, *pieces: bytes, pause: float = 0.0) -> None:
         self.pieces = pieces
         self.pause = pause
 
 
-#: A number is how many bytes of the answer pass before the connection is cut.
+#: A number is how many bytes of the response are forwarded before the connection is cut.
 Fault = Union[int, Hold, Say]
 
 
 class Proxy:
-    """Does to each connection what is next in the list; behind the last fault it passes all."""
+    """Applies the next fault of the list to each connection; after the last one it forwards everything."""
 
     def __init__(self, server: Optional[Server], faults: Iterable[Fault]) -> None:
         self.server = server
         self.faults: List[Fault] = list(faults)
-        #: The headers and the body of each request that came.
+        #: The headers and the body of each received request.
         self.requests: List[Tuple[Dict[str, str], Any]] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -118,7 +118,7 @@ class Proxy:
                 _close(client)
                 return
             if self.server is None:
-                raise OSError("nobody there")
+                raise OSError("no server")
             upstream = socket.create_connection(("127.0.0.1", self.server.port))
             upstream.sendall(request)
         except OSError:
@@ -126,7 +126,7 @@ class Proxy:
             return
         if isinstance(fault, Hold):
             _pump(upstream, client, fault.bytes)
-            # Until the client has had enough of it.
+            # Until the client closes the connection.
             _pump(client, None, None)
         else:
             threading.Thread(target=_pump, args=(client, upstream, None), daemon=True).start()
@@ -135,7 +135,7 @@ class Proxy:
         _close(client)
 
     def _read(self, client: socket.socket) -> bytes:
-        """The request as it came."""
+        """The request as received."""
         with client.makefile("rb") as lines:
             head = [lines.readline()]
             while head[-1].strip():
@@ -168,18 +168,18 @@ def _pump(source: socket.socket, target: Optional[socket.socket], left: Optional
 
 
 def answer(status: str, body: Union[str, dict], headers: str = "") -> Say:
-    """A whole answer: an envelope, or the page of a proxy."""
+    """A complete response: an envelope, or the page of a proxy."""
     kind, text = ("text/html", body) if isinstance(body, str) else ("application/json", json.dumps(body))
     head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(text.encode())}\r\nconnection: close\r\n"
     return Say(f"{head}{headers}\r\n{text}".encode())
 
 
 def streamed(*events: Tuple[str, dict]) -> Say:
-    """A stream that breaks off behind these events."""
+    """A stream that is cut after these events."""
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
     return Say((head + "".join(f"event: {kind}\ndata: {json.dumps(body)}\n\n" for kind, body in events)).encode())
 
 
 def script(text: str, delay_ms: int, chunk_bytes: int = 16) -> str:
-    """A model that says ``text``, slowly."""
+    """A scripted model that sends ``text`` slowly."""
     return json.dumps([{"reply": text, "delay_ms": delay_ms, "chunk_bytes": chunk_bytes}])

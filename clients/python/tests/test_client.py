@@ -33,11 +33,11 @@ class Streams(unittest.TestCase):
     def tearDownClass(cls):
         cls.server.close()
 
-    def test_a_whole_answer_is_an_envelope(self):
+    def test_execute_returns_an_envelope(self):
         self.assertTrue(self.whole["ok"], self.whole)
         self.assertEqual(self.whole["data"], DATA)
 
-    def test_a_stream_folds_to_the_whole_answer(self):
+    def test_a_stream_folds_to_the_answer_of_execute(self):
         with self.client.execute_stream(MODULE, INPUT) as stream:
             kinds = [event.kind for event in stream]
         self.assertEqual(kinds[0], "meta")
@@ -47,7 +47,7 @@ class Streams(unittest.TestCase):
         self.assertEqual(stream.envelope["data"], self.whole["data"])
         self.assertEqual(stream.recoveries, 0)
 
-    def test_cuts_at_any_byte_lose_and_double_nothing(self):
+    def test_cuts_at_any_byte_neither_lose_nor_duplicate_chunks(self):
         dice = random.Random(7)
         runs = self.server.runs()
         for round_ in range(12):
@@ -57,9 +57,9 @@ class Streams(unittest.TestCase):
             self.assertEqual(stream.data, self.whole["data"], f"round {round_}, cuts {cuts}")
             self.assertEqual(stream.envelope["data"], self.whole["data"])
             self.assertEqual(seqs, list(range(1, len(seqs) + 1)), f"round {round_}, cuts {cuts}")
-        self.assertEqual(self.server.runs() - runs, 12, "each was paid for once")
+        self.assertEqual(self.server.runs() - runs, 12, "each stream has one run")
 
-    def test_a_bad_input_is_an_envelope_too(self):
+    def test_an_invalid_input_returns_an_error_envelope(self):
         with self.client.execute_stream(MODULE, {"code": 7}) as stream:
             kinds = [event.kind for event in stream]
         self.assertEqual(kinds, ["error"])
@@ -67,7 +67,7 @@ class Streams(unittest.TestCase):
         unknown = self.client.execute("no-such-module", {})
         self.assertEqual(unknown["error"]["code"], "E4006")
 
-    def test_a_server_that_is_not_there_is_an_error(self):
+    def test_an_unreachable_server_raises_connection_lost(self):
         with Proxy(self.server, [0] * 10) as proxy:
             with self.assertRaises(ConnectionLost):
                 list(Client(proxy.url).execute_stream(MODULE, INPUT))
@@ -77,7 +77,7 @@ class Streams(unittest.TestCase):
 
 
 class KilledServer(unittest.TestCase):
-    def test_a_killed_server_goes_on_after_its_restart(self):
+    def test_a_stream_resumes_after_a_killed_server_restarts(self):
         server = Server(script(REPLY, 20))
         self.addCleanup(server.close)
         with Client(f"http://127.0.0.1:{server.port}").execute_stream(MODULE, INPUT) as stream:
@@ -93,7 +93,7 @@ class KilledServer(unittest.TestCase):
 
 
 class Fields(unittest.TestCase):
-    def test_every_spelling_is_read(self):
+    def test_every_field_path_syntax_is_parsed(self):
         self.assertEqual(steps_of("data"), ["data"])
         self.assertEqual(steps_of("data.items[0].label"), ["data", "items", 0, "label"])
         self.assertEqual(steps_of('data["a.b"][2]["]"].c'), ["data", "a.b", 2, "]", "c"])

@@ -1,4 +1,4 @@
-"""What goes wrong between a client and its server, and must not be seen by the caller, or seen as what it is."""
+"""Faults between a client and its server: the caller sees none of them, or sees the right error."""
 
 import json
 import threading
@@ -38,7 +38,7 @@ def kinds(stream):
 
 
 class Between(unittest.TestCase):
-    """A real server behind the faults."""
+    """Faults in front of a real server."""
 
     @classmethod
     def setUpClass(cls):
@@ -48,7 +48,7 @@ class Between(unittest.TestCase):
     def tearDownClass(cls):
         cls.server.close()
 
-    def test_a_recovery_that_is_refused_for_now_is_tried_again(self):
+    def test_a_temporarily_refused_recovery_is_retried(self):
         for refusal in (
             answer("429 Too Many Requests", LIMITED, "retry-after: 1\r\n"),
             answer("502 Bad Gateway", PAGE),
@@ -61,7 +61,7 @@ class Between(unittest.TestCase):
             self.assertEqual(stream.data, DATA)
             self.assertEqual(stream.recoveries, 3)
 
-    def test_a_first_try_that_is_refused_for_now_is_tried_again(self):
+    def test_a_temporarily_refused_first_try_is_retried(self):
         refusals = [answer("429 Too Many Requests", LIMITED), answer("502 Bad Gateway", PAGE)]
         with Proxy(self.server, refusals) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
@@ -69,7 +69,7 @@ class Between(unittest.TestCase):
         with Proxy(self.server, refusals) as proxy:
             self.assertEqual(Client(proxy.url).execute(MODULE, INPUT)["data"], DATA)
 
-    def test_a_lost_answer_is_not_paid_for_twice(self):
+    def test_a_lost_answer_does_not_start_a_second_run(self):
         before = self.server.runs()
         with Proxy(self.server, [1, 20, 60]) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
@@ -79,7 +79,7 @@ class Between(unittest.TestCase):
             self.assertEqual(Client(proxy.url).execute(MODULE, INPUT)["data"], DATA)
         self.assertEqual(self.server.runs() - before, 2)
 
-    def test_a_key_of_the_callers_own_is_the_one_that_counts(self):
+    def test_an_idempotency_key_of_the_caller_is_used(self):
         before = self.server.runs()
         client = Client(f"http://127.0.0.1:{self.server.port}")
         for _ in range(2):
@@ -87,7 +87,7 @@ class Between(unittest.TestCase):
             kinds(client.execute_stream(MODULE, INPUT, idempotency_key="order-4712"))
         self.assertEqual(self.server.runs() - before, 2)
 
-    def test_a_connection_that_falls_silent_is_given_up(self):
+    def test_a_stalled_connection_times_out(self):
         for after in (0, 60, 900):
             with Proxy(self.server, [Hold(after)]) as proxy:
                 stream = Client(proxy.url, timeout=1.0).execute_stream(MODULE, INPUT)
@@ -97,7 +97,7 @@ class Between(unittest.TestCase):
         with Proxy(self.server, [Hold(60)]) as proxy:
             self.assertEqual(Client(proxy.url, answer_timeout=1.0).execute(MODULE, INPUT)["data"], DATA)
 
-    def test_whoever_hangs_up_is_not_connected_again(self):
+    def test_a_closed_stream_does_not_reconnect(self):
         with Proxy(self.server, []) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
             for event in stream:
@@ -109,7 +109,7 @@ class Between(unittest.TestCase):
 
 
 class Failing(unittest.TestCase):
-    def test_a_failed_run_is_the_same_envelope_either_way_and_is_not_run_again(self):
+    def test_a_failed_run_returns_the_same_envelope_from_both_calls_and_is_not_retried(self):
         own = {"code": "E5001", "message": "no such file", "recoverable": False, "details": {"at": 3}}
         meta = {"confidence": 0.5, "risk": "low", "explain": "Nothing there."}
         server = Server(script('{"ok": false, "meta": %s, "error": %s}' % (json.dumps(meta), json.dumps(own)), 0))
@@ -125,9 +125,9 @@ class Failing(unittest.TestCase):
 
 
 class Scripted(unittest.TestCase):
-    """Nothing but the faults."""
+    """Scripted faults without a server."""
 
-    def test_a_refusal_that_lasts_is_the_answer(self):
+    def test_a_persistent_refusal_is_the_answer(self):
         with Proxy(None, [answer("429 Too Many Requests", LIMITED)] * 8) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
             self.assertEqual(kinds(stream), ["error"])
@@ -143,13 +143,13 @@ class Scripted(unittest.TestCase):
             with self.assertRaises(ConnectionLost):
                 kinds(Client(proxy.url, max_retries=1).execute_stream(MODULE, INPUT))
 
-    def test_a_refusal_that_will_not_pass_is_told_at_once(self):
+    def test_a_permanent_refusal_is_reported_at_once(self):
         wrong = {"ok": False, "error": {"code": "E1001", "message": "text is missing", "recoverable": True}}
         failed = {"ok": False, "error": {"code": "E4001", "message": "no back-end", "recoverable": True}}
         for refusal, envelope in (
             (answer("400 Bad Request", wrong), wrong),
             (answer("401 Unauthorized", wrong), wrong),
-            # The answer of a run: under the same key it would be the same.
+            # The answer of a run: a retry under the same key would return the same.
             (answer("503 Service Unavailable", failed, SESSION), failed),
         ):
             with Proxy(None, [refusal] * 2) as proxy:
@@ -164,7 +164,7 @@ class Scripted(unittest.TestCase):
                 Client(proxy.url).execute(MODULE, INPUT)
             self.assertEqual(len(proxy.requests), 2)
 
-    def test_heartbeats_are_a_sound(self):
+    def test_heartbeats_reset_the_read_timeout(self):
         head, *_ = streamed().pieces
         last, *_ = streamed(META, A, B, FINAL).pieces
         drip = Say(head, *[b": hb\n\n"] * 10, last[len(head) :], pause=0.25)
@@ -173,7 +173,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(kinds(stream)[-1], "final")
             self.assertEqual(stream.recoveries, 0)
 
-    def test_a_continuation_that_does_not_fit_is_thrown_away_and_the_new_stream_counts(self):
+    def test_a_mismatched_continuation_is_discarded_and_the_new_stream_is_used(self):
         astray = (
             streamed(RESUMED, chunk(2, "b", 2, "000000")),
             streamed(RESUMED, chunk(3, "b", 2, "fb8e20")),
@@ -189,7 +189,7 @@ class Scripted(unittest.TestCase):
             checkpoint = {"offset": 1, "hash": "ca9781"}
             self.assertEqual(places, [None, {"session_id": "sess_1", "last_seq": 1, "last_checkpoint": checkpoint}, None])
 
-    def test_a_stream_that_starts_over_says_so(self):
+    def test_a_restarted_stream_emits_a_restart_event(self):
         for other in (("meta", {**META[1], "session_id": "sess_2"}), META):
             with Proxy(None, [streamed(META, A), streamed(other, A, B, FINAL)]) as proxy:
                 stream = Client(proxy.url).execute_stream(MODULE, INPUT)
@@ -197,19 +197,19 @@ class Scripted(unittest.TestCase):
             self.assertEqual(stream.data, {"text": "ab"})
             self.assertEqual(stream.envelope, {"ok": True, "meta": {}, "data": {"text": "ab"}, "_usage": {"total": 3}})
 
-    def test_an_end_alone_is_enough_after_a_recovery(self):
+    def test_a_final_event_alone_completes_a_recovered_stream(self):
         rest = ("meta", {**RESUMED[1], "resume_from_seq": 3})
         with Proxy(None, [streamed(META, A, B), streamed(rest, FINAL)]) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
             self.assertEqual(kinds(stream), ["meta", "chunk", "chunk", "meta", "final"])
 
-    def test_chunks_that_come_once_more_are_no_progress(self):
+    def test_repeated_chunks_are_not_progress(self):
         with Proxy(None, [streamed(META, A, chunk(2, "b", 2, "000000"))] * 9) as proxy:
             with self.assertRaises(ConnectionLost):
                 kinds(Client(proxy.url).execute_stream(MODULE, INPUT))
             self.assertEqual(len(proxy.requests), 4)
 
-    def test_progress_begins_the_count_anew(self):
+    def test_progress_resets_the_retry_count(self):
         more = [("meta", {**RESUMED[1], "resume_from_seq": seq}) for seq in range(2, 7)]
         plain = [("chunk", {"chunk": {"seq": seq, "type": "delta", "field": "data.text", "delta": "x"}}) for seq in range(2, 7)]
         with Proxy(None, [streamed(META, A), *map(streamed, more, plain), streamed(FINAL)]) as proxy:
@@ -217,7 +217,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(kinds(stream)[-1], "final")
         self.assertEqual(stream.data, {"text": "axxxxx"})
 
-    def test_an_error_that_can_be_recovered_from_is_asked_about_as_often_as_the_server_says(self):
+    def test_a_recoverable_error_is_retried_as_often_as_the_server_allows(self):
         recovery = {"last_seq": 1, "retry_after_ms": 1, "max_retries": 2}
         error = {"code": "E2010", "message": "cut", "recoverable": True, "recovery": recovery}
         broke = ("error", {"ok": False, "streaming": True, "session_id": "sess_1", "error": error})
@@ -230,7 +230,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(stream.envelope["error"], error)
             self.assertEqual(len(proxy.requests), 3)
 
-    def test_a_misshapen_event_is_an_error_of_its_own(self):
+    def test_a_malformed_event_raises_a_protocol_error(self):
         for event in (
             ("chunk", {}),
             ("chunk", {"chunk": 7}),
@@ -241,7 +241,7 @@ class Scripted(unittest.TestCase):
             with Proxy(None, [streamed(event)]) as proxy, self.assertRaises(ProtocolError):
                 kinds(Client(proxy.url).execute_stream(MODULE, INPUT))
 
-    def test_a_reader_in_another_thread_is_woken_by_close(self):
+    def test_close_wakes_a_reader_in_another_thread(self):
         with Proxy(None, [Say(*streamed(META, A).pieces, pause=9)]) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
             seen = []
@@ -249,7 +249,7 @@ class Scripted(unittest.TestCase):
             reader.start()
             while stream.data is None and reader.is_alive():
                 time.sleep(0.01)
-            # By now it waits for the next one, most likely; if not yet, nothing else is asked of it.
+            # By now it most likely waits for the next event; the test is valid even if it does not yet.
             time.sleep(0.2)
             closer = threading.Thread(target=stream.close)
             closer.start()
@@ -259,7 +259,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(seen, ["meta", "chunk"])
             self.assertEqual(len(proxy.requests), 1)
 
-    def test_close_ends_a_pause(self):
+    def test_close_ends_a_retry_pause(self):
         late = {**LIMITED, "error": {**LIMITED["error"], "details": {"retry_after_ms": 60_000}}}
         with Proxy(None, [answer("429 Too Many Requests", late)]) as proxy:
             stream = Client(proxy.url).execute_stream(MODULE, INPUT)
@@ -274,11 +274,11 @@ class Scripted(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
-    def test_pauses_are_as_asked_for_within_bounds_or_ever_longer(self):
+    def test_pauses_follow_the_server_within_bounds_or_back_off(self):
         refusal = lambda wait: NotNow("later", None, wait)
         self.assertEqual(Retries().pause(refusal(2.5)), 2.5)
         self.assertEqual(Retries().pause(refusal(3600.0)), 60.0)
-        # A page that says "at once" is no reason to knock at the door without a pause.
+        # A retry delay of zero or less still leads to a pause.
         for wait in (0.0, -1.0):
             self.assertGreaterEqual(Retries().pause(refusal(wait)), 0.1)
         retries = Retries(50)
@@ -289,14 +289,14 @@ class Parts(unittest.TestCase):
         self.assertIsNone(pauses[50])
         self.assertIsNone(Retries(0).pause(refusal(1.0)))
 
-    def test_a_wait_is_told_in_the_body_or_in_the_header(self):
+    def test_retry_after_is_read_from_the_body_or_the_header(self):
         self.assertEqual(not_now(429, {"retry-after": "9"}, LIMITED).wait, 0.01)
         self.assertEqual(not_now(503, {"retry-after": "9"}, None).wait, 9.0)
         self.assertLess(not_now(503, {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None).wait, 0.0)
         self.assertIsNone(not_now(503, {"retry-after": "soon"}, None).wait)
         self.assertIsNone(not_now(500, {}, None))
 
-    def test_events_are_read_however_their_lines_end(self):
+    def test_events_are_parsed_with_any_line_ending(self):
         text = "event: a\ndata: Größe\ndata:𝄞\nid: 3\n\n: hb\n\ndata\n\nevent: cut\ndata: x\n"
         expected = [("a", "Größe\n𝄞"), ("message", "")]
         for ending in ("\n", "\r\n"):

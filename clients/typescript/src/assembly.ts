@@ -1,5 +1,5 @@
-// The data of a stream as it grows: chunks go in, the value so far is there at any time. Cost is in
-// proportion to what arrives: the text of the growing field is joined only when somebody looks.
+// Assembles the data of a stream from its chunks; the value so far is available at any time. Cost is
+// linear in the bytes received: the text of the growing field is joined only when the data is read.
 
 import { get, put, stepsOf, type Json } from "./field.js";
 import { Sha256 } from "./sha256.js";
@@ -28,7 +28,7 @@ export class Assembly {
   #pieces: string[] = [];
   #hash = new Sha256();
 
-  /** Forgets everything: the stream starts over. */
+  /** Discards everything: the stream starts over. */
   clear(): void {
     this.lastSeq = 0;
     this.lastCheckpoint = undefined;
@@ -44,7 +44,7 @@ export class Assembly {
     return this.#root["data"];
   }
 
-  /** Adds one chunk. `false` when it does not continue what is here. */
+  /** Adds one chunk. `false` when it does not continue the previous ones. */
   add(chunk: Chunk): boolean {
     if (chunk.seq !== this.lastSeq + 1) return false;
     const field = chunk.field ?? "data";
@@ -73,7 +73,7 @@ export class Assembly {
     this.#pieces.push(delta);
     this.#hash.update(utf8.encode(delta));
     if (checkpoint === undefined) return true;
-    // The same text, proven: as long as the server says, with the hash that it says.
+    // Length and hash must match the server's checkpoint.
     return checkpoint.offset === this.#hash.bytes && this.#hash.hex().slice(0, 6) === checkpoint.hash;
   }
 

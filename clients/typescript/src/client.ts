@@ -8,23 +8,23 @@ import { Stream, type Place } from "./stream.js";
 import { Answer } from "./transport.js";
 
 export interface Settings {
-  /** The key that the server knows us by. */
+  /** The caller's key. */
   key?: string;
-  /** How long a stream may be silent, 60 seconds if left out; heartbeats count as a sound. */
+  /** How long a stream may send nothing, 60 seconds by default; heartbeats count as data. */
   timeoutMs?: number;
-  /** How long a whole answer, which has no heartbeats, may take; ten minutes if left out. */
+  /** How long a whole answer, which has no heartbeats, may take; ten minutes by default. */
   answerTimeoutMs?: number;
-  /** How often in a row a call is tried again; left out, the server decides, or it is three times. */
+  /** How often in a row a call is retried; by default as often as the server allows, or three times. */
   maxRetries?: number;
-  /** In place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch;
 }
 
-/** What one call may have of its own. */
+/** Settings of a single call. */
 export interface Call {
-  /** In place of a random one. However often a call has to ask, the module runs once under its key. */
+  /** Replaces the random one. Retries do not run the module again: every try has the same key. */
   idempotencyKey?: string;
-  /** Gives the call up; it then throws the signal's reason. */
+  /** Cancels the call; it then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -58,7 +58,7 @@ export class Client {
   }
 
   /** Runs a module and yields its chunks while they are written. Nothing is sent before the first event
-   * is asked for. */
+   * is requested. */
   executeStream(module: string, input: Json, options?: Options, call: Call = {}): Stream {
     const post = this.#poster(module, "text/event-stream", call);
     const open = (place: Place | undefined, signal: AbortSignal) =>
@@ -89,7 +89,7 @@ function body(input: Json, options?: Options, place?: Place): object {
   };
 }
 
-/** `randomUUID` would do, but browsers have it on secure pages only. */
+/** Not `randomUUID`: browsers have it on secure pages only. */
 function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-// The last chunk of a stream as the envelope that a whole answer is.
+// Converts the last chunk of a stream to the envelope of a whole answer.
 
 import type { Json } from "./field.js";
 
@@ -14,7 +14,7 @@ export interface Envelope {
 
 const EXPLAIN_CHARS_MAX = 280;
 
-/** Of a final or an error chunk; an envelope stays what it is. */
+/** Takes a final or an error chunk; an envelope is returned unchanged. */
 export function envelopeOf(last: any): Envelope {
   const aside = Object.fromEntries(Object.entries(last).filter(([key]) => key.startsWith("_")));
   if (last.final === true) {
@@ -24,13 +24,13 @@ export function envelopeOf(last: any): Envelope {
   if (last.streaming !== true) return last;
   const error = widened(last.error);
   const explain = Array.from(error.message).slice(0, EXPLAIN_CHARS_MAX).join("");
-  // An error chunk has no place for meta, so one that says more is an annotation of it.
+  // An error chunk has no field for meta, so a meta with more detail is sent as an annotation.
   const { _meta: meta = { confidence: 0, risk: "high", explain }, ...others } = aside as { [key: string]: any };
   const partial = last.partial_data === undefined ? {} : { partial_data: last.partial_data };
   return { ok: false, meta, error, ...partial, ...others };
 }
 
-/** An error chunk has room for fewer fields than an envelope's error; the others are among its details. */
+/** An error chunk has fewer fields than an envelope's error; the others are in its details. */
 function widened({ details: narrow = {}, ...error }: any): any {
   const { module_code: word, suggestion, more = {}, ...rest } = narrow;
   const isCode = typeof word === "string" && /^E\d{4}$/.test(word);

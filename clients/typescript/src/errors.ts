@@ -1,11 +1,11 @@
-// What can go wrong in the client itself. What goes wrong in a run is an envelope with `ok: false`.
+// Errors of the client itself. Errors of a run are envelopes with `ok: false`.
 
-/** The server could not be reached, or not again, within the allowed tries. */
+/** The server could not be reached, or not reached again, within the allowed retries. */
 export class ConnectionLost extends Error {
   override name = "ConnectionLost";
 }
 
-/** The server answered with something that is no envelope and no stream of chunks. */
+/** The response of the server is neither an envelope nor a stream of chunks. */
 export class ProtocolError extends Error {
   override name = "ProtocolError";
 }

@@ -1,4 +1,4 @@
-// Paths of fields: `data.items[0].label`, and `data["a.b"]` for keys that hold a dot, a bracket or a quote.
+// Paths of fields: `data.items[0].label`, and `data["a.b"]` for keys that contain a dot, a bracket or a quote.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Step = string | number;
@@ -11,17 +11,17 @@ export function stepsOf(field: string): Step[] {
   STEP.lastIndex = 0;
   while (STEP.lastIndex < field.length) {
     const found = STEP.exec(field);
-    if (found === null) throw new RangeError(`no field is spelled ${JSON.stringify(field)}`);
+    if (found === null) throw new RangeError(`invalid field path ${JSON.stringify(field)}`);
     const [, quoted, index, name] = found;
     if (quoted !== undefined) steps.push(JSON.parse(`"${quoted}"`) as string);
     else if (index !== undefined) steps.push(Number(index));
     else if (name !== undefined) steps.push(name);
   }
-  if (steps.length === 0) throw new RangeError("a field has a name");
+  if (steps.length === 0) throw new RangeError("empty field path");
   return steps;
 }
 
-/** The value there, or `undefined`. */
+/** The value at this path, or `undefined`. */
 export function get(value: Json | undefined, steps: Step[]): Json | undefined {
   for (const step of steps) {
     if (typeof step === "number") value = Array.isArray(value) ? value[step] : undefined;
@@ -30,7 +30,7 @@ export function get(value: Json | undefined, steps: Step[]): Json | undefined {
   return value;
 }
 
-/** Places a value, making the containers that lead to it. A list grows by one element at a time. */
+/** Sets a value and creates the containers on its path. A list grows by one element at a time. */
 export function put(root: Json, steps: Step[], value: Json): void {
   let holder = root;
   for (const [at, step] of steps.entries()) {
@@ -46,10 +46,10 @@ export function put(root: Json, steps: Step[], value: Json): void {
 function set(holder: Json, step: Step, value: Json): void {
   if (typeof step === "number") {
     const list = holder as Json[];
-    if (step > list.length) throw new RangeError("a field skips elements of a list");
+    if (step > list.length) throw new RangeError("list index out of order");
     list[step] = value;
   } else {
-    // A key may be spelled like a property of every object; it is data all the same.
+    // A key may have the name of a property of every object; it is still data.
     Object.defineProperty(holder, step, { value, enumerable: true, configurable: true, writable: true });
   }
 }

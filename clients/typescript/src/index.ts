@@ -1,4 +1,4 @@
-// Calls cogn modules over HTTP. Streams survive lost connections and restarted servers.
+// Calls cogn modules over HTTP. Streams recover from lost connections and server restarts.
 
 export { Assembly, type Checkpoint, type Chunk } from "./assembly.js";
 export { Client, type Call, type Settings } from "./client.js";

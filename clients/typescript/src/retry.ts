@@ -1,21 +1,21 @@
-// Whether to ask again, and how long to wait before it: as long as the server wants, or ever longer.
+// Whether to retry, and how long to wait before: as long as the server requests, or with backoff.
 
 import type { Envelope } from "./envelope.js";
 import { ConnectionLost } from "./errors.js";
 
-/** The longest wait that a server may ask for; beyond it the next try comes all the same. */
+/** The longest wait that a server may request; a longer one is cut to it. */
 const WAIT_MS_MAX = 60_000;
-/** Short after a cut, and long enough in the end for a server that is started again. */
+/** Short after a disconnect, and finally long enough for a server restart. */
 const FIRST_PAUSE_MS = 200;
 const GROWTH = 5;
 const PAUSE_MS_MAX = 10_000;
 const TRIES = 3;
 
-// "Not now", said by the server or by a proxy before it. `recoverable` does not tell them apart: a bad input
-// is recoverable too, with another input.
+// Temporary refusals by the server or a proxy. `recoverable` does not identify them: an invalid input is
+// recoverable too, with another input.
 const NOT_NOW = [408, 429, 502, 503, 504];
 
-/** An answer that asks to come back later. It is the last word when the tries are used up. */
+/** A temporary refusal. It is the final answer when the retries are used up. */
 export class NotNow extends ConnectionLost {
   /** `said` is the envelope or the error chunk; `undefined` for the page of a proxy. */
   constructor(
@@ -28,29 +28,29 @@ export class NotNow extends ConnectionLost {
   }
 }
 
-/** Counts the failures that follow each other. Progress begins the count anew. */
+/** Counts consecutive failures. Progress resets the count. */
 export class Retries {
   #own: number | undefined;
   #allowed: number;
   #failures = 0;
 
-  /** What the caller allows goes before what the server allows. */
+  /** The limit of the caller takes precedence over that of the server. */
   constructor(maxRetries?: number) {
     this.#own = maxRetries;
     this.#allowed = maxRetries ?? TRIES;
   }
 
-  /** There was progress. */
+  /** Resets the count after progress. */
   forget(): void {
     this.#failures = 0;
   }
 
-  /** How long to wait before the next try; `undefined` when there is none left. */
+  /** How long to wait before the next try; `undefined` when no retry is left. */
   pauseMs(lost: ConnectionLost): number | undefined {
     const refusal = lost instanceof NotNow ? lost : undefined;
     this.#allowed = this.#own ?? refusal?.maxRetries ?? this.#allowed;
     if (this.#failures >= this.#allowed) return undefined;
-    // Clients that were cut off together do not come back together.
+    // Jitter: clients that were disconnected together do not reconnect together.
     const pause = Math.min(FIRST_PAUSE_MS * GROWTH ** this.#failures, PAUSE_MS_MAX) * (0.5 + Math.random() / 2);
     this.#failures += 1;
     const waitMs = refusal?.waitMs ?? 0;
@@ -58,13 +58,13 @@ export class Retries {
   }
 }
 
-/** The refusal in this answer, if it is one that may pass. */
+/** The refusal in this response, if it is temporary. */
 export function notNow(response: Response, said: Envelope | undefined): NotNow | undefined {
-  // The answer of a run is its answer, however it ended: asked for again, it would be the same.
+  // A response with a session is the answer of a run; a retry would return the same.
   if (!NOT_NOW.includes(response.status) || response.headers.has("x-cognitive-session")) return undefined;
   const told = (said?.error?.details as any)?.retry_after_ms;
   const waitMs = typeof told === "number" ? told : headerMs(response.headers.get("retry-after"));
-  return new NotNow(`the server cannot be reached now: HTTP ${response.status}`, said, waitMs);
+  return new NotNow(`server temporarily unavailable: HTTP ${response.status}`, said, waitMs);
 }
 
 /** `Retry-After` is a number of seconds or a date. */
@@ -74,7 +74,7 @@ function headerMs(value: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Waits, unless the caller gives up before. */
+/** Waits, unless the caller aborts before. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = () => {

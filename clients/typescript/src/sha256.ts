@@ -1,4 +1,4 @@
-// SHA-256 of a text that grows. The platform's own takes whole texts only, and in browsers secure pages only.
+// Incremental SHA-256. The platform's own takes complete inputs only, and in browsers works on secure pages only.
 
 const K = Uint32Array.of(
   0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -16,7 +16,7 @@ const START = Uint32Array.of(
 const BLOCK_BYTES = 64;
 
 export class Sha256 {
-  /** How many bytes went in. */
+  /** How many bytes were hashed. */
   bytes = 0;
   #state = START.slice();
   #block = new Uint8Array(BLOCK_BYTES);
@@ -33,7 +33,7 @@ export class Sha256 {
     }
   }
 
-  /** Of all that went in so far; more may follow. */
+  /** The hash of all bytes so far; more may follow. */
   hex(): string {
     const state = this.#state.slice();
     const filled = this.bytes % BLOCK_BYTES;

@@ -1,5 +1,5 @@
-// Server-sent events out of a body, as far as a stream of chunks uses them. A cut event is left out: it
-// was not received.
+// Parses server-sent events from a body, as far as a stream of chunks uses them. An incomplete event is
+// dropped.
 
 import { ProtocolError } from "./errors.js";
 
@@ -16,11 +16,11 @@ export async function* frames(body: AsyncIterable<Uint8Array>): AsyncGenerator<F
   let event = "message";
   let data: string[] = [];
   for await (const bytes of body) {
-    // Only what is new is searched, so that a long line costs no more than its length.
+    // Only new bytes are searched, so the cost of a long line is linear.
     const lines = decoder.decode(bytes, { stream: true }).split("\n");
     lines[0] = rest + lines[0];
     rest = lines.pop() ?? "";
-    if (rest.length > LINE_CHARS_MAX) throw new ProtocolError(`a line of more than ${LINE_CHARS_MAX} characters`);
+    if (rest.length > LINE_CHARS_MAX) throw new ProtocolError(`line of more than ${LINE_CHARS_MAX} characters`);
     for (const line of lines.map((line) => line.replace(/\r$/, ""))) {
       if (line === "") {
         if (data.length > 0) yield { event, data: data.join("\n") };

@@ -1,5 +1,5 @@
-// A stream that survives: it asks for the rest when the connection or the server is lost, and starts over
-// when the server cannot go on from where it was. What it yields are the chunks as the server wrote them.
+// A recovering stream: it requests the rest when the connection or the server is lost, and starts over
+// when the server cannot resume there. It yields the chunks as the server wrote them.
 
 import { Assembly, type Checkpoint, type Chunk } from "./assembly.js";
 import { envelopeOf, type Envelope } from "./envelope.js";
@@ -9,13 +9,13 @@ import { NotNow, Retries, sleep } from "./retry.js";
 import { frames } from "./sse.js";
 import type { Answer } from "./transport.js";
 
-/** One thing that happened. After `restart` all that was received before is void. */
+/** One event. After `restart`, everything received before is void. */
 export interface Event {
   kind: "meta" | "chunk" | "progress" | "final" | "error" | "restart";
   body: any;
 }
 
-/** Where a stream was lost, as the server wants to hear it. */
+/** The resume point of a lost stream, as the server expects it. */
 export interface Place {
   session_id: string;
   last_seq: number;
@@ -26,9 +26,9 @@ export type Open = (place: Place | undefined, signal: AbortSignal) => Promise<An
 
 export class Stream implements AsyncIterable<Event> {
   sessionId: string | undefined;
-  /** The whole answer, once the stream is over. */
+  /** The complete answer, set when the stream has ended. */
   envelope: Envelope | undefined;
-  /** How often the stream was picked up again. */
+  /** How often the stream was reopened. */
   recoveries = 0;
   #open: Open;
   #retries: Retries;
@@ -43,13 +43,13 @@ export class Stream implements AsyncIterable<Event> {
     this.#caller = signal;
   }
 
-  /** The data as far as it has come. */
+  /** The data received so far. */
   get data(): Json | undefined {
     return this.#assembly.data;
   }
 
-  /** Hangs up for good; no more events come. The server keeps the run for a while, or ends it, as its settings
-   * say. */
+  /** Closes the stream for good; no more events follow. The server continues the run for a while, or ends it,
+   * depending on its settings. */
   close(): void {
     this.#abort.abort();
   }
@@ -71,11 +71,11 @@ export class Stream implements AsyncIterable<Event> {
     } finally {
       this.close();
     }
-    // Whoever hangs up knows of it; whoever gave a signal may be somebody else.
+    // `close` ends the iteration without an error; an aborted signal throws, since other code may own it.
     if (this.envelope === undefined) this.#caller?.throwIfAborted();
   }
 
-  /** Waits for the next try. Without one, what the server said last is the answer. */
+  /** Waits for the next try. When no retry is left, the last refusal is the answer. */
   async *#askAgain(lost: ConnectionLost): AsyncGenerator<Event> {
     const pauseMs = this.#retries.pauseMs(lost);
     if (pauseMs !== undefined) {
@@ -99,44 +99,44 @@ export class Stream implements AsyncIterable<Event> {
         yield { kind: this.envelope.ok ? "final" : "error", body: this.envelope };
         return;
       }
-      // Known before the first event, so that even a stream that is lost at once is found again.
+      // Set before the first event, so that even a stream that is lost at once can be resumed.
       this.sessionId ??= answer.sessionId;
       for await (const { event, data } of frames(answer.pieces())) {
         try {
           yield* this.#take(event as Event["kind"], JSON.parse(data));
         } catch (cause) {
           if (cause instanceof ConnectionLost) throw cause;
-          throw new ProtocolError(`a broken event ${JSON.stringify(event)}`, { cause });
+          throw new ProtocolError(`malformed event ${JSON.stringify(event)}`, { cause });
         }
         if (this.envelope !== undefined || this.#abort.signal.aborted) return;
       }
     } finally {
       answer.close();
     }
-    throw new ConnectionLost("the stream broke off");
+    throw new ConnectionLost("stream closed early");
   }
 
   *#take(kind: Event["kind"], body: any): Generator<Event> {
     if (kind === "meta") {
       const sessionId: unknown = body.session_id;
-      if (typeof sessionId !== "string") throw new TypeError("no session");
+      if (typeof sessionId !== "string") throw new TypeError("missing session_id");
       if (!this.#goesOn(sessionId, body.resume_from_seq ?? 1)) {
         this.#assembly.clear();
         yield { kind: "restart", body };
       }
       this.sessionId = sessionId;
     } else if (kind === "chunk") {
-      if (typeof body.chunk.seq !== "number") throw new TypeError("no number");
+      if (typeof body.chunk.seq !== "number") throw new TypeError("missing seq");
       if (!this.#assembly.add(body.chunk as Chunk)) {
-        // Not the continuation that was expected, so nothing here can be trusted.
+        // Not the expected continuation, so nothing in it is used.
         this.#assembly.clear();
         this.sessionId = undefined;
         yield { kind: "restart", body: {} };
-        throw new ConnectionLost("the stream went on at another place");
+        throw new ConnectionLost("stream resumed at another position");
       }
       if (this.#assembly.lastSeq > this.#furthest) {
-        // Chunks that come once more are no progress: a stream that goes wrong at the same place each time
-        // must come to an end.
+        // Repeated chunks are not progress: a stream that fails at the same chunk each time must run out of
+        // retries.
         this.#furthest = this.#assembly.lastSeq;
         this.#retries.forget();
       }
@@ -148,7 +148,7 @@ export class Stream implements AsyncIterable<Event> {
     yield { kind, body };
   }
 
-  /** Whether a meta chunk is the first of all, or the one that was expected after a recovery. */
+  /** Whether a meta chunk is the first one, or the expected one after a recovery. */
   #goesOn(sessionId: string, resumeFromSeq: number): boolean {
     const expected = this.#assembly.lastSeq + 1;
     return expected === 1 || (sessionId === this.sessionId && resumeFromSeq === expected);

@@ -1,15 +1,15 @@
-// One HTTP exchange with the server, by `fetch` alone. It hangs up when the caller wants so, and when nothing
-// is heard for too long.
+// One HTTP exchange with the server, using only `fetch`. It is aborted by the caller, or when no data arrives
+// for too long.
 
 import type { Envelope } from "./envelope.js";
 import { ConnectionLost, ProtocolError } from "./errors.js";
 import { notNow } from "./retry.js";
 
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** A timer with more goes off at once. */
+/** A timer with a longer delay fires at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** A connection that is listened to. */
+/** A connection with a read timeout. */
 class Line {
   #hangUp = new AbortController();
   #silenceMs: number;
@@ -19,7 +19,7 @@ class Line {
     this.#silenceMs = Math.min(silenceMs, TIMER_MS_MAX);
     this.#caller = caller;
     if (caller?.aborted === true) this.#hangUp.abort(caller.reason);
-    // The listener goes when the line is closed: the caller's signal may live for long.
+    // The listener is removed when the line is closed: the caller's signal may outlive it.
     caller?.addEventListener("abort", () => this.#hangUp.abort(caller.reason), { signal: this.signal });
   }
 
@@ -27,10 +27,10 @@ class Line {
     return this.#hangUp.signal;
   }
 
-  /** Waits for a sound, but not for ever. Time that the caller takes between two sounds does not count. */
+  /** Waits for data until the read timeout. Time that the caller takes between two reads does not count. */
   async hear<T>(sound: Promise<T>): Promise<T> {
     const { signal } = this;
-    const silence = new ConnectionLost(`nothing was heard for ${this.#silenceMs} ms`);
+    const silence = new ConnectionLost(`no data for ${this.#silenceMs} ms`);
     const timer = setTimeout(() => this.#hangUp.abort(silence), this.#silenceMs);
     let cut = () => {};
     const end = new Promise<never>((_, reject) => (cut = () => reject(signal.reason)));
@@ -41,7 +41,7 @@ class Line {
     } catch (cause) {
       if (this.#caller?.aborted === true) throw this.#caller.reason;
       if (signal.aborted) throw signal.reason;
-      throw new ConnectionLost("the connection broke", { cause });
+      throw new ConnectionLost("connection lost", { cause });
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", cut);
@@ -49,11 +49,11 @@ class Line {
   }
 
   close(): void {
-    this.#hangUp.abort(new ConnectionLost("the line was closed"));
+    this.#hangUp.abort(new ConnectionLost("connection closed"));
   }
 }
 
-/** A response whose body has not been read yet. Closing it hangs up. */
+/** A response whose body has not been read yet. Closing it aborts the request. */
 export class Answer {
   #response: Response;
   #line: Line;
@@ -87,7 +87,7 @@ export class Answer {
   }
 
   async *pieces(): AsyncGenerator<Uint8Array> {
-    // Not every browser iterates over a body by itself.
+    // Not every browser supports iteration over a body.
     const reader = this.#response.body?.getReader();
     try {
       while (reader !== undefined) {
@@ -100,7 +100,7 @@ export class Answer {
     }
   }
 
-  /** The whole answer, unless it is one that asks to come back later. */
+  /** The complete answer; throws for a temporary refusal. */
   async envelope(): Promise<Envelope> {
     const said = envelopeIn(await this.#text());
     const refusal = notNow(this.#response, said);
@@ -115,7 +115,7 @@ export class Answer {
     try {
       for await (const piece of this.pieces()) {
         bytes += piece.length;
-        if (bytes > ANSWER_BYTES_MAX) throw new ProtocolError(`an answer of more than ${ANSWER_BYTES_MAX} bytes`);
+        if (bytes > ANSWER_BYTES_MAX) throw new ProtocolError(`response of more than ${ANSWER_BYTES_MAX} bytes`);
         text += decoder.decode(piece, { stream: true });
       }
     } finally {

@@ -16,7 +16,7 @@ after(() => server.close());
 
 const client = (url = server.url) => new Client(url);
 
-/** The same numbers each time. */
+/** Deterministic pseudo-random numbers. */
 function dice(seed: number): (from: number, to: number) => number {
   let state = seed;
   return (from, to) => {
@@ -25,13 +25,13 @@ function dice(seed: number): (from: number, to: number) => number {
   };
 }
 
-test("a whole answer is an envelope", async () => {
+test("execute returns an envelope", async () => {
   const envelope = await client().execute(MODULE, INPUT);
   assert.equal(envelope.ok, true);
   assert.deepEqual(envelope.data, DATA);
 });
 
-test("a stream folds to the whole answer", async () => {
+test("a stream folds to the answer of execute", async () => {
   const whole = await client().execute(MODULE, INPUT);
   const stream = client().executeStream(MODULE, INPUT);
   const kinds = await kindsOf(stream);
@@ -43,7 +43,7 @@ test("a stream folds to the whole answer", async () => {
   assert.equal(stream.recoveries, 0);
 });
 
-test("cuts at any byte lose and double nothing", async () => {
+test("cuts at any byte neither lose nor duplicate chunks", async () => {
   const roll = dice(7);
   const runs = await server.runs();
   for (let round = 0; round < 12; round += 1) {
@@ -57,10 +57,10 @@ test("cuts at any byte lose and double nothing", async () => {
     assert.deepEqual(stream.envelope?.data, DATA, `cuts ${cuts}`);
     assert.deepEqual(seqs, Array.from(seqs, (_, at) => at + 1), `cuts ${cuts}`);
   }
-  assert.equal((await server.runs()) - runs, 12, "each was paid for once");
+  assert.equal((await server.runs()) - runs, 12, "each stream has one run");
 });
 
-test("a bad input is an envelope too", async () => {
+test("an invalid input returns an error envelope", async () => {
   const stream = client().executeStream(MODULE, { code: 7 });
   assert.deepEqual(await kindsOf(stream), ["error"]);
   assert.equal(stream.envelope?.ok, false);
@@ -68,7 +68,7 @@ test("a bad input is an envelope too", async () => {
   assert.equal(unknown.error?.code, "E4006");
 });
 
-test("a server that is not there is an error", async () => {
+test("an unreachable server throws ConnectionLost", async () => {
   const proxy = await Proxy.before(server, Array.from({ length: 10 }, () => 0));
   await assert.rejects(kindsOf(client(proxy.url).executeStream(MODULE, INPUT)), ConnectionLost);
   await assert.rejects(new Client(proxy.url, { maxRetries: 0 }).execute(MODULE, INPUT), ConnectionLost);
@@ -76,7 +76,7 @@ test("a server that is not there is an error", async () => {
   proxy.close();
 });
 
-test("a killed server goes on after its restart", async () => {
+test("a stream resumes after a killed server restarts", async () => {
   const mortal = await Server.with(REPLY, 20);
   const stream = client(mortal.url).executeStream(MODULE, INPUT);
   let received = 0;
@@ -94,7 +94,7 @@ test("a killed server goes on after its restart", async () => {
   await mortal.close();
 });
 
-test("every spelling of a field is read", () => {
+test("every field path syntax is parsed", () => {
   assert.deepEqual(stepsOf("data"), ["data"]);
   assert.deepEqual(stepsOf("data.items[0].label"), ["data", "items", 0, "label"]);
   assert.deepEqual(stepsOf('data["a.b"][2]["]"].c'), ["data", "a.b", 2, "]", "c"]);

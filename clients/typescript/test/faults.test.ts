@@ -1,4 +1,4 @@
-// What goes wrong between a client and its server, and must not be seen by the caller, or seen as what it is.
+// Faults between a client and its server: the caller sees none of them, or sees the right error.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -39,7 +39,7 @@ before(async () => {
 });
 after(() => server.close());
 
-/** With these faults between a client and the real server. */
+/** Runs `use` with these faults between a client and the real server. */
 async function between(faults: Fault[], use: (proxy: Proxy) => Promise<void>): Promise<void> {
   const proxy = await Proxy.before(server, faults);
   try {
@@ -49,7 +49,7 @@ async function between(faults: Fault[], use: (proxy: Proxy) => Promise<void>): P
   }
 }
 
-test("a recovery that is refused for now is tried again", async () => {
+test("a temporarily refused recovery is retried", async () => {
   const unavailable = answer("503 Service Unavailable", PAGE, "retry-after: 0\r\n");
   for (const refusal of [LIMITED_ANSWER, BAD_GATEWAY, unavailable, answer("504 Gateway Timeout", PAGE)]) {
     await between([900, refusal, refusal], async ({ url }) => {
@@ -61,7 +61,7 @@ test("a recovery that is refused for now is tried again", async () => {
   }
 });
 
-test("a first try that is refused for now is tried again", async () => {
+test("a temporarily refused first try is retried", async () => {
   await between([LIMITED_ANSWER, BAD_GATEWAY], async ({ url }) => {
     assert.equal((await kindsOf(new Client(url).executeStream(MODULE, INPUT))).at(-1), "final");
   });
@@ -70,7 +70,7 @@ test("a first try that is refused for now is tried again", async () => {
   });
 });
 
-test("a lost answer is not paid for twice", async () => {
+test("a lost answer does not start a second run", async () => {
   const runs = await server.runs();
   await between([1, 20, 60], async ({ url }) => {
     assert.equal((await kindsOf(new Client(url).executeStream(MODULE, INPUT))).at(-1), "final");
@@ -82,7 +82,7 @@ test("a lost answer is not paid for twice", async () => {
   assert.equal((await server.runs()) - runs, 2);
 });
 
-test("a key of the caller's own is the one that counts", async () => {
+test("an idempotency key of the caller is used", async () => {
   const runs = await server.runs();
   const client = new Client(server.url);
   for (let round = 0; round < 2; round += 1) {
@@ -92,7 +92,7 @@ test("a key of the caller's own is the one that counts", async () => {
   assert.equal((await server.runs()) - runs, 2);
 });
 
-test("a connection that falls silent is given up", async () => {
+test("a stalled connection times out", async () => {
   for (const bytes of [0, 60, 900]) {
     await between([new Hold(bytes)], async ({ url }) => {
       const stream = new Client(url, { timeoutMs: 1000 }).executeStream(MODULE, INPUT);
@@ -106,12 +106,12 @@ test("a connection that falls silent is given up", async () => {
   });
 });
 
-test("whoever hangs up is not connected again", async () => {
+test("a closed stream does not reconnect", async () => {
   await between([new Hold(900)], async (proxy) => {
     const stream = new Client(proxy.url).executeStream(MODULE, INPUT);
     let chunks = 0;
     for await (const event of stream) {
-      // While the reader waits for the next one, which never comes.
+      // While the reader waits for the next chunk, which is never sent.
       if (event.kind === "chunk" && (chunks += 1) === 1) setTimeout(() => stream.close(), 100);
       assert.notEqual(event.kind, "final");
     }
@@ -120,7 +120,7 @@ test("whoever hangs up is not connected again", async () => {
   });
 });
 
-test("a signal gives a call up, whatever it waits for", async () => {
+test("a signal cancels a call in every wait", async () => {
   const late = { ...LIMITED, error: { ...LIMITED.error, details: { retry_after_ms: 60_000 } } };
   for (const fault of [new Hold(0), new Hold(900), answer("429 Too Many Requests", late)]) {
     await between([fault, fault], async (proxy) => {
@@ -139,7 +139,7 @@ test("a signal gives a call up, whatever it waits for", async () => {
   }
 });
 
-test("a failed run is the same envelope either way and is not run again", async (t) => {
+test("a failed run returns the same envelope from both calls and is not retried", async (t) => {
   const error = { code: "E5001", message: "no such file", recoverable: false, details: { at: 3 } };
   const meta = { confidence: 0.5, risk: "low", explain: "Nothing there." };
   const failing = await Server.with(JSON.stringify({ ok: false, meta, error }), 0);
@@ -154,7 +154,7 @@ test("a failed run is the same envelope either way and is not run again", async 
   assert.equal(await failing.runs(), 2);
 });
 
-test("a refusal that lasts is the answer", async () => {
+test("a persistent refusal is the answer", async () => {
   await between(Array(8).fill(answer("429 Too Many Requests", LIMITED)), async (proxy) => {
     const stream = new Client(proxy.url).executeStream(MODULE, INPUT);
     assert.deepEqual(await kindsOf(stream), ["error"]);
@@ -172,13 +172,13 @@ test("a refusal that lasts is the answer", async () => {
   });
 });
 
-test("a refusal that will not pass is told at once", async () => {
+test("a permanent refusal is reported at once", async () => {
   const wrong = { ok: false, error: { code: "E1001", message: "text is missing", recoverable: true } };
   const failed = { ok: false, error: { code: "E4001", message: "no back-end", recoverable: true } };
   for (const [refusal, envelope] of [
     [answer("400 Bad Request", wrong), wrong],
     [answer("401 Unauthorized", wrong), wrong],
-    // The answer of a run: under the same key it would be the same.
+    // The answer of a run: a retry under the same key would return the same.
     [answer("503 Service Unavailable", failed, "x-cognitive-session: sess_1\r\n"), failed],
   ] as [Say, object][]) {
     await between([refusal, refusal], async (proxy) => {
@@ -195,7 +195,7 @@ test("a refusal that will not pass is told at once", async () => {
   });
 });
 
-test("heartbeats are a sound", async () => {
+test("heartbeats reset the read timeout", async () => {
   const pieces = [STREAM_HEAD, ...Array<string>(10).fill(": hb\n\n"), sent(META, A, B, FINAL)];
   await between([new Say(pieces, 250)], async ({ url }) => {
     const stream = new Client(url, { timeoutMs: 2000 }).executeStream(MODULE, INPUT);
@@ -204,7 +204,7 @@ test("heartbeats are a sound", async () => {
   });
 });
 
-test("a continuation that does not fit is thrown away and the new stream counts", async () => {
+test("a mismatched continuation is discarded and the new stream is used", async () => {
   const checkpoint = { offset: 1, hash: "ca9781" };
   for (const other of [
     chunk(2, "b", { offset: 2, hash: "000000" }),
@@ -224,7 +224,7 @@ test("a continuation that does not fit is thrown away and the new stream counts"
   }
 });
 
-test("a stream that starts over says so", async () => {
+test("a restarted stream emits a restart event", async () => {
   for (const other of [["meta", { ...BEGUN, session_id: "sess_2" }], META] as Told[]) {
     await between([streamed(META, A), streamed(other, A, B, FINAL)], async ({ url }) => {
       const stream = new Client(url).executeStream(MODULE, INPUT);
@@ -235,14 +235,14 @@ test("a stream that starts over says so", async () => {
   }
 });
 
-test("an end alone is enough after a recovery", async () => {
+test("a final event alone completes a recovered stream", async () => {
   await between([streamed(META, A, B), streamed(resumed(3), FINAL)], async ({ url }) => {
     const stream = new Client(url).executeStream(MODULE, INPUT);
     assert.deepEqual(await kindsOf(stream), ["meta", "chunk", "chunk", "meta", "final"]);
   });
 });
 
-test("chunks that come once more are no progress", async () => {
+test("repeated chunks are not progress", async () => {
   const astray = streamed(META, A, chunk(2, "b", { offset: 2, hash: "000000" }));
   await between(Array(9).fill(astray), async (proxy) => {
     await assert.rejects(kindsOf(new Client(proxy.url).executeStream(MODULE, INPUT)), ConnectionLost);
@@ -250,7 +250,7 @@ test("chunks that come once more are no progress", async () => {
   });
 });
 
-test("progress begins the count anew", async () => {
+test("progress resets the retry count", async () => {
   const more = [2, 3, 4, 5, 6].map((seq) => streamed(resumed(seq), chunk(seq, "x")));
   await between([streamed(META, A), ...more, streamed(FINAL)], async ({ url }) => {
     const stream = new Client(url, { maxRetries: 1 }).executeStream(MODULE, INPUT);
@@ -259,7 +259,7 @@ test("progress begins the count anew", async () => {
   });
 });
 
-test("an error that can be recovered from is asked about as often as the server says", async () => {
+test("a recoverable error is retried as often as the server allows", async () => {
   const recovery = { last_seq: 1, retry_after_ms: 1, max_retries: 2 };
   const error = { code: "E2010", message: "cut", recoverable: true, recovery };
   const broke: Told = ["error", { ok: false, streaming: true, session_id: "sess_1", error }];
@@ -276,7 +276,7 @@ test("an error that can be recovered from is asked about as often as the server 
   });
 });
 
-test("a misshapen event is an error of its own", async () => {
+test("a malformed event raises a protocol error", async () => {
   const snapshot = { seq: 1, type: "snapshot", field: "data[", data: 1 };
   for (const event of [
     ["chunk", {}],
@@ -291,11 +291,11 @@ test("a misshapen event is an error of its own", async () => {
   }
 });
 
-test("pauses are as asked for within bounds, or ever longer", () => {
+test("pauses follow the server within bounds or back off", () => {
   const refusal = (ms: number) => new NotNow("later", undefined, ms);
   assert.equal(new Retries().pauseMs(refusal(2500)), 2500);
   assert.equal(new Retries().pauseMs(refusal(3_600_000)), 60_000);
-  // A page that says "at once" is no reason to knock at the door without a pause.
+  // A retry delay of zero or less still leads to a pause.
   for (const ms of [0, -1]) assert.ok((new Retries().pauseMs(refusal(ms)) ?? 0) >= 100);
   const retries = new Retries(50);
   for (let at = 0; at < 50; at += 1) {
@@ -307,7 +307,7 @@ test("pauses are as asked for within bounds, or ever longer", () => {
   assert.equal(new Retries(0).pauseMs(refusal(1)), undefined);
 });
 
-test("a wait is told in the body or in the header", () => {
+test("retry after is read from the body or the header", () => {
   const waitMs = (status: number, after: string, said?: Envelope) =>
     notNow(new Response(null, { status, headers: { "retry-after": after } }), said)?.waitMs;
   assert.equal(waitMs(429, "9", LIMITED), 10);
@@ -317,7 +317,7 @@ test("a wait is told in the body or in the header", () => {
   assert.equal(notNow(new Response(null, { status: 500 }), undefined), undefined);
 });
 
-test("events are the same wherever their bytes are cut and however their lines end", async () => {
+test("events are parsed with any split of their bytes and any line ending", async () => {
   const text = "event: a\ndata: Größe\ndata:𝄞\nid: 3\n\n: hb\n\ndata\n\nevent: cut\ndata: x\n";
   const expected = [
     { event: "a", data: "Größe\n𝄞" },
@@ -336,7 +336,7 @@ test("events are the same wherever their bytes are cut and however their lines e
   }
 });
 
-test("a hash of pieces is the hash of the whole", () => {
+test("an incremental hash equals the hash of all bytes", () => {
   const bytes = Uint8Array.from({ length: 300 }, (_, at) => at * 7);
   for (let size = 1; size <= 150; size += 1) {
     const hash = new Sha256();

@@ -1,4 +1,4 @@
-// What the tests ask for, and what they get.
+// The request of the tests, and its answer.
 
 import type { Stream } from "../src/index.js";
 

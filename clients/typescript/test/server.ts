@@ -1,4 +1,4 @@
-// A real server for the tests, and a proxy before it with whatever goes wrong between the two.
+// A real server for the tests, and a proxy before it that injects faults.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../../../..");
 const BINARY = process.env["SERVER_BINARY"] ?? join(ROOT, "target/debug/cogn");
 
-/** `cogn serve` on a free port, with a scripted model. It can be killed and started again. */
+/** `cogn serve` on a free port, with a scripted model. It can be killed and restarted. */
 export class Server {
   port = 0;
   #folder = mkdtempSync(join(tmpdir(), "cogn-"));
@@ -38,14 +38,14 @@ export class Server {
         return;
       }
     }
-    throw new Error("the server said no address");
+    throw new Error("the server printed no address");
   }
 
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** How many runs it has made. */
+  /** How many runs it has recorded. */
   async runs(): Promise<number> {
     const page: any = await (await fetch(`${this.url}/v1/runs?limit=200`)).json();
     return page.data.runs.length;
@@ -65,12 +65,12 @@ export class Server {
   }
 }
 
-/** Passes so many bytes on, and then nothing more, without hanging up. */
+/** Forwards this many bytes, then stalls without closing the connection. */
 export class Hold {
   constructor(readonly bytes: number) {}
 }
 
-/** Answers in place of the server, with a pause behind each piece, and hangs up. */
+/** Responds in place of the server, with a pause after each piece, and closes the connection. */
 export class Say {
   constructor(
     readonly pieces: string[],
@@ -78,7 +78,7 @@ export class Say {
   ) {}
 }
 
-/** A number is how many bytes of the answer pass before the connection is cut. */
+/** A number is how many bytes of the response are forwarded before the connection is cut. */
 export type Fault = number | Hold | Say;
 
 export interface Request {
@@ -86,9 +86,9 @@ export interface Request {
   body: any;
 }
 
-/** Does to each connection what is next in the list; behind the last fault it passes all. */
+/** Applies the next fault of the list to each connection; after the last one it forwards everything. */
 export class Proxy {
-  /** Each request that came first on its connection. */
+  /** The first request of each connection. */
   requests: Request[] = [];
   #listener: TcpServer;
   #server: Server | undefined;
@@ -117,7 +117,7 @@ export class Proxy {
   async #serve(client: Socket): Promise<void> {
     client.on("error", () => client.destroy());
     const request = await this.#read(client);
-    // Not before: `fetch` also opens connections that it does not use.
+    // Only after a request: `fetch` also opens connections that it does not use.
     const fault = this.#faults.shift();
     if (fault instanceof Say) {
       for (const piece of fault.pieces) {
@@ -130,7 +130,7 @@ export class Proxy {
     }
   }
 
-  /** The request as it came. */
+  /** The request as received. */
   #read(client: Socket): Promise<Buffer> {
     return new Promise((resolve) => {
       let bytes = Buffer.alloc(0);
@@ -169,11 +169,11 @@ function pass(client: Socket, request: Buffer, port: number, fault: number | Hol
       if (left <= 0 && !(fault instanceof Hold)) end();
     });
   });
-  // Whoever is held is not told that the server has ended.
+  // With `Hold`, the connection stays open when the server closes its side.
   if (fault instanceof Hold) upstream.off("close", end);
 }
 
-/** A whole answer: an envelope, or the page of a proxy. */
+/** A complete response: an envelope, or the page of a proxy. */
 export function answer(status: string, body: string | object, headers = ""): Say {
   const [type, text] = typeof body === "string" ? ["text/html", body] : ["application/json", JSON.stringify(body)];
   const length = Buffer.byteLength(text);
@@ -190,7 +190,7 @@ export function sent(...events: Told[]): string {
   return events.map(([kind, body]) => `event: ${kind}\ndata: ${JSON.stringify(body)}\n\n`).join("");
 }
 
-/** A stream that breaks off behind these events. */
+/** A stream that is cut after these events. */
 export function streamed(...events: Told[]): Say {
   return new Say([STREAM_HEAD + sent(...events)]);
 }
