@@ -1,5 +1,5 @@
 //! Callers who leave, on every way to ask: how long the back-end is kept busy by nobody. Asked, left and
-//! measured by the yardstick, whose upstream tells when it noticed.
+//! measured by the loadtest, whose upstream tells when it noticed.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const MODULE: &str = "module:counter";
 const PROMISED_US: u64 = 50_000;
 const PATIENCE_US: u64 = 2_000_000;
 
-/// Every way to ask, by the yardstick's name for it.
+/// Every way to ask, by the loadtest's name for it.
 const WAYS: [(&str, &str); 17] = [
     ("chat", "/v1/chat/completions"),
     ("chat-stream", "/v1/chat/completions"),
@@ -43,9 +43,9 @@ struct Scene {
 }
 
 impl Scene {
-    /// A server before the yardstick's upstream, which speaks as `kind` does.
+    /// A server before the loadtest's upstream, which speaks as `kind` does.
     fn new(kind: &str, more: &str) -> Self {
-        let upstream = yardstick::upstream().unwrap().to_string();
+        let upstream = loadtest::upstream().unwrap().to_string();
         let (before, operations) = match kind {
             "openai" => (
                 "/v1",
@@ -71,7 +71,7 @@ impl Scene {
         let flags = ["--mode", "leave", "--endpoint", endpoint, "--url", &url];
         let whom = ["--upstream", &self.upstream, "--model", model, "--warm", "0"];
         let flags = [flags.as_slice(), &whom, more].concat();
-        let figures = yardstick::figures(flags).await.unwrap();
+        let figures = loadtest::figures(flags).await.unwrap();
         assert_eq!(figures["bad"], 0, "{endpoint}: {figures}");
         assert!(figures["good"].as_u64() > Some(0), "{endpoint}: {figures}");
         figures

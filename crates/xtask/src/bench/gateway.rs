@@ -165,7 +165,7 @@ impl Bench<'_> {
 
     fn floor(&self) -> Result<Server> {
         let arguments = ["floor", "--upstream", self.upstream.address()];
-        Server::start(self.yardstick, "1", &arguments, None)
+        Server::start(self.loadtest, "1", &arguments, None)
     }
 
     /// What an open stream holds, when so many are open at once.

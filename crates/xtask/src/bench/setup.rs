@@ -14,21 +14,21 @@ use super::row::Row;
 use crate::shell::{build, capture, run};
 
 /// What a vendor's client always brings, whoever it talks to.
-pub(super) const KEY: &str = "sk-yardstick";
+pub(super) const KEY: &str = "sk-loadtest";
 
 pub(super) fn measured<T>(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<T>) -> Result<T> {
-    let yardstick = build("yardstick", &[], "release")?;
-    let upstream = Server::start(&yardstick, "0", &["upstream"], None)?;
+    let loadtest = build("loadtest", &[], "release")?;
+    let upstream = Server::start(&loadtest, "0", &["upstream"], None)?;
     what(&Bench {
         cogn,
-        yardstick: &yardstick,
+        loadtest: &loadtest,
         upstream: &upstream,
     })
 }
 
 pub(super) struct Bench<'b> {
     pub(super) cogn: &'b Path,
-    pub(super) yardstick: &'b Path,
+    pub(super) loadtest: &'b Path,
     pub(super) upstream: &'b Server,
 }
 
@@ -36,7 +36,7 @@ impl Bench<'_> {
     pub(super) fn load(&self, server: &Server, path: &str, more: &[&str]) -> Result<Value> {
         let url = format!("http://{}{path}", server.address());
         let pid = server.pid().to_string();
-        let mut command = pinned("0", self.yardstick);
+        let mut command = pinned("0", self.loadtest);
         command.args(["load", "--url", &url, "--pid", &pid]).args(more);
         let line = capture(&mut command)?;
         let figures: Value = serde_json::from_str(&line).context("the load printed no JSON")?;

@@ -51,7 +51,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("xtask", &[], &[]),
-    ("yardstick", &[], &[]),
+    ("loadtest", &[], &[]),
 ];
 
 /// What would let a pure crate touch the outside world.

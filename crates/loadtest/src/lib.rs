@@ -24,7 +24,7 @@ use serde_json::Value;
 
 /// Measure a gateway against the bare transport.
 #[derive(Debug, Parser)]
-#[command(name = "yardstick")]
+#[command(name = "loadtest")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -50,9 +50,9 @@ impl Cli {
     }
 }
 
-/// What `yardstick load` with these flags would print.
+/// What `loadtest load` with these flags would print.
 pub async fn figures<T: Into<OsString>>(flags: impl IntoIterator<Item = T>) -> Result<Value> {
-    let words = ["yardstick", "load"].map(OsString::from);
+    let words = ["loadtest", "load"].map(OsString::from);
     let words = words.into_iter().chain(flags.into_iter().map(Into::into));
     match Cli::try_parse_from(words)?.command {
         Command::Load(load) => load.measure().await,

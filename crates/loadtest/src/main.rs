@@ -1,4 +1,4 @@
-//! The command line of the yardstick; everything else is in the library.
+//! The command line of the loadtest; everything else is in the library.
 
 use anyhow::Result;
 use clap::Parser;
@@ -7,5 +7,5 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(yardstick::Cli::parse().run())
+    runtime.block_on(loadtest::Cli::parse().run())
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 /// Where a form's parts end.
-const BORDER: &str = "yardstick-border";
+const BORDER: &str = "loadtest-border";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Endpoint {
@@ -132,7 +132,7 @@ fn tool_call(name: &str, arguments: &Value) -> Value {
         "arguments": arguments,
         "_meta": {
             "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
-            "io.modelcontextprotocol/clientInfo": {"name": "yardstick", "version": "1"},
+            "io.modelcontextprotocol/clientInfo": {"name": "loadtest", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         },
     }})
