@@ -20,7 +20,7 @@ mod models;
 mod modules;
 mod near;
 mod output;
-mod pages;
+mod error_pages;
 mod human_output;
 mod render;
 mod wiring;

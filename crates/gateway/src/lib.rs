@@ -4,7 +4,7 @@
 
 mod auth;
 mod call;
-mod door;
+mod middleware;
 mod inference;
 mod extract;
 mod framing;

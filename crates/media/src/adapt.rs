@@ -7,7 +7,7 @@ use ::image::DynamicImage;
 use ::image::codecs::jpeg::JpegEncoder;
 use ::image::imageops::FilterType;
 
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::Fault;
 use crate::format::Format;
 use crate::image::{codec, decode};

@@ -2,7 +2,7 @@
 
 use ir::media::MediaKind;
 
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::{Fault, Limit};
 use crate::format::Format;
 use crate::limits;

@@ -3,7 +3,7 @@
 
 use lopdf::{Document, LoadOptions, Object};
 
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::Fault;
 use crate::limits;
 use crate::range_writer::Pieces;

@@ -8,7 +8,7 @@ use ir::media::MediaKind;
 
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, verify};
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::Fault;
 use crate::format::{Family, Format, detect, family_of};
 use crate::image::{self, Walk};

@@ -8,7 +8,7 @@ use ir::media::MediaKind;
 use crate::adapt::{Action, Adaptation, Wish, redraw};
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, Sealed};
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::{Fault, Limit};
 use crate::inspect::{Inspected, inspect};
 use crate::source::Source;

@@ -13,7 +13,7 @@ pub mod openai;
 pub mod rate_limited;
 pub mod recording;
 pub mod scripted;
-mod unkept;
+mod spill_error;
 
 pub use anthropic::anthropic;
 pub use command::{Command, CommandOptions};

@@ -6,7 +6,7 @@ use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Phase};
 use serde_json::{Value, json};
 
 use crate::openai_chat::usage;
-use crate::{constant, error_body};
+use crate::{constant_field, error_body};
 
 const OWN: Dialect = Dialect::OpenaiEmbeddings;
 const WORDS: usage::Words = usage::Words {
@@ -93,14 +93,14 @@ pub fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
     for (at, item) in (0..).zip(data) {
         let mut item = Fields::of(item).ok_or_else(|| bad("has an embedding that is not an object"))?;
         let mut ext = Ext::default();
-        constant::take(&mut item, OWN, &mut ext, "", "object", &json!("embedding"));
+        constant_field::take(&mut item, OWN, &mut ext, "", "object", &json!("embedding"));
         let vector = item
             .take("embedding")
             .ok_or_else(|| bad("has an embedding without a vector"))?;
         let vector: EmbeddingVector =
             serde_json::from_value(vector).map_err(|_| bad("has a vector that is none"))?;
         let index = item.u64("index").unwrap_or_else(|| {
-            constant::note_absent(OWN, &mut ext, "", "index");
+            constant_field::note_absent(OWN, &mut ext, "", "index");
             at
         });
         ext.extend(OWN, item.rest());
@@ -112,7 +112,7 @@ pub fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
         });
     }
     let mut ext = Ext::default();
-    constant::take(&mut fields, OWN, &mut ext, "", "object", &json!("list"));
+    constant_field::take(&mut fields, OWN, &mut ext, "", "object", &json!("list"));
     let model = fields.string("model");
     let usage = fields
         .object("usage")
@@ -132,8 +132,8 @@ pub fn encode_response(response: &EmbeddingsResponse, ledger: &mut Ledger) -> Va
         let mut map = Map::new();
         map.insert(String::from("embedding"), json!(embedding.vector));
         embedding.ext.restore(OWN, &mut map);
-        constant::put(&mut map, OWN, &embedding.ext, "", "object", "embedding");
-        constant::put(&mut map, OWN, &embedding.ext, "", "index", embedding.index);
+        constant_field::put(&mut map, OWN, &embedding.ext, "", "object", "embedding");
+        constant_field::put(&mut map, OWN, &embedding.ext, "", "index", embedding.index);
         Value::Object(map)
     };
     let mut map = Map::new();
@@ -148,7 +148,7 @@ pub fn encode_response(response: &EmbeddingsResponse, ledger: &mut Ledger) -> Va
         map.insert(String::from("usage"), usage::encode(counts, &WORDS));
     }
     response.ext.restore(OWN, &mut map);
-    constant::put(&mut map, OWN, &response.ext, "", "object", "list");
+    constant_field::put(&mut map, OWN, &response.ext, "", "object", "list");
     ledger.foreign("/result/payload", &response.ext, OWN);
     Value::Object(map)
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::near::nearest;
 use crate::output::{Output, hinted};
-use crate::{markdown, pages};
+use crate::{markdown, error_pages};
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
@@ -126,7 +126,7 @@ fn of_code(code: Code) -> Entry {
         }),
         suggestion: Some(code.suggestion()),
         severity: if is_error { "error" } else { "warning" },
-        page: pages::page(code.as_str()),
+        page: error_pages::page(code.as_str()),
     }
 }
 
@@ -140,6 +140,6 @@ fn of_rule(rule: Rule) -> Entry {
         recoverable: None,
         suggestion: None,
         severity: rule.severity().as_str(),
-        page: pages::page(rule.code()),
+        page: error_pages::page(rule.code()),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use module::files::Entry;
+use module::file_map::Entry;
 use module::manifest::{Modality, Tier};
 use module::scaffold::{Blueprint, RESPONSIBILITY_CHARS_MAX, check_name, write};
 use module::{FileMap, Format};

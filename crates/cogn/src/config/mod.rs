@@ -2,7 +2,7 @@
 //! each value came from, checked against one schema, and read into types once. Nothing else in cogn looks
 //! at a configuration file or a `COGN_*` variable.
 
-mod known;
+mod known_secrets;
 mod layer;
 mod merged;
 mod proxy;
@@ -14,7 +14,7 @@ mod settings;
 mod source;
 mod vendor_env;
 
-pub(crate) use known::known_secrets;
+pub(crate) use known_secrets::known_secrets;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
 pub(crate) use preset::Recipe;

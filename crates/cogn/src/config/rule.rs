@@ -5,7 +5,7 @@ use engine::route::Policy;
 use ir::envelope::PolicySpec;
 use serde_json::Value;
 
-use super::known::is_secret_name;
+use super::known_secrets::is_secret_name;
 use super::layer::escape;
 use super::merged::Merged;
 use super::preset::Recipe;

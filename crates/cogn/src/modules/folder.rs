@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use module::FileMap;
-use module::files::{Entry, Refusal};
+use module::file_map::{Entry, Refusal};
 use module::limits;
 
 pub(crate) fn read_folder(root: &Path) -> Result<FileMap> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::stage::{REPLY, Stage, assemble};
+use crate::harness::{REPLY, Stage, assemble};
 
 fn warnings(envelope: &Value) -> Vec<(String, String, String)> {
     let text = |warning: &Value, key: &str| String::from(warning[key].as_str().unwrap_or_default());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::http::scripted;
 use testkit::llama_server::Llama;
 
-use crate::edge_whole::vendor;
+use crate::openai_unary::vendor;
 use crate::workspace::Workspace;
 
 fn place(config: &str) -> Workspace {
@@ -202,7 +202,7 @@ fn operations_besides_conversation_are_tried_each_by_itself() {
     let good = vendor();
     let halting = testkit::http::HttpUpstream::answering(|_, asked| match asked.path() {
         "/v1/models" => testkit::http::Answer::good("application/json", "{\"data\": []}"),
-        "/v1/embeddings" => crate::edge_whole::json_answer(&crate::edge_whole::vectors(1)),
+        "/v1/embeddings" => crate::openai_unary::json_answer(&crate::openai_unary::vectors(1)),
         _ => testkit::http::Answer::response(
             "404 Not Found",
             &[],

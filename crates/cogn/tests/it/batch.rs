@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::http::{Answer, Asked, HttpUpstream};
 
-use crate::stage::{REPLY, Stage};
+use crate::harness::{REPLY, Stage};
 
 fn batch(stage: &Stage, backend: &str) -> Output {
     let mut command = stage.cogn();

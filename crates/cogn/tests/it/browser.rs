@@ -15,7 +15,7 @@ use testkit::tools;
 
 use crate::examples::root;
 use crate::keys::{answer, closed, key};
-use crate::stage::{Server, Stage, assemble, chunks, data};
+use crate::harness::{Server, Stage, assemble, chunks, data};
 
 /// Serves the page, hears its result, and passes everything else on to a server. Streams of events are cut
 /// after so many bytes each; those beyond the list are left whole.

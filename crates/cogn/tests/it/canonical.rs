@@ -5,8 +5,8 @@ use ir::media::Base64;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::edge_whole::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
-use crate::stage::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
+use crate::harness::{Server, Stage};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 

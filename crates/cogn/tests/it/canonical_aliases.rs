@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::canonical::ask;
-use crate::edge_whole::{back_end, vendor};
-use crate::stage::{Stage, input};
+use crate::openai_unary::{back_end, vendor};
+use crate::harness::{Stage, input};
 
 #[tokio::test]
 async fn aliases_lead_where_they_lead_vendors_clients() {

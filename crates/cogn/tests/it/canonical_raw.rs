@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
 use crate::canonical::ask;
-use crate::edge_whole::{ALL, back_end, json_answer, vendor};
-use crate::stage::{Stage, input};
+use crate::openai_unary::{ALL, back_end, json_answer, vendor};
+use crate::harness::{Stage, input};
 
 const SHOWN: &str = "[server]\nraw_answers = true\n";
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use module::diagnostic::Rule;
 use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
-use module::files::Entry;
+use module::file_map::Entry;
 use module::schema::Section;
 use module::stream::assemble_ndjson;
 use module::{Code, FileMap, Format, Module, Severity, Strict, check};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::fault::{events, stream_of};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::stage::{REPLY, Stage, assemble, data, input};
+use crate::harness::{REPLY, Stage, assemble, data, input};
 
 async fn read(request: reqwest::RequestBuilder) -> String {
     let request = request.header("accept", "application/x-ndjson");

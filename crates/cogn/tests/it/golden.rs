@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::examples::root;
-use crate::stage::{REPLY, Stage, binary};
+use crate::harness::{REPLY, Stage, binary};
 
 /// The examples pass without anybody being asked. When a request has changed on purpose,
 /// `UPDATE_RECORDINGS=1 cargo test -p cogn --test it golden` records them again from their scripts.

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage, assemble, chunks, data, input};
+use crate::harness::{Server, Stage, assemble, chunks, data, input};
 
 /// A server that asks for credentials.
 pub(crate) fn closed(stage: &Stage, backends: &[&str]) -> Server {

@@ -33,15 +33,15 @@ mod canonical_aliases;
 #[cfg(test)]
 mod canonical;
 #[cfg(test)]
-mod edge_canonical_patches;
+mod canonical_patches;
 #[cfg(test)]
 mod canonical_raw;
 #[cfg(test)]
-mod edge_large;
+mod openai_large_media;
 #[cfg(test)]
 mod openai_unary_disconnect;
 #[cfg(test)]
-mod edge_whole;
+mod openai_unary;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod run_history;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
-mod leaving;
+mod disconnect_latency;
 #[cfg(test)]
 mod list;
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod serve_discovery;
 #[cfg(test)]
 mod serve_hostile;
 #[cfg(test)]
-mod serve_patience;
+mod serve_timeouts;
 #[cfg(test)]
 mod serve_recipes;
 #[cfg(test)]
@@ -122,9 +122,9 @@ mod json_output_schemas;
 #[cfg(test)]
 mod speech;
 #[cfg(test)]
-mod stage;
+mod harness;
 #[cfg(test)]
-mod stopping;
+mod shutdown;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]

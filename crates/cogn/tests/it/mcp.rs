@@ -9,7 +9,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use crate::keys::key;
-use crate::stage::{REPLY, Server, Stage, data};
+use crate::harness::{REPLY, Server, Stage, data};
 
 /// A host on pipes that says just what it is told to.
 struct Host {

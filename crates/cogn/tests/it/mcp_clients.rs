@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::test_tools::{fixture, node, python, succeed};
 use crate::keys::key;
-use crate::stage::{REPLY, Stage};
+use crate::harness::{REPLY, Stage};
 
 /// A stage with one place for runs, and a back-end that is slow where the input says so.
 fn stage() -> (Stage, String) {
@@ -106,7 +106,7 @@ fn the_inspector_finds_nothing_wrong_with_the_tools_and_calls_one() {
     let server = stage.serve(&[&script]);
     let url = format!("{}/mcp", server.url);
     let modules = stage.path("modules").display().to_string();
-    let program = crate::stage::binary().display().to_string();
+    let program = crate::harness::binary().display().to_string();
     let pipe = [
         program.as_str(),
         "--modules",

@@ -12,7 +12,7 @@ use testkit::http::{Answer, HttpUpstream};
 use testkit::tools;
 
 use crate::examples::root;
-use crate::stage::binary;
+use crate::harness::binary;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"a test card"},"data":{"rationale":"colours","analysis":{"description":"a test card"}}}"#;
 

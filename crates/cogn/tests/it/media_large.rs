@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use testkit::http::{Answer, Asked, HttpUpstream};
 
 use crate::examples::root;
-use crate::stage::binary;
+use crate::harness::binary;
 
 const MIB: usize = 1024 * 1024;
 

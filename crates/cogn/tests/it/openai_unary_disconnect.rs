@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::edge_whole::{ALL, back_end, form, json_of, wav};
-use crate::stage::Stage;
+use crate::openai_unary::{ALL, back_end, form, json_of, wav};
+use crate::harness::Stage;
 
 /// A server that never answers: it tells when it was asked, and when it was hung up on.
 fn silent() -> (String, mpsc::Receiver<Instant>) {

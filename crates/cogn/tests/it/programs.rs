@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::speech::RECIPES;
-use crate::stage::{REPLY, Stage, data, input};
+use crate::harness::{REPLY, Stage, data, input};
 use crate::workspace::Workspace;
 
 fn place(config: &str) -> Workspace {
@@ -148,7 +148,7 @@ async fn a_program_answers_a_run() {
     );
     let mut command = stage.serving(&["--config", &config], &[]);
     command.env("PROBE_SECRET", "hidden").env("PROBE_ALLOWED", "yes");
-    let server = crate::stage::Server::spawn(command);
+    let server = crate::harness::Server::spawn(command);
     let response = server
         .execute("counter", &input())
         .send()

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::stage::{REPLY, Stage, assemble};
+use crate::harness::{REPLY, Stage, assemble};
 
 fn run(stage: &Stage, arguments: &[&str]) -> Output {
     let mut command = stage.cogn();

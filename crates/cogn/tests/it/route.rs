@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::stage::{REPLY, Stage};
+use crate::harness::{REPLY, Stage};
 
 /// Four back-ends, of which three can be asked.
 const CONFIG: &str = r#"

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::stage::{REPLY, Stage, assemble, binary, chunks, data};
+use crate::harness::{REPLY, Stage, assemble, binary, chunks, data};
 
 fn run(stage: &Stage, backends: &[&str], arguments: &[&str]) -> Output {
     let mut command = stage.cogn();

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::examples::root;
-use crate::stage::{REPLY, Stage, assemble, binary};
+use crate::harness::{REPLY, Stage, assemble, binary};
 
 fn run(stage: &Stage, arguments: &[&str]) -> Output {
     stage.cogn().arg("run").args(arguments).output().unwrap()

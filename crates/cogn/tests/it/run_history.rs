@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
 
 use crate::keys::{answer, cogn, session};
-use crate::stage::{REPLY, Server, Stage, assemble, data, input};
+use crate::harness::{REPLY, Server, Stage, assemble, data, input};
 
 #[expect(clippy::disallowed_methods, reason = "the server lives in real time")]
 fn now_ms() -> u64 {

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::test_tools::{python, succeed};
-use crate::stage::{Stage, input};
+use crate::harness::{Stage, input};
 
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";

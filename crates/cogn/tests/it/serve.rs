@@ -8,7 +8,7 @@ use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
 
-use crate::stage::{REPLY, Server, Stage, assemble, chunks, data, input};
+use crate::harness::{REPLY, Server, Stage, assemble, chunks, data, input};
 
 async fn stream(request: reqwest::RequestBuilder, accept: &str) -> String {
     let response = request.header("accept", accept).send().await.unwrap();

@@ -7,7 +7,7 @@ use module::envelope::{Profile, check_structure};
 use serde_json::{Value, json};
 
 use crate::keys::key;
-use crate::stage::{Stage, assemble, data, input};
+use crate::harness::{Stage, assemble, data, input};
 
 async fn body_of(response: reqwest::Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
@@ -288,7 +288,7 @@ async fn a_request_may_ask_for_a_model() {
     let stage = Stage::new();
     let mut config = String::from("[auth]\nrequired = true\n");
     for model in ["small", "large"] {
-        let reply = crate::stage::REPLY.replace("two words", model);
+        let reply = crate::harness::REPLY.replace("two words", model);
         let script = stage.script(model, &json!([{"reply": reply}]));
         let script = script.strip_prefix("scripted:").unwrap();
         config += &format!(

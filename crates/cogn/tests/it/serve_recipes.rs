@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::examples::root;
-use crate::stage::{Server, binary};
+use crate::harness::{Server, binary};
 
 const PAGES: [&str; 2] = ["docs/guide/serving.md", "docs/guide/vendor-clients.md"];
 const SHOWN: &str = "http://127.0.0.1:8787";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage, assemble, data, input};
+use crate::harness::{Server, Stage, assemble, data, input};
 
 /// Asks until the answer is as wished. A server that never gets there fails the test by its deadline.
 async fn until(mut ask: impl AsyncFnMut() -> bool) {
@@ -94,7 +94,7 @@ async fn configuration_changes_under_a_running_server_if_it_is_good() {
     let stage = Stage::new();
     let other = stage.script(
         "other",
-        &json!([{"reply": crate::stage::REPLY.replace("two words", "other words")}]),
+        &json!([{"reply": crate::harness::REPLY.replace("two words", "other words")}]),
     );
     let first = stage.talker(0);
     let config = |script: &str| {

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::keys::{answer, closed, cogn, key};
-use crate::stage::{Server, Stage, assemble, data, input};
+use crate::harness::{Server, Stage, assemble, data, input};
 
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 
 /// Programs that speak and hear.
 pub(crate) const RECIPES: &str = r#"

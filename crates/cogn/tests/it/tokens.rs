@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage, data, input};
+use crate::harness::{Server, Stage, data, input};
 
 /// An ES256 key pair that was made for this test and opens nothing else.
 const PRIVATE: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgVz0bJiC45zl1XbdlPSKXv5bIseXExEdqy/UPQe45ZFuhRANCAATr7v4soEqSg68r1oMBCOlqMctX2wfdHY/fgYJPS6rrsdDC3+2v/ZgtkL82pgT4i3N79P43bpHO8bfRqa2p99oz";

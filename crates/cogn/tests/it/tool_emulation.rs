@@ -6,7 +6,7 @@ use ir::{Dialect, Event, Fold};
 use serde_json::{Value, json};
 use testkit::http::{HttpUpstream, scripted};
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, path, question, read, with_tool};
 
 const KINDS: [(&str, Dialect); 4] = [

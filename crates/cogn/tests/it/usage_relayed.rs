@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::edge_whole::{ALL, back_end, json_of, vendor};
+use crate::openai_unary::{ALL, back_end, json_of, vendor};
 use crate::serve_trace::{attribute, listener};
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, question};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

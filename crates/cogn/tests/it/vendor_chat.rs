@@ -6,7 +6,7 @@ use ir::event::FinishReason;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, is_ended, path, question, read, with_tool};
 
 const KINDS: [(&str, Dialect); 4] = [

@@ -5,7 +5,7 @@ use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{ask, body_of, error_of, question, read};
 
 const CHAT: Dialect = Dialect::OpenaiChat;

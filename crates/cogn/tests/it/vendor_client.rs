@@ -6,7 +6,7 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use wire::{Decoder, chat};
 
-use crate::stage::Server;
+use crate::harness::Server;
 
 pub(crate) const DIALECTS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic];
 

@@ -6,8 +6,8 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use testkit::http::{HttpUpstream, scripted};
 
-use crate::edge_whole::{ALL, back_end, form, json_answer, vendor, wav};
-use crate::stage::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, form, json_answer, vendor, wav};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, question};
 
 const PRICE: &str = "price = { input_usd = 0.15, output_usd = 0.6 }";

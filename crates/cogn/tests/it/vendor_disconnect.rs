@@ -13,7 +13,7 @@ use serde_json::json;
 use testkit::fault::{events, stream_of};
 use tokio::task::JoinSet;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use crate::vendor_client::{DIALECTS, ask, path, question};
 
 /// A back-end that begins to answer, or does not, and tells when its caller has hung up.

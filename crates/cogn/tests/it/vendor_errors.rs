@@ -9,7 +9,7 @@ use testkit::http::{Answer, HttpUpstream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::keys::key;
-use crate::stage::{Server, Stage, input};
+use crate::harness::{Server, Stage, input};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, path, question, read};
 
 async fn refused(response: reqwest::Response, dialect: Dialect) -> (u16, String, String) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::http::{HttpUpstream, scripted};
 use testkit::llama_server::Llama;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question};
 
 const ASKED: &str = "Count from one to twenty in words.";

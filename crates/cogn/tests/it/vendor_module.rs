@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ir::Dialect;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, data};
+use crate::harness::{Stage, data};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, is_ended, path, question, read};
 
 /// The envelope beside an answer.

@@ -7,8 +7,8 @@ use ir::Dialect;
 use ir::media::Base64;
 use serde_json::{Value, json};
 
-use crate::edge_whole::wav;
-use crate::stage::{REPLY, Server, Stage};
+use crate::openai_unary::wav;
+use crate::harness::{REPLY, Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");

@@ -4,7 +4,7 @@
 use ir::{Delta, Dialect, Event};
 use serde_json::{Value, json};
 
-use crate::stage::{REPLY, Server, Stage, data};
+use crate::harness::{REPLY, Server, Stage, data};
 use crate::vendor_client::{DIALECTS, ask, body_of, events, is_ended, question, read};
 
 fn streamed(dialect: Dialect, module: &str) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::http::scripted;
 
 use crate::keys::key;
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, body_of, error_of, events, is_ended, path, question};
 
 fn streamed(dialect: Dialect) -> Value {

@@ -3,7 +3,7 @@
 use ir::Dialect;
 use serde_json::{Value, json};
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, body_of, is_ended, path, question, read};
 
 fn with_schema(dialect: Dialect, mut body: Value) -> Value {

@@ -2,13 +2,13 @@
 //! back-end or goes to a person. `rule` says who passes, `judge` is the run machine's question behind every
 //! answer, `reask` is the one more chance for a model whose answer breaks the contract.
 
-mod judge;
+mod evaluator;
 mod reask;
 mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use judge::Keeper;
+pub use evaluator::Keeper;
 pub use rule::{Action, Gates, Objection, Rule};
 
 /// The key beside an envelope that says why a person is to look at it.

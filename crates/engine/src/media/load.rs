@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::depot::Depot;
-use super::fault::{Refusal, fetch_disabled, fetching, no_file, own, refused};
+use super::errors::{Refusal, fetch_disabled, fetching, no_file, own, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
 use crate::port::Fetch;

@@ -7,7 +7,7 @@
 mod bounds;
 mod load;
 mod depot;
-mod fault;
+mod errors;
 mod intake;
 mod outflow;
 mod prepared;
@@ -31,8 +31,8 @@ use tokio::sync::Semaphore;
 use self::bounds::bounds;
 use self::load::Item;
 pub use self::depot::{Depot, Keeping, Shelf};
-pub use self::fault::no_room;
-use self::fault::{Refusal, at, refused, violation};
+pub use self::errors::no_room;
+use self::errors::{Refusal, at, refused, violation};
 pub use self::intake::Intake;
 pub use self::outflow::{base64_of, bytes_of};
 pub(crate) use self::prepared::Ready;
@@ -135,7 +135,7 @@ impl MediaDesk {
             Ok((prepared, keeping)) => {
                 let kept = keeping.finish();
                 kept.map(|kept| (prepared, kept))
-                    .map_err(|error| fault::own(&error))
+                    .map_err(|error| errors::own(&error))
             }
             Err(_) if full.load(Ordering::SeqCst) => Err(no_room()),
             Err(refusal) => Err(refusal),
@@ -160,7 +160,7 @@ impl MediaDesk {
         let patience = Duration::from_millis(limits::MEDIA_LOOK_MS);
         match tokio::time::timeout(patience, work).await {
             Ok(Ok(looked)) => looked.map_err(|fault| refused(&fault)),
-            _ => Err(fault::endless()),
+            _ => Err(errors::endless()),
         }
     }
 }

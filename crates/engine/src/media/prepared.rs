@@ -7,7 +7,7 @@ use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
 use super::load::{Item, Origin};
-use super::fault::{Refusal, refused};
+use super::errors::{Refusal, refused};
 use crate::limits;
 use crate::run::Warning;
 

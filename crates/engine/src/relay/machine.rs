@@ -11,7 +11,7 @@ use ir::operation::Feature;
 use ir::{Error, ErrorKind, Event, Phase, Request, RunId, TraceContext, Usage};
 
 use super::Part;
-use super::shown::Shown;
+use super::continuation::Shown;
 use crate::attempts::{Calls, Turn};
 use crate::fleet::{Dispatch, Lease};
 use crate::limits;

@@ -9,7 +9,7 @@ mod driver;
 mod machine;
 mod response;
 mod resumable;
-mod shown;
+mod continuation;
 #[cfg(test)]
 mod tests;
 mod tool_emulation;

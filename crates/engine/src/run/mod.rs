@@ -4,12 +4,12 @@
 
 mod command;
 mod recovery;
-mod live;
+mod broadcast;
 pub mod machine;
 mod preface;
 mod record;
 mod render;
-mod shadow;
+mod mirror;
 mod subscription;
 mod task;
 mod trace_store;
@@ -24,11 +24,11 @@ pub use trace_store::Witness;
 
 pub(crate) use command::{Command, annotate};
 pub(crate) use recovery::{Inherited, inherit, interruption};
-pub(crate) use live::Live;
+pub(crate) use broadcast::Live;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;
 pub(crate) use render::render;
-pub(crate) use shadow::Shadows;
+pub(crate) use mirror::Shadows;
 pub(crate) use subscription::Source;
 pub(crate) use task::Task;
 pub(crate) use trace_store::Traces;

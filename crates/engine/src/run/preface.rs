@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Mode, Warning};
-use super::live::Live;
+use super::broadcast::Live;
 use super::machine::Heard;
 use super::render::render;
 use super::subscription::opening_meta;

@@ -9,7 +9,7 @@ use module::stream::{Checkpoint, Chunk};
 use serde_json::{Map, Value, json};
 
 use super::command::Warning;
-use super::live::{Live, Seat};
+use super::broadcast::{Live, Seat};
 use super::render::{read, render};
 use crate::error::Error;
 use crate::limits;

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::live::Live;
+use super::broadcast::Live;
 use super::machine::{Input, Machine, Output};
 use super::record::{AttemptRecord, Trace};
 use super::render::render;
-use super::shadow::Shadows;
+use super::mirror::Shadows;
 use super::trace_store::Traces;
 use crate::admission::Permit;
 use crate::compose::{Preparation, Prepared};

@@ -15,7 +15,7 @@ use module::stream::{Assembler, Chunk};
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder};
 
-use crate::world::{Dice, fleet, plan, request};
+use crate::simulation::{Dice, fleet, plan, request};
 
 const SEEDS: u64 = 10_000;
 

@@ -21,4 +21,4 @@ mod routing;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]
-mod world;
+mod simulation;

@@ -6,7 +6,7 @@ use engine::run::{Outcome, Role};
 use ir::error::Phase;
 use ir::{Error, ErrorKind, Request};
 
-use crate::world::{Dice, Fate, World, broken, fleet, request};
+use crate::simulation::{Dice, Fate, World, broken, fleet, request};
 
 fn requests(count: usize) -> Vec<Request> {
     (0..count).map(|_| request("q")).collect()

@@ -4,7 +4,7 @@
 
 mod builtin;
 mod call;
-mod changes;
+mod list_changed;
 mod completion;
 mod confirm;
 mod transport;

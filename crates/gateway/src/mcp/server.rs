@@ -13,7 +13,7 @@ use rmcp::{ErrorData, RoleServer};
 use tenancy::Scope;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::changes;
+use super::list_changed;
 use super::transport::Door;
 use super::result::fault;
 use super::view::{View, page};
@@ -90,15 +90,15 @@ impl ServerHandler for Mcp {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        changes::tell(&self.gateway, context.peer, self.over.clone());
+        list_changed::tell(&self.gateway, context.peer, self.over.clone());
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(changes::heard(requested))
+        Some(list_changed::heard(requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::listen(&self.gateway, context).await
+        list_changed::listen(&self.gateway, context).await
     }
 
     async fn list_tools(

@@ -1,6 +1,6 @@
 //! Paths and who answers them. One file per resource; this one is the table of contents.
 
-mod aliases;
+mod compat_paths;
 mod capabilities;
 mod api_docs;
 mod execute;
@@ -17,11 +17,11 @@ use axum::routing::any;
 use module::Code;
 use module::envelope::ErrorBody;
 
-use crate::door::Door;
+use crate::middleware::Door;
 use crate::endpoint::{Operation, routes};
 use crate::response::Refusal;
 use crate::state::Gateway;
-use crate::{door, inference, mcp, ws};
+use crate::{middleware, inference, mcp, ws};
 
 pub(crate) use api_docs::Description;
 pub use api_docs::openapi_document;
@@ -34,7 +34,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(Door::new(gateway.clone()), door::pass))
+        .layer(from_fn_with_state(Door::new(gateway.clone()), middleware::pass))
         .with_state(gateway)
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         ws::operations(),
         inference::operations(),
         capabilities::operations(),
-        aliases::operations(),
+        compat_paths::operations(),
         health::operations(),
         api_docs::operations(),
     ]

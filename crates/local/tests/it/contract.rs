@@ -158,7 +158,7 @@ fn files(folder: &std::path::Path) -> module::FileMap {
                     .to_string_lossy()
                     .into_owned();
                 let bytes = std::fs::read(&path).expect("a file");
-                files.insert(name, module::files::Entry::Read(bytes));
+                files.insert(name, module::file_map::Entry::Read(bytes));
             }
         }
     }

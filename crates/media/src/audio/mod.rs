@@ -14,7 +14,7 @@ use symphonia_core::io::{MediaSource, MediaSourceStream, MediaSourceStreamOption
 use symphonia_format_ogg::OggReader;
 use symphonia_format_riff::WavReader;
 
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;

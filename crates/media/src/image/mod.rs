@@ -11,7 +11,7 @@ use std::io::Cursor;
 
 use ::image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 
-use crate::fact::Facts;
+use crate::facts::Facts;
 use crate::error::Fault;
 use crate::format::Format;
 use crate::limits;

@@ -8,7 +8,7 @@
 )]
 
 mod adapt;
-mod clean;
+mod metadata_removal;
 mod facts;
 mod hostile;
 mod rejections;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::document::{Part, join};
-use crate::files::{self, Entry};
+use crate::file_map::{self, Entry};
 use crate::load::Reading;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -138,7 +138,7 @@ fn look(reading: &Reading<'_>, file: &str, value: &Value, pointer: &str, found: 
                 && let Some(path) = map.get("path").and_then(Value::as_str)
             {
                 let place = || reading.in_json(file, &join(pointer, "path"), Part::Value);
-                match files::normalise(path) {
+                match file_map::normalise(path) {
                     None => {
                         let message = format!("`{path}` leads out of the module's folder");
                         let diagnostic = Diagnostic::new(Rule::PATH_ESCAPES, message).at(place());

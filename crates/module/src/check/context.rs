@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::{Part, join};
-use crate::files;
+use crate::file_map;
 use crate::load::Reading;
 
 pub(super) fn check(reading: &mut Reading<'_>) {
@@ -35,7 +35,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
 /// A reference such as `./schemas/history.json` or `./schema.json#/$defs/history`.
 fn schema_file(reading: &mut Reading<'_>, pointer: &str, reference: &str) {
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    let Some(file) = files::normalise(path) else {
+    let Some(file) = file_map::normalise(path) else {
         let place = reading.in_manifest(pointer, Part::Value);
         let message = format!("`{reference}` leads out of the module's folder");
         reading.push(Diagnostic::new(Rule::PATH_ESCAPES, message).at(place));

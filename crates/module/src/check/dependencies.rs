@@ -8,7 +8,7 @@ use semver::Version;
 use crate::compose::calls;
 use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
 use crate::document::Part;
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::limits;
 use crate::load::Reading;
 use crate::module::Module;

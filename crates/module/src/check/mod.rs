@@ -18,7 +18,7 @@ pub use dependencies::{Card, Find};
 
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::Part;
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::load::{Loaded, Reading, refusals};
 
 /// Which list of rules applies.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::compose::{Call, calls};
 use crate::diagnostic::{Diagnostic, Rule, nearest};
-use crate::files;
+use crate::file_map;
 use crate::load::Reading;
 use crate::manifest::Modality;
 use crate::module::Module;
@@ -212,7 +212,7 @@ fn assets(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
             .unwrap_or(rest.len());
         let mention = rest.get(..end).unwrap_or_default().trim_end_matches('.');
         let is_file = mention.rsplit('/').next().is_some_and(|name| name.contains('.'));
-        if is_file && files::normalise(mention).is_none_or(|path| !reading.files.contains(&path)) {
+        if is_file && file_map::normalise(mention).is_none_or(|path| !reading.files.contains(&path)) {
             let message = format!("the prompt mentions `{mention}`, which does not exist");
             let place = reading.in_prompt(at..at + mention.len());
             found.push(Diagnostic::new(Rule::ASSET_MISSING, message).at(place));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Flow, Outcome, Start, survey};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::limits;
 use crate::module::Module;
 

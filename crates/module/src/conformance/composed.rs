@@ -10,7 +10,7 @@ use super::evaluator::Finding;
 use crate::compose::{Flow, Outcome, Start, choose, survey};
 use crate::context;
 use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::load::load;
 use crate::lower::admit_input;
 use crate::module::Module;

@@ -9,7 +9,7 @@ use super::vector::Vector;
 use crate::code::Code;
 use crate::diagnostic::Severity;
 use crate::envelope::{self, CheckOptions, ErrorBody, Profile, check_input, check_object, check_structure};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::load::load;
 use crate::media;
 use crate::module::Module;

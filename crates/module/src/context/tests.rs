@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::sanitise::sanitise;
 use super::{admit, emitted};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::module::Module;
 
 fn module(context: &str) -> Module {

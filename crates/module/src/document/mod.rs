@@ -4,14 +4,14 @@
 
 mod front_matter;
 mod json;
-mod json_place;
+mod json_span;
 mod pointer;
 mod yaml;
 mod yaml_span;
 
 pub use front_matter::{FrontMatter, split_front_matter};
 pub use json::{Duplicate, Json, JsonError, JsonErrorKind, parse_json};
-pub use json_place::json_place;
+pub use json_span::json_place;
 pub use pointer::{dotted, join, tokens};
 pub use yaml::{YamlError, YamlErrorKind, parse_yaml};
 pub use yaml_span::yaml_place;

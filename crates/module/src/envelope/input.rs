@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::error::ErrorBody;
 use super::structure::Violation;
-use super::violations::{check_section, error_of};
+use super::schema_errors::{check_section, error_of};
 use crate::code::Code;
 use crate::manifest::Modality;
 use crate::media;

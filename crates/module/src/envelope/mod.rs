@@ -9,7 +9,7 @@
 mod check;
 mod confidence;
 mod error;
-mod facts;
+mod runtime_meta;
 mod failure;
 mod tier_rules;
 mod input;
@@ -18,25 +18,25 @@ mod meta;
 mod overflow;
 mod render;
 mod repair;
-mod repairs;
+mod repair_log;
 mod reply;
 mod risk;
 mod salvage;
 mod structure;
 mod unreadable;
-mod violations;
+mod schema_errors;
 mod wrap;
 
 use serde_json::{Map, Value};
 
 pub use check::{Outcome, Reading, check_envelope, check_object, check_reply};
 pub use error::ErrorBody;
-pub use facts::{CheckOptions, Facts};
+pub use runtime_meta::{CheckOptions, Facts};
 pub use input::check_input;
 pub use meta::{Meta, Risk};
 pub use structure::{Profile, Violation, check_structure};
 
-pub(crate) use violations::check_part;
+pub(crate) use schema_errors::check_part;
 
 /// A finished answer. `body` decides which of the two shapes it has, so a mixture cannot be built.
 #[derive(Clone, Debug, PartialEq)]

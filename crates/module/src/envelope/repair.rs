@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::small_map::{member, member_mut};
 use super::meta::Risk;
-use super::repairs::{Action, Repairs};
+use super::repair_log::{Action, Repairs};
 use super::structure::{Violation, exceeds, kind};
 use crate::limits;
 use crate::manifest::Tier;

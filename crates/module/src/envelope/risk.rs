@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::small_map::{member, member_mut};
 use super::meta::Risk;
-use super::repairs::{Action, Repairs};
+use super::repair_log::{Action, Repairs};
 use crate::manifest::RiskRule;
 
 /// The highest risk among the items that the rule names. `None` when there is no such list or the rule

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::small_map::member;
-use super::repairs::{Action, Repairs};
+use super::repair_log::{Action, Repairs};
 use super::structure::{Violation, check_closed, kind};
 use crate::module::Module;
 

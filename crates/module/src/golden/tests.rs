@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Coverage, matcher};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::module::Module;
 
 fn module() -> Module {

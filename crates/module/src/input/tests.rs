@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{assign, media_field, put_media};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::manifest::Modality;
 use crate::module::Module;
 

@@ -1,6 +1,6 @@
 //! What lies under `assets/`.
 
-use crate::files::{Entry, FileMap};
+use crate::file_map::{Entry, FileMap};
 use crate::module::Asset;
 
 pub(super) fn list(files: &FileMap) -> Vec<Asset> {

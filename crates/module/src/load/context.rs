@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::contract::rebase;
-use crate::files::{self, FileMap};
+use crate::file_map::{self, FileMap};
 use crate::manifest::Context;
 use crate::schema::{Contract, Section};
 
@@ -22,7 +22,7 @@ pub(super) fn schemas(files: &FileMap, context: &Context) -> BTreeMap<String, Co
 
 fn contract(files: &FileMap, reference: &str) -> Option<Contract> {
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    let file = files::normalise(path)?;
+    let file = file_map::normalise(path)?;
     let mut document: Value = serde_json::from_slice(files.bytes(&file)?).ok()?;
     // Under a key of its own, so that even a reference to the whole document has a pointer.
     rebase(&mut document, "/document");

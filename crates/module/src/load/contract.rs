@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Reading;
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::{Part, join};
-use crate::files;
+use crate::file_map;
 use crate::manifest::OutputAlias;
 use crate::schema::{Contract, Section};
 
@@ -112,7 +112,7 @@ fn resolve(
     let file = if path.is_empty() {
         Some(String::from("schema.json"))
     } else {
-        files::normalise(path)
+        file_map::normalise(path)
     };
     let Some(file) = file else {
         let message = format!("`{reference}` leads out of the module's folder");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Reading;
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::{Part, join};
-use crate::files::{FileMap, normalise};
+use crate::file_map::{FileMap, normalise};
 use crate::module::TestPair;
 
 /// How the two halves of a pair are named, in the order in which they are looked for.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{contract::Origin, v0, v1, v2};
 use crate::diagnostic::{Diagnostic, Location, Report, Rule, Source};
 use crate::document::{Part, json_place, yaml_place};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::format::Format;
 use crate::module::{Derived, Module};
 

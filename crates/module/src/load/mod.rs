@@ -18,7 +18,7 @@ pub(crate) use load_context::{ManifestText, Reading};
 pub(crate) use text::refusals;
 
 use crate::diagnostic::Report;
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::module::Module;
 
 /// What came of a folder. `module` is absent only when nothing usable could be made of it.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Reading;
 use crate::diagnostic::{Diagnostic, Location, Rule, Source};
 use crate::document::{JsonErrorKind, Part, YamlErrorKind, json_place, parse_json, parse_yaml};
-use crate::files::{Entry, Refusal};
+use crate::file_map::{Entry, Refusal};
 
 impl<'a> Reading<'a> {
     /// The text of a file without its byte order mark, or nothing, with the reason reported. A file

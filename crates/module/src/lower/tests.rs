@@ -5,7 +5,7 @@ use super::{
     LowerOptions, admit_input, envelope_schema, input_schema, lower, lower_with_media, output_schema,
 };
 use crate::compose::Results;
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::module::Module;
 
 fn module(manifest: &str, prompt: &str, schema: &Value) -> Module {

@@ -2,7 +2,7 @@
 
 use similar::TextDiff;
 
-use crate::files::{Entry, FileMap};
+use crate::file_map::{Entry, FileMap};
 
 /// The difference of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

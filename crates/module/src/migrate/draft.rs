@@ -10,7 +10,7 @@ use super::edit::{self, Edit, Path};
 use super::text::{Text, line_at};
 use super::{Change, Decision, Refusal, Weight, example, json, legacy, yaml};
 use crate::document::parse_yaml;
-use crate::files::{Entry, FileMap};
+use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

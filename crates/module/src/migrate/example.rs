@@ -7,7 +7,7 @@ use super::Refusal;
 use super::draft::Draft;
 use super::edit::{Edit, Place, path};
 use super::manifest::section;
-use crate::files::{Entry, FileMap};
+use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {

@@ -10,7 +10,7 @@ use super::manifest::section;
 use super::section_location::{self, collect_references};
 use super::{Refusal, Weight, json as json_text, yaml};
 use crate::document::{parse_yaml, split_front_matter};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::format::Format;
 use crate::load;
 

@@ -23,7 +23,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::format::Format;
 
 pub use diff::{FileDiff, diff};

@@ -5,7 +5,7 @@ use super::draft::{Draft, PROMPT};
 use super::edit::path;
 use super::section_location::{data_site, value};
 use super::text::Text;
-use crate::files::Entry;
+use crate::file_map::Entry;
 use crate::format::Format;
 use crate::manifest::{Manifest, RiskRule};
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Refusal;
 use super::draft::{Document, Draft, SCHEMA, text};
 use super::edit::{self, Path, path};
-use crate::files::normalise;
+use crate::file_map::normalise;
 
 /// Most `$ref`s followed from a section to the object that it means.
 const REFERENCES_MAX: usize = 16;

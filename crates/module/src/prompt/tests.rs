@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Piece, Token, render, tokens};
-use crate::files::FileMap;
+use crate::file_map::FileMap;
 use crate::module::Module;
 
 fn module(prompt: &str) -> Module {

@@ -8,7 +8,7 @@ mod name;
 mod prompt;
 mod schema;
 
-use crate::files::{Entry, FileMap};
+use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
 use crate::manifest::{Modality, Tier};
 

@@ -21,7 +21,7 @@ use std::{env, fs};
 use module::FileMap;
 use module::check::{Card, Strict, Surroundings, check_among};
 use module::diagnostic::Diagnostic;
-use module::files::{Entry, Refusal};
+use module::file_map::{Entry, Refusal};
 
 /// Far more than any case takes; a case that hangs fails here rather than nowhere.
 const CASE_TIME_MAX: Duration = Duration::from_secs(5);

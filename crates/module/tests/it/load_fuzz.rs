@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use module::files::FileMap;
+use module::file_map::FileMap;
 use module::{Strict, check, limits};
 use proptest::prelude::*;
 

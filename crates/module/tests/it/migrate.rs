@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use module::files::Entry;
+use module::file_map::Entry;
 use module::migrate::{self, Plan, Weight, diff};
 use module::{FileMap, Format, Severity, Strict, check, load};
 

@@ -472,7 +472,7 @@ fn no_schema_makes_it_stumble() {
             for text in [schema.to_string(), pretty] {
                 files.insert(
                     "schema.json",
-                    module::files::Entry::Read(text.clone().into_bytes()),
+                    module::file_map::Entry::Read(text.clone().into_bytes()),
                 );
                 let plan = migrate::plan(&files, Format::V2_5);
                 let plan = plan.unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));

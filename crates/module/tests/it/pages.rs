@@ -120,7 +120,7 @@ fn placed(language: &str, piece: &str) -> Vec<FileMap> {
             let mut tested = files(whole.clone(), contract, PROMPT);
             tested.insert(
                 "tests/one.input.json",
-                module::files::Entry::Read(piece.as_bytes().to_vec()),
+                module::file_map::Entry::Read(piece.as_bytes().to_vec()),
             );
             all.push(tested);
             let Ok(Value::Object(piece)) = serde_json::from_str::<Value>(piece) else {

@@ -16,7 +16,7 @@ use super::input::{Content, Input, input};
 use super::options::CommandOptions;
 use super::process::{Plan, Running};
 use super::template::Slot;
-use super::value::Values;
+use super::template_values::Values;
 
 /// A call under way.
 #[derive(Debug)]

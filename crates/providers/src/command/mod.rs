@@ -7,13 +7,13 @@ mod invocation;
 mod input;
 mod options;
 mod process;
-mod reply;
+mod output;
 mod stdout_stream;
 mod template;
 #[cfg(test)]
 mod tests;
 mod upstream;
-mod value;
+mod template_values;
 
 pub use options::{CommandOptions, InputForm, MemoryBound, ReplyForm};
 pub use template::{Slot, Template, TemplateError};

@@ -10,7 +10,7 @@ use ir::{Error, Event, FinishReason, Phase, Usage};
 
 use super::invocation::Asked;
 use super::options::CommandOptions;
-use super::reply::{text, value};
+use super::output::{text, value};
 use super::upstream::{Turn, gather, streams};
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::options::CommandOptions;
 use super::template::{Slot, Template, TemplateError};
-use super::value::Values;
+use super::template_values::Values;
 
 fn filled(template: &[&str], voice: Option<&str>) -> Vec<String> {
     let template = Template::parse(template).expect("a template");

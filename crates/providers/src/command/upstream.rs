@@ -14,10 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::invocation::{Asked, ask, empty_folder, open_output};
 use super::options::{CommandOptions, ReplyForm};
 use super::process::{Plan, Running};
-use super::reply::{is_media, media_reply, reply};
+use super::output::{is_media, media_reply, reply};
 use super::stdout_stream::Speaking;
 use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
-use crate::unkept::unkept;
+use crate::spill_error::unkept;
 
 #[derive(Clone, Debug)]
 pub struct Command {

@@ -9,9 +9,9 @@ use engine::Intake;
 use ir::{Error, Phase};
 use tokio::time::{Instant, timeout};
 
-use super::fault;
-use super::reply::{Content, Reply};
-use crate::unkept::unkept;
+use super::transport_error;
+use super::response::{Content, Reply};
+use crate::spill_error::unkept;
 
 pub(super) async fn gather(
     reply: Reply,
@@ -54,7 +54,7 @@ struct Body {
 impl Body {
     fn of(reply: Reply, limit: usize, idle: Duration, deadline: Instant) -> Result<Self, Error> {
         if reply.length().unwrap_or(0) > limit as u64 {
-            return Err(fault::too_large(limit));
+            return Err(transport_error::too_large(limit));
         }
         Ok(Self {
             content: reply.content,
@@ -71,12 +71,12 @@ impl Body {
         match timeout(patience, self.content.next()).await {
             Ok(Some(Ok(piece))) => {
                 let left = self.left.checked_sub(piece.len());
-                self.left = left.ok_or_else(|| fault::too_large(self.limit))?;
+                self.left = left.ok_or_else(|| transport_error::too_large(self.limit))?;
                 Ok(Some(piece))
             }
             Ok(Some(Err(error))) => Err(error),
             Ok(None) => Ok(None),
-            Err(_) => Err(fault::silence(Phase::MidStream, patience)),
+            Err(_) => Err(transport_error::silence(Phase::MidStream, patience)),
         }
     }
 }

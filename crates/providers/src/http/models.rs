@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Instance;
 use super::body::gather;
-use super::fault;
+use super::transport_error;
 use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 
 pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
@@ -23,8 +23,8 @@ pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
     let deadline = Instant::now() + options.timeouts.total;
     let response = match timeout(patience, call).await {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Err(fault::transport(&error, Phase::BeforeFirstByte)),
-        Err(_) => return Err(fault::silence(Phase::BeforeFirstByte, patience)),
+        Ok(Err(error)) => return Err(transport_error::transport(&error, Phase::BeforeFirstByte)),
+        Err(_) => return Err(transport_error::silence(Phase::BeforeFirstByte, patience)),
     };
     let status = response.status().as_u16();
     let good = status == 200;

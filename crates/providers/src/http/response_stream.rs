@@ -18,11 +18,11 @@ use wire::{Decoder, chat, error_body, response_summary};
 
 use super::body::gather;
 use super::passthrough::Forwarded;
-use super::reply::{Content, Reply};
+use super::response::{Content, Reply};
 use super::request::{Prepared, prepare};
 use super::raw_tap::Tap;
 use super::words::Words;
-use super::{Instance, fault};
+use super::{Instance, transport_error};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
 /// How much of an answer is looked at first; twice as much each time from then on.
@@ -258,7 +258,7 @@ impl Answer {
             Ok(Some(Ok(bytes))) => {
                 self.taken_bytes += bytes.len();
                 if self.taken_bytes > ANSWER_BYTES_MAX {
-                    return self.fail(fault::too_large(ANSWER_BYTES_MAX));
+                    return self.fail(transport_error::too_large(ANSWER_BYTES_MAX));
                 }
                 self.rest = bytes;
                 self.look(&mut decoder);
@@ -324,9 +324,9 @@ impl Answer {
     /// Which of two limits was reached: that of this stage, or that of the whole.
     fn late(&self, phase: Phase, stage: Duration) -> Error {
         if Instant::now() >= self.deadline {
-            fault::overdue(phase, self.instance.options.timeouts.total)
+            transport_error::overdue(phase, self.instance.options.timeouts.total)
         } else {
-            fault::silence(phase, stage)
+            transport_error::silence(phase, stage)
         }
     }
 
@@ -351,6 +351,6 @@ fn form(reply: &Reply) -> Result<Form, Error> {
         | "application/ndjson"
         | "application/stream+json"
         | "application/jsonl" => Ok(Form::Stream),
-        _ => Err(fault::foreign(value)),
+        _ => Err(transport_error::foreign(value)),
     }
 }

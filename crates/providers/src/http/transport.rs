@@ -7,8 +7,8 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 
 use super::outgoing::Outgoing;
-use super::reply::{Content, Reply};
-use super::{Instance, fault, plaintext};
+use super::response::{Content, Reply};
+use super::{Instance, transport_error, plaintext};
 
 /// An address that was looked at once.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Instance {
         let layered = match (way, &content, &self.client.plain) {
             (Way::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
                 let asked = client.post(&address, &headers, bytes).await;
-                let (head, body) = asked.map_err(|error| fault::plain(&error, Phase::BeforeFirstByte))?;
+                let (head, body) = asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;
                 return Ok(Reply {
                     status: head.status,
                     headers: head.headers,
@@ -63,7 +63,7 @@ impl Instance {
             .await;
         asked
             .map(Reply::from)
-            .map_err(|error| fault::transport(&error, Phase::BeforeFirstByte))
+            .map_err(|error| transport_error::transport(&error, Phase::BeforeFirstByte))
     }
 
     fn way(&self, url: &str) -> Way {

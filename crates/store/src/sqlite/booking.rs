@@ -10,7 +10,7 @@ use ir::RunId;
 use rusqlite::{Connection, params};
 
 use super::spool::{Held, Line, Told};
-use super::insert::{Events, Owner, Runs, Usage, owner};
+use super::inserts::{Events, Owner, Runs, Usage, owner};
 use super::row::integer;
 use super::writer::failed;
 use crate::limits;

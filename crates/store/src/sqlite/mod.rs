@@ -7,7 +7,7 @@ mod booking;
 mod spool;
 mod wal_checkpoint;
 mod database;
-mod insert;
+mod inserts;
 mod journal;
 mod keys;
 mod row;

@@ -21,7 +21,7 @@ use super::booking::{Bookings, bring};
 use super::spool::{Held, Line};
 use super::wal_checkpoint::{Checkpoints, count_pages};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
-use super::insert::{Events, Owner, Usage, owner};
+use super::inserts::{Events, Owner, Usage, owner};
 use super::row::{damaged, integer};
 use crate::limits;
 

@@ -4,7 +4,7 @@
 mod block_decode;
 mod block_encode;
 mod error;
-mod request_in;
+mod request_decode;
 mod request_encode;
 mod response;
 mod stream_decode;
@@ -14,7 +14,7 @@ pub(crate) mod usage;
 use ir::Dialect;
 
 pub use error::encode as encode_error;
-pub use request_in::decode as decode_request;
+pub use request_decode::decode as decode_request;
 pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
 pub(crate) use stream_decode::Reader;

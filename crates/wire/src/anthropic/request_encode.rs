@@ -9,9 +9,9 @@ use serde_json::{Number, Value, json};
 use crate::anthropic::OWN;
 use crate::anthropic::block_encode::{Purpose, encode as encode_block};
 use crate::openai_chat::cache_control;
-use crate::result_name;
+use crate::tool_result_name;
 use crate::turns::turns;
-use crate::{constant, unknown_fields};
+use crate::{constant_field, unknown_fields};
 
 /// The dialect insists on a limit. This one lets most answers end by themselves.
 const MAX_TOKENS: u64 = 4096;
@@ -26,7 +26,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         "messages",
         Some(Value::Array(messages(&turns, ledger)?)),
     );
-    result_name::book(&turns, OWN, ledger);
+    tool_result_name::book(&turns, OWN, ledger);
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();
         let tools: Vec<Value> = tools
@@ -52,7 +52,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
-    if !map.contains_key("max_tokens") && !constant::is_absent(OWN, &chat.ext, "", "max_tokens") {
+    if !map.contains_key("max_tokens") && !constant_field::is_absent(OWN, &chat.ext, "", "max_tokens") {
         put(&mut map, "max_tokens", Some(MAX_TOKENS));
         let pointer = "/payload/generation/max_tokens";
         ledger.changed(

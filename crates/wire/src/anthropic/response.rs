@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::anthropic::block_encode::{Purpose, encode as encode_block};
 use crate::anthropic::{OWN, block_decode, usage};
 use crate::openai_chat::book_warnings;
-use crate::{constant, error_body};
+use crate::{constant_field, error_body};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
@@ -31,9 +31,9 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
 
 fn head(fields: &mut Fields, response: &mut ChatResponse) {
     let ext = &mut response.ext;
-    constant::take(fields, OWN, ext, "", "type", &json!("message"));
-    constant::take(fields, OWN, ext, "", "role", &json!("assistant"));
-    constant::take(fields, OWN, ext, "", "stop_sequence", &Value::Null);
+    constant_field::take(fields, OWN, ext, "", "type", &json!("message"));
+    constant_field::take(fields, OWN, ext, "", "role", &json!("assistant"));
+    constant_field::take(fields, OWN, ext, "", "stop_sequence", &Value::Null);
     for (key, known) in [
         ("id", response.id.is_some()),
         ("model", response.model.is_some()),
@@ -41,7 +41,7 @@ fn head(fields: &mut Fields, response: &mut ChatResponse) {
         ("usage", fields.peek("usage").is_some()),
     ] {
         if !known && fields.peek(key).is_none() {
-            constant::note_absent(OWN, ext, "", key);
+            constant_field::note_absent(OWN, ext, "", key);
         }
     }
 }
@@ -93,13 +93,13 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     }
     response.ext.restore(OWN, &mut map);
     let ext = &response.ext;
-    constant::put(&mut map, OWN, ext, "", "id", "");
-    constant::put(&mut map, OWN, ext, "", "type", "message");
-    constant::put(&mut map, OWN, ext, "", "role", "assistant");
-    constant::put(&mut map, OWN, ext, "", "model", "");
-    constant::put(&mut map, OWN, ext, "", "stop_reason", Value::Null);
-    constant::put(&mut map, OWN, ext, "", "stop_sequence", Value::Null);
-    constant::put(&mut map, OWN, ext, "", "usage", usage::encode(None));
+    constant_field::put(&mut map, OWN, ext, "", "id", "");
+    constant_field::put(&mut map, OWN, ext, "", "type", "message");
+    constant_field::put(&mut map, OWN, ext, "", "role", "assistant");
+    constant_field::put(&mut map, OWN, ext, "", "model", "");
+    constant_field::put(&mut map, OWN, ext, "", "stop_reason", Value::Null);
+    constant_field::put(&mut map, OWN, ext, "", "stop_sequence", Value::Null);
+    constant_field::put(&mut map, OWN, ext, "", "usage", usage::encode(None));
     ledger.foreign("/result/payload", ext, OWN);
     if response.created.is_some() {
         ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));

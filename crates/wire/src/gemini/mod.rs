@@ -5,9 +5,9 @@
 mod merge_text;
 mod error;
 mod part_decode;
-mod part_out;
+mod part_encode;
 mod partial_args;
-mod request_in;
+mod request_decode;
 mod request_encode;
 mod response;
 mod schema;
@@ -19,7 +19,7 @@ mod usage;
 use ir::Dialect;
 
 pub use error::encode as encode_error;
-pub use request_in::decode as decode_request;
+pub use request_decode::decode as decode_request;
 pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
 pub(crate) use stream_decode::Reader;

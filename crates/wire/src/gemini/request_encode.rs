@@ -7,7 +7,7 @@ use ir::{
 use serde_json::{Number, Value, json};
 
 use crate::unknown_fields;
-use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
+use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::schema::to_json_schema;
 use crate::gemini::{OWN, field_case};
 use crate::turns::turns;

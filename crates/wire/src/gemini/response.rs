@@ -4,10 +4,10 @@ use ir::{Action, ChatResponse, Error, ErrorKind, Ext, Fields, FinishReason, Ledg
 use serde_json::{Value, json};
 
 use crate::call_id::Calls;
-use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
+use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::{OWN, merge_text, part_decode, usage};
 use crate::openai_chat::book_warnings;
-use crate::{constant, error_body, timestamp};
+use crate::{constant_field, error_body, timestamp};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
@@ -36,16 +36,16 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let first = candidates.pop().and_then(Fields::of);
     let mut candidate = first.ok_or_else(|| bad("has a candidate that is not an object"))?;
     let ext = &mut response.ext;
-    constant::take(&mut candidate, OWN, ext, "candidate", "index", &json!(0));
+    constant_field::take(&mut candidate, OWN, ext, "candidate", "index", &json!(0));
     let mut content = candidate.object("content").unwrap_or_else(|| {
-        constant::note_absent(OWN, ext, "candidate", "content");
+        constant_field::note_absent(OWN, ext, "candidate", "content");
         Fields::default()
     });
-    constant::take(&mut content, OWN, ext, "content", "role", &json!("model"));
+    constant_field::take(&mut content, OWN, ext, "content", "role", &json!("model"));
     let mut calls = Calls::of_answer(OWN, response.id.as_deref());
     let list = content.array("parts");
     if list.is_none() {
-        constant::note_absent(OWN, ext, "content", "parts");
+        constant_field::note_absent(OWN, ext, "content", "parts");
     }
     let parts = list.unwrap_or_default().into_iter();
     response.parts = merge_text::join(parts.map(|part| part_decode::decode(part, &mut calls)).collect());
@@ -147,13 +147,13 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     let ext = &response.ext;
     let own = |key: &str| ext.value(OWN, key).and_then(Value::as_object).cloned();
     let mut content = Map::new();
-    if !constant::is_absent(OWN, ext, "content", "parts") || !parts.is_empty() {
+    if !constant_field::is_absent(OWN, ext, "content", "parts") || !parts.is_empty() {
         content.insert(String::from("parts"), Value::Array(parts));
     }
     join(own("content"), &mut content);
     let mut candidate = Map::new();
-    if !constant::is_absent(OWN, ext, "candidate", "content") || !content.is_empty() {
-        constant::put(&mut content, OWN, ext, "content", "role", "model");
+    if !constant_field::is_absent(OWN, ext, "candidate", "content") || !content.is_empty() {
+        constant_field::put(&mut content, OWN, ext, "content", "role", "model");
         candidate.insert(String::from("content"), Value::Object(content));
     }
     if let Some(reason) = &response.finish_reason {
@@ -165,7 +165,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
         candidate.insert(String::from("finishReason"), json!(word));
     }
     join(own("candidate"), &mut candidate);
-    constant::put(&mut candidate, OWN, ext, "candidate", "index", 0);
+    constant_field::put(&mut candidate, OWN, ext, "candidate", "index", 0);
     let mut candidates = vec![Value::Object(candidate)];
     let more = ext.value(OWN, "more_candidates").and_then(Value::as_array);
     candidates.extend(more.into_iter().flatten().cloned());

@@ -4,10 +4,10 @@
 use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, Origin, Part, Usage};
 use serde_json::{Value, json};
 
-use crate::gemini::part_out::{Names, Purpose, encode as encode_part};
+use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::response::{create_time, finish_word};
 use crate::gemini::{OWN, error, usage};
-use crate::held::Held;
+use crate::pending_blocks::Held;
 use crate::stream::{Write, write_sse};
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
 use crate::media::error::{Need, Refusal};
-use crate::media::setting::Setting;
+use crate::media::context::Setting;
 use crate::media::sidecar::{self, Plain};
 use crate::media::{hints, content_rules};
 

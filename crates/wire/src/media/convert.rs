@@ -5,7 +5,7 @@ use ir::{Action, Dialect, Fields, Ledger, Media, MediaSource};
 use serde_json::Value;
 
 use crate::media::error::Refusal;
-use crate::media::setting::Setting;
+use crate::media::context::Setting;
 use crate::media::{cognitive, content_block, harmony, media_ref};
 
 /// The dialects that have a form for media alone.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::media::hints;
 use crate::media::error::{Need, Refusal};
-use crate::media::setting::Setting;
+use crate::media::context::Setting;
 use crate::media::sidecar::{self, Plain};
 
 const OWN: Dialect = Dialect::HarmonySchema;

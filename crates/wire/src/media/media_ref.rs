@@ -6,7 +6,7 @@ use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaS
 use serde_json::json;
 
 use crate::media::error::{Need, Refusal};
-use crate::media::setting::Setting;
+use crate::media::context::Setting;
 
 const OWN: Dialect = Dialect::MediaRef;
 /// A note: the source had no type although it should.

@@ -14,13 +14,13 @@ mod content_rules;
 mod media_ref;
 mod presigned;
 mod error;
-mod setting;
+mod context;
 mod sidecar;
 
 pub use convert::{DIALECTS, convert, decode, encode};
 pub use presigned::{is_presigned, may_rest};
 pub use error::{Need, Refusal};
-pub use setting::{Place, Setting};
+pub use context::{Place, Setting};
 
 pub(crate) use content_block::decode as decode_block;
 pub(crate) use convert::{encode_at, normalise};

@@ -4,7 +4,7 @@ use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseForma
 use serde_json::{Value, json};
 
 use crate::call_id::Calls;
-use crate::constant;
+use crate::constant_field;
 use crate::ollama::{OWN, message_decode};
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
@@ -36,7 +36,7 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     chat.generation.top_logprobs = fields.u64("top_logprobs");
     chat.generation.stream = fields.bool("stream");
     if chat.generation.stream.is_none() && fields.peek("stream").is_none() {
-        constant::note_absent(OWN, &mut chat.ext, "", "stream");
+        constant_field::note_absent(OWN, &mut chat.ext, "", "stream");
         chat.generation.stream = Some(true);
     }
     format(&mut fields, &mut chat);

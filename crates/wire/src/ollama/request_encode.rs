@@ -7,7 +7,7 @@ use serde_json::{Number, Value, json};
 use crate::ollama::OWN;
 use crate::ollama::message_encode::{self, Names};
 use crate::turns::turns;
-use crate::{constant, unknown_fields};
+use crate::{constant_field, unknown_fields};
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
@@ -39,7 +39,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
     // Silence means a stream here, and an answer in one piece everywhere else.
-    constant::put(&mut map, OWN, &chat.ext, "", "stream", false);
+    constant_field::put(&mut map, OWN, &chat.ext, "", "stream", false);
     Ok(Value::Object(map))
 }
 
@@ -136,7 +136,7 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
     }
     put(map, "logprobs", *logprobs);
     put(map, "top_logprobs", *top_logprobs);
-    if *stream != Some(true) || !constant::is_absent(OWN, &chat.ext, "", "stream") {
+    if *stream != Some(true) || !constant_field::is_absent(OWN, &chat.ext, "", "stream") {
         put(map, "stream", *stream);
     }
     if n.is_some_and(|n| n != 1) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::ollama::message_encode::{Purpose, Said};
 use crate::ollama::{OWN, message_decode, usage};
 use crate::openai_chat::book_warnings;
-use crate::{constant, error_body, timestamp};
+use crate::{constant_field, error_body, timestamp};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     if let Some(error) = error_body::from_value(OWN, &body, Phase::BeforeFirstByte, None) {
@@ -22,8 +22,8 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     };
     let ext = &mut response.ext;
     response.created = created(&mut fields, ext);
-    constant::take(&mut fields, OWN, ext, "", "done", &json!(true));
-    constant::take(&mut message, OWN, ext, "message", "role", &json!("assistant"));
+    constant_field::take(&mut fields, OWN, ext, "", "done", &json!(true));
+    constant_field::take(&mut message, OWN, ext, "message", "role", &json!("assistant"));
     response.parts = message_decode::parts(&mut message, ext, &mut calls);
     response.usage = usage::take(&mut fields);
     let called = response.parts.iter().any(is_call);
@@ -99,7 +99,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     if ext.note(OWN, "$content").is_none() {
         message.entry("content").or_insert_with(|| json!(""));
     }
-    constant::put(&mut message, OWN, ext, "message", "role", "assistant");
+    constant_field::put(&mut message, OWN, ext, "message", "role", "assistant");
     let mut map = Map::new();
     let time = response.created.and_then(|seconds| created_at(seconds, ext));
     if response.created.is_some() && time.is_none() {
@@ -121,7 +121,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     let mut rest = ext.clone();
     rest.remove(OWN, "message");
     rest.restore(OWN, &mut map);
-    constant::put(&mut map, OWN, ext, "", "done", true);
+    constant_field::put(&mut map, OWN, ext, "", "done", true);
     ledger.foreign("/result/payload", ext, OWN);
     if response.id.is_some() {
         ledger.dropped("/result/payload/id", format!("{OWN} has no word for it"));

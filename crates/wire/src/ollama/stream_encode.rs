@@ -4,7 +4,7 @@
 use ir::{Action, Block, Delta, Event, Ext, Ledger, Map, Part, PartBody, Usage};
 use serde_json::{Value, json};
 
-use crate::held::Held;
+use crate::pending_blocks::Held;
 use crate::ollama::message_encode::{Purpose, Said};
 use crate::ollama::response::{created_at, finish_word};
 use crate::ollama::{OWN, error, usage};

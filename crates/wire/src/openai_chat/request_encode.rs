@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::openai_chat::content::restore;
 use crate::openai_chat::{OWN, message_encode};
-use crate::result_name;
+use crate::tool_result_name;
 use crate::turns::turns;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
@@ -21,7 +21,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
             None => message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?,
         }
     }
-    result_name::book(&turns, OWN, ledger);
+    tool_result_name::book(&turns, OWN, ledger);
     map.insert(String::from("messages"), Value::Array(messages));
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();

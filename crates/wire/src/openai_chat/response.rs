@@ -11,7 +11,7 @@ use crate::openai_chat::content::{decode_part, encode_media, restore};
 use crate::openai_chat::message_decode::assistant;
 use crate::openai_chat::message_encode::{encode_call, is_call};
 use crate::openai_chat::{OWN, usage};
-use crate::{constant, error_body};
+use crate::{constant_field, error_body};
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
@@ -36,20 +36,20 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
         ..ChatResponse::default()
     };
     let ext = &mut response.ext;
-    constant::take(&mut fields, OWN, ext, "", "object", "chat.completion");
-    constant::take(&mut choice, OWN, ext, "choice", "index", &0_i64);
-    constant::take(&mut message, OWN, ext, "message", "role", "assistant");
+    constant_field::take(&mut fields, OWN, ext, "", "object", "chat.completion");
+    constant_field::take(&mut choice, OWN, ext, "choice", "index", &0_i64);
+    constant_field::take(&mut message, OWN, ext, "message", "role", "assistant");
     for (key, known) in [
         ("id", response.id.is_some()),
         ("model", response.model.is_some()),
         ("created", response.created.is_some()),
     ] {
         if !known && fields.peek(key).is_none() {
-            constant::note_absent(OWN, ext, "", key);
+            constant_field::note_absent(OWN, ext, "", key);
         }
     }
     if choice.peek("finish_reason").is_none() {
-        constant::note_absent(OWN, ext, "choice", "finish_reason");
+        constant_field::note_absent(OWN, ext, "choice", "finish_reason");
     }
     let (parts, _) = assistant(&mut message, &mut response.ext);
     response.parts = parts;
@@ -198,7 +198,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     join(own("message"), &mut message);
     match response.ext.note(OWN, "$content") {
         Some("absent") => {}
-        Some("null") | None => constant::put(
+        Some("null") | None => constant_field::put(
             &mut message,
             OWN,
             &response.ext,
@@ -206,12 +206,12 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
             "content",
             Value::Null,
         ),
-        Some(text) => constant::put(&mut message, OWN, &response.ext, "message", "content", text),
+        Some(text) => constant_field::put(&mut message, OWN, &response.ext, "message", "content", text),
     }
-    constant::put(&mut message, OWN, &response.ext, "message", "role", "assistant");
+    constant_field::put(&mut message, OWN, &response.ext, "message", "role", "assistant");
     join(own("choice"), &mut choice);
-    constant::put(&mut choice, OWN, &response.ext, "choice", "index", 0);
-    constant::put(
+    constant_field::put(&mut choice, OWN, &response.ext, "choice", "index", 0);
+    constant_field::put(
         &mut choice,
         OWN,
         &response.ext,
@@ -244,10 +244,10 @@ fn finish_top(response: &ChatResponse, map: &mut Map, ledger: &mut Ledger) {
         ext.remove(OWN, key);
     }
     restore(&ext, OWN, "/result/payload", map, ledger);
-    constant::put(map, OWN, &response.ext, "", "object", "chat.completion");
-    constant::put(map, OWN, &response.ext, "", "id", "");
-    constant::put(map, OWN, &response.ext, "", "created", 0);
-    constant::put(map, OWN, &response.ext, "", "model", "");
+    constant_field::put(map, OWN, &response.ext, "", "object", "chat.completion");
+    constant_field::put(map, OWN, &response.ext, "", "id", "");
+    constant_field::put(map, OWN, &response.ext, "", "created", 0);
+    constant_field::put(map, OWN, &response.ext, "", "model", "");
     book_warnings(response, ledger);
 }
 

@@ -3,7 +3,7 @@
 
 mod content;
 mod item_decode;
-mod item_out;
+mod item_encode;
 mod request_decode;
 mod request_encode;
 mod response;

@@ -8,8 +8,8 @@ use serde_json::{Number, Value, json};
 
 use crate::unknown_fields;
 use crate::openai_responses::OWN;
-use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part, put_bookkeeping};
-use crate::result_name;
+use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part, put_bookkeeping};
+use crate::tool_result_name;
 use crate::turns::{ITEM, is_item};
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
@@ -27,7 +27,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     }
     let skipped = chat.messages.len() - rest.len();
     put(&mut map, "input", Some(input(chat, rest, skipped, ledger)?));
-    result_name::book(&chat.messages, OWN, ledger);
+    tool_result_name::book(&chat.messages, OWN, ledger);
     if !chat.tools.is_empty() {
         let tools = chat.tools.iter().enumerate();
         let tools: Vec<Value> = tools

@@ -4,9 +4,9 @@ use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Part, PartBody,
 use serde_json::{Value, json};
 
 use crate::openai_chat::{book_warnings, usage};
-use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part};
+use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part};
 use crate::openai_responses::{OWN, content, item_decode};
-use crate::{constant, error_body};
+use crate::{constant_field, error_body};
 
 /// The note on a part that begins a message, and on those that belong to the same one.
 const MESSAGE: &str = "$message";
@@ -40,17 +40,17 @@ pub(super) fn head(fields: &mut Fields, response: &mut ChatResponse) {
     let (status, details) = status_of(reason.as_ref());
     response.finish_reason = reason;
     let ext = &mut response.ext;
-    constant::take(fields, OWN, ext, "", "object", &json!("response"));
-    constant::take(fields, OWN, ext, "", "status", &status);
-    constant::take(fields, OWN, ext, "", "incomplete_details", &details);
-    constant::take(fields, OWN, ext, "", "error", &Value::Null);
+    constant_field::take(fields, OWN, ext, "", "object", &json!("response"));
+    constant_field::take(fields, OWN, ext, "", "status", &status);
+    constant_field::take(fields, OWN, ext, "", "incomplete_details", &details);
+    constant_field::take(fields, OWN, ext, "", "error", &Value::Null);
     for (key, known) in [
         ("id", response.id.is_some()),
         ("model", response.model.is_some()),
         ("created_at", response.created.is_some()),
     ] {
         if !known && fields.peek(key).is_none() {
-            constant::note_absent(OWN, ext, "", key);
+            constant_field::note_absent(OWN, ext, "", key);
         }
     }
     let usage = fields.object("usage").map(|usage| Value::Object(usage.rest()));
@@ -172,7 +172,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
         ("incomplete_details", details),
         ("model", json!("")),
     ] {
-        constant::put(&mut map, OWN, ext, "", key, value);
+        constant_field::put(&mut map, OWN, ext, "", key, value);
     }
     ledger.foreign("/result/payload", ext, OWN);
     book_warnings(response, ledger);

@@ -4,7 +4,7 @@ use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Party, Reasonin
 use serde_json::{Value, json};
 
 use crate::openai_chat::encode_error;
-use crate::openai_responses::item_out::{Purpose, Written, encode as encode_part};
+use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part};
 use crate::openai_responses::response_defaults::{complete, complete_item, complete_part};
 use crate::openai_responses::{OWN, response};
 use crate::stream::{Write, write_sse};

@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use module::files::Entry;
+use module::file_map::Entry;
 
 use super::{Replacement, Step, Watch};
 

@@ -164,7 +164,7 @@ fn a_failure_leaves_no_trace() {
     // A plan that does not fit the folder, as if someone had written to it in between.
     wrong.insert(
         "assets/picture.png",
-        module::files::Entry::Listed {
+        module::file_map::Entry::Listed {
             size_bytes: 1,
             head: Vec::new(),
         },

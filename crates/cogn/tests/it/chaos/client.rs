@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::MODULE;
-use crate::stage::{Server, chunks, input};
+use crate::harness::{Server, chunks, input};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Transport {

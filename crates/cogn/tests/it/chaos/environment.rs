@@ -8,7 +8,7 @@ use testkit::tools;
 
 use super::MODULE;
 use super::client::Transport;
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 
 /// Where Debian puts the library that tells a process another time.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::client::Client;
 use self::environment::{Dice, Weather};
-use crate::stage::{REPLY, Stage, assemble, chunks, data, input};
+use crate::harness::{REPLY, Stage, assemble, chunks, data, input};
 
 /// Rounds in the test command; `CHAOS_ROUNDS` raises it.
 const ROUNDS: u64 = 12;

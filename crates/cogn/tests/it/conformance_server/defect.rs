@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 use testkit::http::{Answer, Asked, HttpUpstream};
 
-use crate::stage::Server;
+use crate::harness::Server;
 
 /// A request on its way to the server.
 pub(super) struct Request {

@@ -18,7 +18,7 @@ use testkit::http::{Answer, HttpUpstream};
 
 use self::defect::{defects, go_between, leave, pass};
 
-use crate::stage::{Server, binary};
+use crate::harness::{Server, binary};
 
 /// A server with the modules of the kit. `hasty` leaves the pauses out.
 fn serve(folder: &Path, hasty: bool) -> Server {

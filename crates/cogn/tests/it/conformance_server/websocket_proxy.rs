@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
-use crate::stage::Server;
+use crate::harness::Server;
 
 /// What becomes of a message that holds this: it is lost, or one word of it becomes another.
 #[derive(Clone, Copy, Debug)]

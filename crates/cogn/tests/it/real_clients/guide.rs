@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::packages::{node_modules, python, succeed};
 use crate::examples::root;
-use crate::stage::{Server, binary};
+use crate::harness::{Server, binary};
 
 const SHOWN: &str = "http://127.0.0.1:8787";
 

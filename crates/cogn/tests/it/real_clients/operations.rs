@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::node;
 use super::packages::{folder, python, succeed};
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 
 const CONFIG: &str = r#"
 [[backends]]

@@ -13,7 +13,7 @@ use testkit::llama_server::Llama;
 
 use crate::examples::root;
 use crate::keys::key;
-use crate::stage::{REPLY, Server, Stage};
+use crate::harness::{REPLY, Server, Stage};
 
 pub(super) struct Scene {
     stage: Stage,

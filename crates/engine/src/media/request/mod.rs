@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::load::Item;
 use super::depot::Keeping;
-use super::fault::Refusal;
+use super::errors::Refusal;
 use super::{MediaDesk, MediaSettings};
 use crate::limits;
 

@@ -1,6 +1,6 @@
 //! The machine of a relayed call in simulated time: the test plays the back-ends.
 
-mod cuts;
+mod truncation;
 mod buffering;
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use ir::{
 };
 
 use super::machine::{Input, Machine, Output, Plan};
-use super::{Part, shown};
+use super::{Part, continuation};
 use crate::fleet::test_fleet::{members, with_policy};
 use crate::fleet::{Dispatch, Fleet, Settings};
 use crate::port::{Piece, Said};
@@ -468,7 +468,7 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
 #[test]
 fn an_answer_that_nobody_could_go_on_with_is_not_gathered() {
     let fleet = continuing(2, 9);
-    let mut shown = shown::Shown::new(&streaming(), false);
+    let mut shown = continuation::Shown::new(&streaming(), false);
     shown.note(&Event::text(0, "x"));
     assert_eq!(shown.rest(&Arc::new(streaming())), None);
     let mut sim = Sim::new(&fleet, streaming());

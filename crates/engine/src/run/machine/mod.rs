@@ -10,7 +10,7 @@ mod reply_policy;
 mod attempts;
 mod finish;
 mod backend_warnings;
-mod plan;
+mod config;
 mod composition;
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use module::stream::{Chunk, Progress, Projector};
 use serde_json::Value;
 
 pub use reply_policy::{Accept, Again, Done, Judge, Next, Selection};
-pub use plan::{Heard, Plan};
+pub use config::{Heard, Plan};
 
 use self::backend_warnings::Notices;
 use self::composition::Aside;

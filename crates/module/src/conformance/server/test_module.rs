@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::response::Answer;
 use super::request::Ask;
 use super::check::Need;
-use super::{kit, png, minimal_input::sample};
+use super::{fixtures, png, minimal_input::sample};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// A picture of the usual limit would not fit into a request.
@@ -70,7 +70,7 @@ impl Listed {
         if !self.serves(need) {
             return None;
         }
-        let known = self.input.clone().or_else(|| kit::input(&self.name));
+        let known = self.input.clone().or_else(|| fixtures::input(&self.name));
         let (input, picture) = match need {
             Need::Picture => {
                 let input = known.or_else(|| self.with_picture())?;
@@ -142,7 +142,7 @@ fn is_media(map: &Map<String, Value>) -> bool {
 impl Subjects {
     /// Modules that were made for these checks come first: with them every check can be made.
     pub fn new(mut listed: Vec<Listed>) -> Self {
-        listed.sort_by_key(|module| kit::input(&module.name).is_none());
+        listed.sort_by_key(|module| fixtures::input(&module.name).is_none());
         Self(listed)
     }
 

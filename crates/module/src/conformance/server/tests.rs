@@ -7,7 +7,7 @@ use serde_json::json;
 use super::response::heard_of;
 use super::png::{Depth, black, png};
 use super::minimal_input::sample;
-use super::{Ask, Listed, Need, Subjects, checks, kit};
+use super::{Ask, Listed, Need, Subjects, checks, fixtures};
 
 #[test]
 fn checks_have_names_of_their_own() {

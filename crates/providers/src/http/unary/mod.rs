@@ -22,7 +22,7 @@ use self::call::{Call, encode};
 use super::outgoing::Outgoing;
 use super::patch::patch;
 use super::request::traced;
-use super::{HttpOptions, Instance, fault, models, words};
+use super::{HttpOptions, Instance, transport_error, models, words};
 
 pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<Answer, Error> {
     let answered = ask(&instance, &request).await;
@@ -65,7 +65,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
     let reply = match timeout(patience, outgoing).await {
         Ok(answered) => answered?,
-        Err(_) => return Err(fault::silence(Phase::BeforeFirstByte, patience)),
+        Err(_) => return Err(transport_error::silence(Phase::BeforeFirstByte, patience)),
     };
     let reading = response::Reading {
         dialect,

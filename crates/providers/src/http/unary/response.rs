@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
 
 use super::super::body::{gather, pour};
-use super::super::fault;
-use super::super::reply::Reply;
+use super::super::transport_error;
+use super::super::response::Reply;
 use super::image_extractor::Pictures;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
-use crate::unkept::unkept;
+use crate::spill_error::unkept;
 
 pub(super) struct Reading<'a> {
     pub(super) dialect: Dialect,
@@ -43,7 +43,7 @@ impl Reading<'_> {
             && !is_json
         {
             if !kind.starts_with("audio/") && kind != "application/octet-stream" {
-                return Err(fault::foreign(&named));
+                return Err(transport_error::foreign(&named));
             }
             let sound = self.pour(reply, self.depot.shelf().keep()).await?;
             if sound.size_bytes() == 0 {
@@ -54,7 +54,7 @@ impl Reading<'_> {
             return Ok(answer(ResponsePayload::Speech(Box::new(sound)), None));
         }
         if !is_json {
-            return Err(fault::foreign(&named));
+            return Err(transport_error::foreign(&named));
         }
         if let Payload::Image(_) = asked {
             return self.drawn(reply).await;
@@ -101,7 +101,7 @@ impl Reading<'_> {
             // JSON where sound was expected: an error in spite of its status, or nothing that is known.
             Payload::Speech(_) | Payload::Image(_) | Payload::Chat(_) | Payload::Realtime(_) => {
                 let told = error_body::inside(self.dialect, &value);
-                Err(told.unwrap_or_else(|| fault::foreign("application/json")))
+                Err(told.unwrap_or_else(|| transport_error::foreign("application/json")))
             }
         }
     }
@@ -132,7 +132,7 @@ impl Reading<'_> {
     fn timely(&self, error: Error) -> Error {
         match error.kind {
             ErrorKind::Timeout if Instant::now() >= self.deadline => {
-                fault::overdue(Phase::MidStream, self.total)
+                transport_error::overdue(Phase::MidStream, self.total)
             }
             _ => error,
         }

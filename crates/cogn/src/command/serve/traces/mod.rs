@@ -2,7 +2,7 @@
 //! of the GenAI conventions. They are made from the records that are kept anyway, after the run has ended,
 //! so tracing costs a run nothing. No span holds a word of a prompt or an answer.
 
-mod losses;
+mod dropped;
 mod span;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::losses::Losses;
+use self::dropped::Losses;
 use crate::config::{self, Settings};
 
 /// Runs whose spans wait to be sent; those of a run that finds no room are not sent.

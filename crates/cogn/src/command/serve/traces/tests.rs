@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::losses::{Losses, Lost, TELL_EVERY};
+use super::dropped::{Losses, Lost, TELL_EVERY};
 use super::{BATCH_MAX, Exporter, GATHER, QUEUE_MAX};
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use ir::event::FinishReason;
 use ir::{ErrorKind, Event};
 use module::stream::Chunk;
 
-use super::again::judged;
+use super::reask::judged;
 use super::attempts::in_order;
 use super::{REPLY, Sim, plan};
 use crate::run::command::Mode;

@@ -1,6 +1,6 @@
 //! Runs under simulated time: whole days pass in a loop.
 
-mod again;
+mod reask;
 mod attempts;
 mod backend_warnings;
 mod preparation;

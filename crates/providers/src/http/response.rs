@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use ir::{Error, Phase};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 
-use super::{fault, plaintext};
+use super::{transport_error, plaintext};
 
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -26,11 +26,11 @@ impl Content {
         match self {
             Self::Plain(body) => {
                 let piece = body.next().await?;
-                Some(piece.map_err(|error| fault::plain(&error, Phase::MidStream)))
+                Some(piece.map_err(|error| transport_error::plain(&error, Phase::MidStream)))
             }
             Self::Layered(pieces) => {
                 let piece = pieces.next().await?;
-                Some(piece.map_err(|error| fault::transport(&error, Phase::MidStream)))
+                Some(piece.map_err(|error| transport_error::transport(&error, Phase::MidStream)))
             }
         }
     }

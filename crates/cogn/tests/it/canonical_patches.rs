@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream, scripted};
 
 use crate::canonical::ask;
-use crate::edge_whole::{ALL, back_end, vendor};
-use crate::stage::{Stage, input};
+use crate::openai_unary::{ALL, back_end, vendor};
+use crate::harness::{Stage, input};
 
 const ALLOWED: &str = "[server]\nrequest_patches = true\n";
 const SCRIPT: &str = "- reply: \"It is Paris.\"\n";
@@ -124,7 +124,7 @@ async fn operations_in_one_piece_are_changed_too() {
         &format!("operations = {ALL}\n{ALLOWED}"),
     );
     let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
-    let data = ir::media::Base64::from_bytes(&crate::edge_whole::wav(1));
+    let data = ir::media::Base64::from_bytes(&crate::openai_unary::wav(1));
     let sound = json!({"kind": "inline_base64", "mime": "audio/wav", "data": data.as_str()});
     let patches = json!([{"pointer": "/own", "value": "yes"}, {"pointer": "/input", "value": "b"}]);
     for (operation, payload) in [
@@ -209,7 +209,7 @@ async fn where_nothing_is_sent_and_in_a_module_it_is_said() {
 async fn a_program_is_not_changed_and_it_is_said() {
     let stage = Stage::new();
     let (sound, program) = (stage.path("sound.wav"), stage.path("speaks"));
-    fs::write(&sound, crate::edge_whole::wav(1)).unwrap();
+    fs::write(&sound, crate::openai_unary::wav(1)).unwrap();
     fs::write(&program, format!("#!/bin/sh\ncat {}\n", sound.display())).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let config = format!(

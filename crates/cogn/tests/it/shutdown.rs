@@ -12,7 +12,7 @@ use store::sqlite::SqliteJournal;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, is_ended, path, question, read};
 
 /// Longer than connections may take to close once nothing more is to be said.

@@ -7,7 +7,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::anthropic::{OWN, block_decode};
-use crate::constant;
+use crate::constant_field;
 use crate::openai_chat::cache_hint;
 
 pub fn decode(body: Value) -> Result<ChatRequest, Error> {
@@ -157,7 +157,7 @@ fn generation(fields: &mut Fields, ext: &mut ir::Ext) -> Generation {
         ..Generation::default()
     };
     if knobs.max_tokens.is_none() {
-        constant::note_absent(OWN, ext, "", "max_tokens");
+        constant_field::note_absent(OWN, ext, "", "max_tokens");
     }
     if knobs
         .temperature

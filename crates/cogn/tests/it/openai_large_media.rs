@@ -10,8 +10,8 @@ use ir::media::Base64;
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::edge_whole::{ALL, back_end, form, json_of, wav};
-use crate::stage::{Server, Stage};
+use crate::openai_unary::{ALL, back_end, form, json_of, wav};
+use crate::harness::{Server, Stage};
 
 const MIB: usize = 1024 * 1024;
 const LARGE: usize = 40 * MIB;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::http::{Answer, Asked, HttpUpstream};
 
 use crate::serve_recipes::play;
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::stage::{Server, Stage};
+use crate::harness::{Server, Stage};
 
 /// Nothing for a minute: to be left before the first word.
 const SLOW: &str = "mock-env-t100000-f60000000-i2000";

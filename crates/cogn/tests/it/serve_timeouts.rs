@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::fault::{events, stream_of};
 use testkit::http::{Answer, HttpUpstream};
 
-use crate::stage::{REPLY, Server, Stage, assemble, chunks, input};
+use crate::harness::{REPLY, Server, Stage, assemble, chunks, input};
 
 #[tokio::test]
 async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {

@@ -11,8 +11,8 @@ use ir::{Error, Ext, Map, Media, Operation, Phase, Request, ResponsePayload};
 use serde_json::{Number, Value};
 
 use super::options::{CommandOptions, ReplyForm};
-use super::value::Values;
-use crate::unkept::unkept;
+use super::template_values::Values;
+use crate::spill_error::unkept;
 
 /// Whether what is given for an operation is pictures or sound.
 pub(super) fn is_media(operation: Operation) -> bool {
