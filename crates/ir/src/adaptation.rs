@@ -35,7 +35,7 @@ impl Action {
 /// Who changed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Party {
+pub enum Component {
     Normalize,
     Router,
     Adapter,
@@ -51,7 +51,7 @@ pub struct Adaptation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Value>,
     pub reason: String,
-    pub by: Party,
+    pub by: Component,
 }
 
 /// The short form in which losses are shown to people.
@@ -88,12 +88,12 @@ pub enum Degradation {
 /// The open book of one conversion.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    by: Party,
+    by: Component,
     entries: Vec<Adaptation>,
 }
 
 impl Ledger {
-    pub fn new(by: Party) -> Self {
+    pub fn new(by: Component) -> Self {
         Self {
             by,
             entries: Vec::new(),

@@ -43,19 +43,19 @@ impl Decimal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a decimal number")]
-pub struct NotADecimal;
+pub struct ParseDecimalError;
 
 impl FromStr for Decimal {
-    type Err = NotADecimal;
+    type Err = ParseDecimalError;
 
-    fn from_str(text: &str) -> Result<Self, NotADecimal> {
+    fn from_str(text: &str) -> Result<Self, ParseDecimalError> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let good = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if good(whole) && good(fraction) && whole.len() + fraction.len() <= DECIMAL_DIGITS_MAX {
             Ok(Self(String::from(text)))
         } else {
-            Err(NotADecimal)
+            Err(ParseDecimalError)
         }
     }
 }
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Decimal {
         let text = match Value::deserialize(deserializer)? {
             Value::String(text) => text,
             Value::Number(number) => number.to_string(),
-            _ => return Err(serde::de::Error::custom(NotADecimal)),
+            _ => return Err(serde::de::Error::custom(ParseDecimalError)),
         };
         text.parse().map_err(serde::de::Error::custom)
     }

@@ -62,12 +62,12 @@ pub struct Error {
     pub provider_code: Option<String>,
     pub operation: Option<Operation>,
     /// How the back-end was looked for, where that is what failed.
-    pub search: Option<Box<Search>>,
+    pub search: Option<Box<RoutingFailure>>,
 }
 
 /// What was needed, who was asked, and why each was turned down.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Search {
+pub struct RoutingFailure {
     pub required: Option<Requirements>,
     pub candidates_checked: Vec<String>,
     /// Candidate to why it was turned down.
@@ -270,7 +270,7 @@ impl From<ErrorJson> for Error {
         let kind = json.kind.unwrap_or_else(|| ErrorKind::from_canonical(code));
         // A code that is not ours is a fact worth keeping.
         let foreign = (kind.canonical_code() != code && !code.is_empty()).then(|| String::from(code));
-        let search = Search {
+        let search = RoutingFailure {
             required: json.required,
             candidates_checked: json.candidates_checked,
             rejected_reasons: json.rejected_reasons,
@@ -283,7 +283,7 @@ impl From<ErrorJson> for Error {
             retry_after_ms: json.retry_after_ms,
             provider_code: json.provider_code.or(foreign),
             operation: json.operation,
-            search: (search != Search::default()).then(|| Box::new(search)),
+            search: (search != RoutingFailure::default()).then(|| Box::new(search)),
         }
     }
 }

@@ -51,11 +51,11 @@ impl Serialize for RunId {
 }
 
 impl FromStr for RunId {
-    type Err = NotAnId;
+    type Err = ParseIdError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let ulid = text.strip_prefix(Self::PREFIX).ok_or(NotAnId)?;
-        Ulid::from_string(ulid).map(Self).map_err(|_| NotAnId)
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let ulid = text.strip_prefix(Self::PREFIX).ok_or(ParseIdError)?;
+        Ulid::from_string(ulid).map(Self).map_err(|_| ParseIdError)
     }
 }
 
@@ -69,9 +69,9 @@ impl From<RunId> for String {
 }
 
 impl TryFrom<String> for RunId {
-    type Error = NotAnId;
+    type Error = ParseIdError;
 
-    fn try_from(text: String) -> Result<Self, NotAnId> {
+    fn try_from(text: String) -> Result<Self, ParseIdError> {
         text.parse()
     }
 }
@@ -79,4 +79,4 @@ impl TryFrom<String> for RunId {
 /// The text is not an id of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of this kind")]
-pub struct NotAnId;
+pub struct ParseIdError;

@@ -24,7 +24,7 @@ pub mod shared_json;
 pub mod trace;
 pub mod usage;
 
-pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Party};
+pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Component};
 pub use chat::{
     CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, Origin, Part, PartBody, Reasoning,
     ReasoningForm, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice, ToolOutcome, ToolResult,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::NotAnId;
+use crate::id::ParseIdError;
 
 /// A place in a trace. Neither id is ever zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,24 +54,24 @@ impl fmt::Display for TraceContext {
 }
 
 impl FromStr for TraceContext {
-    type Err = NotAnId;
+    type Err = ParseIdError;
 
     /// Of a later version the known part is read; the first has nothing behind it.
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let mut parts = text.split('-');
         let mut hex = |length: usize| {
             let part = parts.next().filter(|part| part.len() == length)?;
             let is_hex = part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
             is_hex.then(|| u128::from_str_radix(part, 16).ok()).flatten()
         };
-        let (version, trace_id) = (hex(2).ok_or(NotAnId)?, hex(32).ok_or(NotAnId)?);
-        let (span_id, flags) = (hex(16).ok_or(NotAnId)?, hex(2).ok_or(NotAnId)?);
+        let (version, trace_id) = (hex(2).ok_or(ParseIdError)?, hex(32).ok_or(ParseIdError)?);
+        let (span_id, flags) = (hex(16).ok_or(ParseIdError)?, hex(2).ok_or(ParseIdError)?);
         let more = parts.next().is_some();
         if version == 0xff || (version == 0 && more) {
-            return Err(NotAnId);
+            return Err(ParseIdError);
         }
-        let span_id = u64::try_from(span_id).map_err(|_| NotAnId)?;
-        Self::new(trace_id, span_id, flags & 1 == 1).ok_or(NotAnId)
+        let span_id = u64::try_from(span_id).map_err(|_| ParseIdError)?;
+        Self::new(trace_id, span_id, flags & 1 == 1).ok_or(ParseIdError)
     }
 }
 
@@ -82,9 +82,9 @@ impl From<TraceContext> for String {
 }
 
 impl TryFrom<String> for TraceContext {
-    type Error = NotAnId;
+    type Error = ParseIdError;
 
-    fn try_from(text: String) -> Result<Self, NotAnId> {
+    fn try_from(text: String) -> Result<Self, ParseIdError> {
         text.parse()
     }
 }

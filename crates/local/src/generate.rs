@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use ir::event::{ADAPTED, SHORTENED, Warning};
 use ir::{
-    Block, ChatRequest, Error, ErrorKind, Event, FinishReason, Ledger, Party, Phase, Request, ResponseFormat,
+    Block, ChatRequest, Error, ErrorKind, Event, FinishReason, Ledger, Component, Phase, Request, ResponseFormat,
     Usage,
 };
 use llama_cpp_2::context::LlamaContext;
@@ -77,7 +77,7 @@ impl Out<'_> {
 }
 
 fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &Out<'_>) -> Result<(), Halt> {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     admit(chat, &mut ledger)?;
     let held = hold(model, chat, &mut ledger);
     let prompt = prompt::render(&model.tokenizer, chat)?;

@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use ir::{Dialect, ErrorKind, Ledger, Phase, adaptation::Party};
+use ir::{Dialect, ErrorKind, Ledger, Phase, adaptation::Component};
 use ir::{Event, event::Block, event::Delta, event::FinishReason};
 use serde_json::json;
 use wire::{Encoder, chat};
@@ -302,7 +302,7 @@ pub fn events(text: &str) -> Vec<Event> {
 /// The bytes of a stream of a dialect.
 pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect).unwrap();
-    let (mut bytes, mut ledger) = (Vec::new(), Ledger::new(Party::Adapter));
+    let (mut bytes, mut ledger) = (Vec::new(), Ledger::new(Component::Adapter));
     for event in events {
         encoder.push(event, &mut bytes, &mut ledger);
     }
@@ -329,7 +329,7 @@ fn half(dialect: Dialect) -> Answer {
 fn whole(dialect: Dialect) -> String {
     let mut fold = ir::fold::Fold::new();
     events(SENTENCE).into_iter().for_each(|event| fold.push(event));
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let response = fold.finish().unwrap();
     chat::encode_response(dialect, &response, &mut ledger)
         .unwrap()

@@ -52,7 +52,7 @@ pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> 
 
 #[cfg(test)]
 mod tests {
-    use ir::{Ledger, Party};
+    use ir::{Ledger, Component};
     use serde_json::json;
 
     use super::{decode_response, encode_request};
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_text_is_one_request_of_a_batch() {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let asked = request(json!({"model": "models/e-1", "input": ["a", "b"], "dimensions": 64}));
         let body = encode_request(&asked, &mut ledger).unwrap();
         assert_eq!(

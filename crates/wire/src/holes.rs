@@ -5,7 +5,7 @@
 //! A stand-in begins as the media begins, because some dialects look at the first bytes, and ends in a mark
 //! that nobody outside can foresee: the words of a user are never taken for one.
 
-use ir::media::{Base64, Held, Stored};
+use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{Media, MediaSource};
 use memchr::memmem;
 
@@ -14,7 +14,7 @@ use memchr::memmem;
 pub enum Piece {
     Text(Vec<u8>),
     /// These bytes as base64 in its standard spelling.
-    Base64(Held),
+    Base64(MediaHandle),
 }
 
 impl Piece {
@@ -28,14 +28,14 @@ impl Piece {
 
 /// The media that was taken out of a request or an answer.
 #[derive(Clone, Debug, Default)]
-pub struct Holes(Vec<(String, Held)>);
+pub struct Holes(Vec<(String, MediaHandle)>);
 
 impl Holes {
     /// Puts stand-ins where media is held. `secret` is new for every body.
     pub fn cut<'a>(media: impl IntoIterator<Item = &'a mut Media>, secret: u128) -> Self {
         let mut holes = Vec::new();
         for media in media {
-            if let MediaSource::Stored(Stored::Held(held)) = &media.source {
+            if let MediaSource::Stored(StoredRef::Held(held)) = &media.source {
                 let held = held.clone();
                 let stand_in = stand_in(&held, holes.len(), secret);
                 media.source = MediaSource::Inline(Base64::from_text(stand_in.clone()));
@@ -54,7 +54,7 @@ impl Holes {
         if self.0.is_empty() {
             return vec![Piece::Text(body)];
         }
-        let mut found: Vec<(usize, &str, &Held)> = Vec::new();
+        let mut found: Vec<(usize, &str, &MediaHandle)> = Vec::new();
         for (stand_in, held) in &self.0 {
             let places = memmem::find_iter(&body, stand_in);
             found.extend(places.map(|at| (at, stand_in.as_str(), held)));
@@ -73,7 +73,7 @@ impl Holes {
 }
 
 /// Whole groups of four characters, so that it is base64 like any other.
-fn stand_in(held: &Held, index: usize, secret: u128) -> String {
+fn stand_in(held: &MediaHandle, index: usize, secret: u128) -> String {
     let head = held.head();
     let whole = head.get(..head.len() / 3 * 3).unwrap_or_default();
     let head = Base64::from_bytes(whole).into_string();

@@ -46,14 +46,14 @@ pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> 
 
 #[cfg(test)]
 mod tests {
-    use ir::{Ledger, Party};
+    use ir::{Ledger, Component};
     use serde_json::json;
 
     use super::{decode_response, encode_request};
 
     #[test]
     fn texts_go_out_and_vectors_come_back() {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let asked = json!({"model": "all-minilm", "input": "a", "encoding_format": "base64"});
         let asked = serde_json::from_value(asked).unwrap();
         let body = encode_request(&asked, &mut ledger).unwrap();

@@ -3,7 +3,7 @@
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
-use ir::media::{Held, Stored, mime_of_audio_format};
+use ir::media::{MediaHandle, StoredRef, mime_of_audio_format};
 use ir::{Dialect, Error, Ext, Fields, Ledger, Map, Media, MediaKind, MediaSource, Phase};
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Opt
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sound {
     Here(Vec<u8>),
-    Held(Held),
+    Held(MediaHandle),
 }
 
 /// The answer towards a client: the bytes and their type. Sound that stands elsewhere has to be fetched
@@ -77,7 +77,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(S
             let bytes = text.decode();
             Sound::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
         }
-        MediaSource::Stored(Stored::Held(held)) => Sound::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Held(held)) => Sound::Held(held.clone()),
         _ => {
             let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
             return Err(bad(message));
@@ -95,7 +95,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(S
 #[cfg(test)]
 mod tests {
     use ir::media::Base64;
-    use ir::{Ledger, MediaSource, Party};
+    use ir::{Ledger, MediaSource, Component};
 
     use super::{Sound, decode_audio, encode_audio};
 
@@ -112,7 +112,7 @@ mod tests {
             (None, None, "audio/mpeg"),
         ] {
             let response = decode_audio(inline(&bytes), content_type, format);
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let (sent, named) = encode_audio(&response, &mut ledger).unwrap();
             assert_eq!((sent, named.as_str()), (Sound::Here(bytes.clone()), mime));
             assert_eq!(ledger.losses().count(), 0);
@@ -135,8 +135,8 @@ mod tests {
     fn sound_that_is_not_here_is_refused() {
         let mut response = decode_audio(inline(b"RIFF"), Some("audio/wav"), None);
         response.audio.source = MediaSource::Inline(Base64::from_text("not base64!"));
-        assert!(encode_audio(&response, &mut Ledger::new(Party::Adapter)).is_err());
+        assert!(encode_audio(&response, &mut Ledger::new(Component::Adapter)).is_err());
         response.audio.source = MediaSource::Remote(String::from("https://example.org/a.wav"));
-        assert!(encode_audio(&response, &mut Ledger::new(Party::Adapter)).is_err());
+        assert!(encode_audio(&response, &mut Ledger::new(Component::Adapter)).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
-use ir::media::Aliases;
-use ir::{Dialect, Event, Fold, Ledger, Loss, Party, Response, ResponsePayload};
+use ir::media::ForeignIds;
+use ir::{Dialect, Event, Fold, Ledger, Loss, Component, Response, ResponsePayload};
 use serde_json::Value;
 use wire::media::{Place, Setting};
 use wire::{Decoder, Encoder, document, media, messages};
@@ -60,7 +60,7 @@ fn dialect(text: &str) -> Result<Dialect, String> {
 
 impl Convert {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let failed = match self.kind {
             Kind::Request => self.request(output, &mut ledger)?,
             Kind::Response => self.response(output, &mut ledger)?,
@@ -89,7 +89,7 @@ impl Convert {
 
     /// The messages of a conversation without the request around them.
     fn messages(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
-        let aliases = Aliases::default();
+        let aliases = ForeignIds::default();
         let value = self.read()?;
         output.json(&messages::convert(
             self.from,
@@ -103,7 +103,7 @@ impl Convert {
 
     /// One piece of media or a list of them.
     fn media(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {
-        let aliases = Aliases::default();
+        let aliases = ForeignIds::default();
         let mut one = |value: Value| media::convert(self.from, self.to, value, &here(&aliases), ledger);
         let converted = match self.read()? {
             Value::Array(list) => Value::Array(list.into_iter().map(one).collect::<Result<_, _>>()?),
@@ -193,7 +193,7 @@ impl Convert {
 }
 
 /// Files are local to whoever runs the command. There is no store, so what needs one is refused.
-fn here(aliases: &Aliases) -> Setting<'_> {
+fn here(aliases: &ForeignIds) -> Setting<'_> {
     Setting {
         place: Place::Local,
         aliases,

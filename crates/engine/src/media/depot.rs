@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ir::media::{Base64, Held, MediaBytes, MediaId, MediaSource, Stored};
+use ir::media::{Base64, MediaHandle, MediaBytes, MediaId, MediaSource, StoredRef};
 use sha2::{Digest as _, Sha256};
 
 use crate::limits;
@@ -178,7 +178,7 @@ impl Keeping {
         let half = digest.iter().take(16);
         let id = MediaId::new(half.fold(0, |bits, byte| bits << 8 | u128::from(*byte)));
         let bytes = Arc::new(Part { file, start, length });
-        Ok(MediaSource::Stored(Stored::Held(Held::new(id, bytes)?)))
+        Ok(MediaSource::Stored(StoredRef::Held(MediaHandle::new(id, bytes)?)))
     }
 
     fn spill(&mut self, bytes: &[u8]) -> io::Result<()> {

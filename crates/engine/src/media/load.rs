@@ -6,7 +6,7 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
-use ir::media::{Base64, Checksum, Held, Media, MediaSource, Stored};
+use ir::media::{Base64, Checksum, MediaHandle, Media, MediaSource, StoredRef};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) enum Origin {
     Inline(Base64),
     File(String),
     /// It is here already.
-    Held(Held),
+    Held(MediaHandle),
 }
 
 impl Item {
@@ -72,10 +72,10 @@ impl Item {
             MediaSource::Inline(data) => Origin::Inline(data.clone()),
             MediaSource::Remote(url) => Origin::Url(url.clone()),
             // No reference that comes from outside can name these: only the host makes them.
-            MediaSource::Stored(Stored::Held(held)) => Origin::Held(held.clone()),
+            MediaSource::Stored(StoredRef::Held(held)) => Origin::Held(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
-            MediaSource::Stored(Stored::Id(id)) => return Err(not_stored(&id.uri())),
-            MediaSource::Stored(Stored::Foreign { text, .. }) => return Err(not_stored(text)),
+            MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
+            MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),
             MediaSource::ProviderFile { backend, id } => {
                 return Err(not_stored(&format!("{id} of {backend}")));
             }

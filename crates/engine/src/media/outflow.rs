@@ -5,24 +5,24 @@ use std::io::{self, Read};
 
 use bytes::Bytes;
 use futures::stream::{self, Stream};
-use ir::media::{Base64, Held};
+use ir::media::{Base64, MediaHandle};
 
 use crate::limits::MEDIA_PIECE_BYTES;
 
 /// The bytes as they are.
-pub fn bytes_of(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+pub fn bytes_of(held: &MediaHandle) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     pieces(held, Bytes::from)
 }
 
 /// The bytes as base64 in its standard spelling. A piece is whole groups of three bytes, so that padding stands
 /// at the end alone.
-pub fn base64_of(held: &Held) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+pub fn base64_of(held: &MediaHandle) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     pieces(held, |bytes| {
         Bytes::from(Base64::from_bytes(&bytes).into_string())
     })
 }
 
-fn pieces(held: &Held, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+fn pieces(held: &MediaHandle, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     let from = (held.reader(), held.size_bytes());
     stream::try_unfold(from, move |(mut reader, left)| async move {
         if left == 0 {
@@ -48,7 +48,7 @@ mod tests {
     use std::sync::Arc;
 
     use futures::TryStreamExt;
-    use ir::media::{Base64, Held, MediaId};
+    use ir::media::{Base64, MediaHandle, MediaId};
 
     use super::{base64_of, bytes_of};
     use crate::limits::MEDIA_PIECE_BYTES;
@@ -65,7 +65,7 @@ mod tests {
             3 * MEDIA_PIECE_BYTES - 1,
         ] {
             let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-            let held = Held::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
+            let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
             let raw: Vec<_> = bytes_of(&held).try_collect().await.unwrap();
             assert!(raw.iter().all(|piece| piece.len() <= MEDIA_PIECE_BYTES));
             assert_eq!(raw.concat(), bytes, "{size}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use ir::media::{Base64, MediaSource, Stored};
+use ir::media::{Base64, MediaSource, StoredRef};
 use module::{FileMap, Module, load};
 use serde_json::{Map, Value, json};
 use tokio::fs::File;
@@ -348,7 +348,7 @@ async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
     drop(ready);
     for (index, media) in copy.media.iter().enumerate() {
         match &media.source {
-            MediaSource::Stored(Stored::Held(held)) => {
+            MediaSource::Stored(StoredRef::Held(held)) => {
                 assert_eq!(held.to_base64().unwrap().decode().unwrap(), large, "{index}");
                 assert_eq!(media.facts.size_bytes, Some(large.len() as u64));
             }

@@ -1,7 +1,7 @@
 //! Patches for a back-end that is sent no body: they change nothing there, and that is said, or is the end of it
 //! where the request stands no loss. Patches of a body are the business of whoever writes it.
 
-use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::patch::{Target, apply_to_nothing};
 use ir::{Error, Request};
 
@@ -18,7 +18,7 @@ pub(super) fn notices(upstream: &dyn Upstream, request: &Request) -> Result<Vec<
         kind: Some(backend.kind.clone()),
         model: asked.map(String::from).or_else(|| backend.model.clone()),
     };
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let degradation = request.degradation.unwrap_or_default();
     apply_to_nothing(&request.patches, &actual, degradation, &mut ledger)?;
     Ok(ledger.into_entries())

@@ -1,7 +1,7 @@
 //! The plan for one request.
 
 use ir::envelope::{Requirements, RoutingHints};
-use ir::error::{Error, ErrorKind, Phase, Search};
+use ir::error::{Error, ErrorKind, Phase, RoutingFailure};
 use ir::operation::{Feature, Operation};
 use ir::{Request, adaptation::Degradation};
 
@@ -161,7 +161,7 @@ fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
     });
     error.retry_after_ms = pauses.min().filter(|_| kind == ErrorKind::RateLimited);
     error.operation = facts.needs.required_ops.iter().next().copied();
-    error.search = Some(Box::new(Search {
+    error.search = Some(Box::new(RoutingFailure {
         required: Some(facts.needs.clone()),
         candidates_checked: explanation
             .rejected

@@ -10,7 +10,7 @@ use engine::route::Policy;
 use engine::run::machine::{Input, Machine, Output};
 use engine::run::{Mode, Outcome};
 use ir::event::{Block, FinishReason};
-use ir::{Dialect, Event, Ledger, Party, Usage};
+use ir::{Dialect, Event, Ledger, Component, Usage};
 use module::stream::{Assembler, Chunk};
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder};
@@ -68,7 +68,7 @@ fn bytes(dialect: Dialect, member: usize, dice: &mut Dice) -> Vec<u8> {
         reason: FinishReason::Stop,
     });
     let mut encoder = Encoder::new(dialect).unwrap();
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut bytes = Vec::new();
     events
         .iter()

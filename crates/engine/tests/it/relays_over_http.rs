@@ -12,7 +12,7 @@ use engine::fleet::{Member, Settings as FleetSettings};
 use engine::port::{Archive, Upstream, UsageFilter, Verbatim};
 use engine::route::{Candidate, Host, Policy};
 use engine::{Admission, Engine, Fleet, Modules, Part, Ports, RelayCall, Relayed, Settings, Tenant};
-use ir::adaptation::Party;
+use ir::adaptation::Component;
 use ir::fold::Fold;
 use ir::operation::{Feature, Operation};
 use ir::{Dialect, Event, Ledger, Request};
@@ -133,7 +133,7 @@ impl World {
 
 /// What goes out to a caller of OpenAI's dialect.
 async fn written(mut relayed: Relayed) -> String {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let (mut out, mut parts) = (Vec::new(), Vec::new());
     let mut encoder: Option<Encoder> = None;
     while timeout(SOON, relayed.next_parts(&mut parts)).await.unwrap() {

@@ -3,8 +3,8 @@
 //! Whether the input is good is not asked here.
 
 use axum::http::StatusCode;
-use ir::adaptation::{Ledger, Party};
-use ir::media::Aliases;
+use ir::adaptation::{Ledger, Component};
+use ir::media::ForeignIds;
 use ir::{ChatRequest, Dialect, Media, MediaKind, PartBody, Role};
 use module::envelope::ErrorBody;
 use module::input::{media_field, put_media};
@@ -73,9 +73,9 @@ fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result
     let field = media_field(module, kind).map_err(|reason| refused(Code::E4011, reason))?;
     let setting = Setting {
         place: Place::Server,
-        aliases: &Aliases::default(),
+        aliases: &ForeignIds::default(),
     };
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut item = wire::media::encode(Dialect::Cognitive, media, &setting, &mut ledger)
         .map_err(|refusal| refused(Code::E1001, refusal.to_string()))?;
     // Hints of a vendor's are no part of a module's contract, which may be closed.

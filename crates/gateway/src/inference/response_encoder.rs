@@ -2,7 +2,7 @@
 //! one id, begun before anything is said, with as much about usage as was asked for, and ended well or with
 //! an error, never with both.
 
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::event::Warning;
 use ir::{ChatResponse, Dialect, Error, ErrorKind, Event, Ext, Phase, RunId, Usage};
 use serde_json::{Map, Value, json};
@@ -230,7 +230,7 @@ impl Voice {
     }
 
     fn push(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         if let Some(encoder) = &mut self.encoder {
             encoder.push(event, out, &mut ledger);
         }

@@ -184,7 +184,7 @@ impl Reader {
         let Some(mut encoder) = wire::Encoder::new(self.dialect) else {
             return;
         };
-        let mut ledger = ir::Ledger::new(ir::Party::Adapter);
+        let mut ledger = ir::Ledger::new(ir::Component::Adapter);
         encoder.push(&Event::Error { error }, bytes, &mut ledger);
     }
 }

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use engine::{Part, Relayed};
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::{ChatResponse, Dialect, Fold};
 
 use super::error::Failure;
@@ -76,7 +76,7 @@ fn whole(fold: Fold, receipt: &Receipt) -> Result<ChatResponse, Failure> {
 }
 
 pub(super) fn write(dialect: Dialect, answer: &ChatResponse) -> Result<Response, Failure> {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut body = wire::chat::encode_response(dialect, answer, &mut ledger)?;
     if dialect == Dialect::OpenaiResponses {
         wire::openai_responses::complete(&mut body);

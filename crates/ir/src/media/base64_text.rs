@@ -26,7 +26,7 @@ pub struct Base64(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not base64")]
-pub struct NotBase64;
+pub struct InvalidBase64;
 
 impl Base64 {
     pub fn from_bytes(bytes: &[u8]) -> Self {
@@ -47,20 +47,20 @@ impl Base64 {
     }
 
     /// The bytes. White space and the URL alphabet are understood too.
-    pub fn decode(&self) -> Result<Vec<u8>, NotBase64> {
+    pub fn decode(&self) -> Result<Vec<u8>, InvalidBase64> {
         if let Ok(bytes) = TOLERANT.decode(&self.0) {
             return Ok(bytes);
         }
         let mut plain = Vec::with_capacity(self.0.len());
-        Plain(self.0.as_bytes())
+        NormalizedBase64(self.0.as_bytes())
             .read_to_end(&mut plain)
-            .map_err(|_| NotBase64)?;
-        TOLERANT.decode(plain).map_err(|_| NotBase64)
+            .map_err(|_| InvalidBase64)?;
+        TOLERANT.decode(plain).map_err(|_| InvalidBase64)
     }
 
     /// The same bytes written elsewhere, without standing in memory as a whole.
     pub fn decode_into(&self, out: &mut dyn Write) -> Result<u64, io::Error> {
-        let mut decoder = DecoderReader::new(Plain(self.0.as_bytes()), &TOLERANT);
+        let mut decoder = DecoderReader::new(NormalizedBase64(self.0.as_bytes()), &TOLERANT);
         io::copy(&mut decoder, out)
     }
 
@@ -82,15 +82,15 @@ impl Base64 {
             .unwrap_or_default()
     }
 
-    pub fn sha256(&self) -> Result<String, NotBase64> {
+    pub fn sha256(&self) -> Result<String, InvalidBase64> {
         Ok(hex::encode(Sha256::digest(self.decode()?)))
     }
 }
 
 /// The text without white space and in the usual alphabet.
-struct Plain<'a>(&'a [u8]);
+struct NormalizedBase64<'a>(&'a [u8]);
 
-impl Read for Plain<'_> {
+impl Read for NormalizedBase64<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while let (Some(slot), Some((byte, rest))) = (buffer.get_mut(filled), self.0.split_first()) {

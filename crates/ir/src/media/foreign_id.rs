@@ -7,12 +7,12 @@ use crate::dialect::Dialect;
 use crate::media::id::MediaId;
 
 #[derive(Clone, Debug, Default)]
-pub struct Aliases {
+pub struct ForeignIds {
     ids: BTreeMap<(Dialect, String), MediaId>,
     texts: BTreeMap<(Dialect, MediaId), String>,
 }
 
-impl Aliases {
+impl ForeignIds {
     /// Remembers that `text` means `id`. The first text of an id in a dialect is the one written back.
     pub fn insert(&mut self, dialect: Dialect, text: &str, id: MediaId) {
         self.ids.insert((dialect, String::from(text)), id);

@@ -33,21 +33,21 @@ impl MediaBytes for Vec<u8> {
 const HEAD_BYTES: u64 = 48;
 
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct MediaHandle {
     id: MediaId,
     head: Vec<u8>,
     bytes: Arc<dyn MediaBytes>,
 }
 
-impl PartialEq for Held {
+impl PartialEq for MediaHandle {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
-impl Eq for Held {}
+impl Eq for MediaHandle {}
 
-impl Held {
+impl MediaHandle {
     /// The id stands in documents that mention this media; it leads nobody to the bytes.
     pub fn new(id: MediaId, bytes: Arc<dyn MediaBytes>) -> io::Result<Self> {
         let mut head = Vec::new();
@@ -74,8 +74,8 @@ impl Held {
     }
 
     /// From the beginning, apart from all other readers.
-    pub fn reader(&self) -> HeldReader {
-        HeldReader {
+    pub fn reader(&self) -> MediaReader {
+        MediaReader {
             bytes: self.bytes.clone(),
             offset: 0,
         }
@@ -91,12 +91,12 @@ impl Held {
 
 /// One way through held bytes.
 #[derive(Debug)]
-pub struct HeldReader {
+pub struct MediaReader {
     bytes: Arc<dyn MediaBytes>,
     offset: u64,
 }
 
-impl Read for HeldReader {
+impl Read for MediaReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.bytes.read_at(self.offset, buffer)?;
         self.offset += read as u64;
@@ -104,7 +104,7 @@ impl Read for HeldReader {
     }
 }
 
-impl Seek for HeldReader {
+impl Seek for MediaReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let there = match to {
             SeekFrom::Start(offset) => Some(offset),

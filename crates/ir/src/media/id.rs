@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::dialect::Dialect;
-use crate::media::Held;
+use crate::media::MediaHandle;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -15,10 +15,10 @@ pub struct MediaId(u128);
 
 /// Stored media, by our id or by one whose spelling only its dialect's issuer knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredRef {
     Id(MediaId),
     /// At hand for as long as this value lives.
-    Held(Held),
+    Held(MediaHandle),
     Foreign {
         dialect: Dialect,
         text: String,
@@ -27,7 +27,7 @@ pub enum Stored {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a media id")]
-pub struct NotAMediaId;
+pub struct ParseMediaIdError;
 
 const URI: &str = "sms+file://";
 /// A later spelling of the same scheme. It is understood and never written.
@@ -67,7 +67,7 @@ impl MediaId {
         format!("{UPLOAD}{}", Ulid(self.0))
     }
 
-    pub fn from_uuid(text: &str) -> Result<Self, NotAMediaId> {
+    pub fn from_uuid(text: &str) -> Result<Self, ParseMediaIdError> {
         let dashes = [8, 13, 18, 23];
         let shaped = text.len() == 36
             && text
@@ -75,35 +75,35 @@ impl MediaId {
                 .enumerate()
                 .all(|(at, byte)| (byte == b'-') == dashes.contains(&at));
         if !shaped {
-            return Err(NotAMediaId);
+            return Err(ParseMediaIdError);
         }
         let hex: String = text.chars().filter(|c| *c != '-').collect();
         let clean = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !clean {
-            return Err(NotAMediaId);
+            return Err(ParseMediaIdError);
         }
-        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| NotAMediaId)
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| ParseMediaIdError)
     }
 
-    pub fn from_uri(text: &str) -> Result<Self, NotAMediaId> {
+    pub fn from_uri(text: &str) -> Result<Self, ParseMediaIdError> {
         let ulid = text
             .strip_prefix(URI)
             .or_else(|| text.strip_prefix(URI_LATER))
-            .ok_or(NotAMediaId)?;
+            .ok_or(ParseMediaIdError)?;
         Self::from_ulid(ulid)
     }
 
-    pub fn from_upload(text: &str) -> Result<Self, NotAMediaId> {
-        Self::from_ulid(text.strip_prefix(UPLOAD).ok_or(NotAMediaId)?)
+    pub fn from_upload(text: &str) -> Result<Self, ParseMediaIdError> {
+        Self::from_ulid(text.strip_prefix(UPLOAD).ok_or(ParseMediaIdError)?)
     }
 
     /// Only the one spelling that we write ourselves: an id in other letters is somebody else's text.
-    fn from_ulid(text: &str) -> Result<Self, NotAMediaId> {
-        let ulid = Ulid::from_string(text).map_err(|_| NotAMediaId)?;
+    fn from_ulid(text: &str) -> Result<Self, ParseMediaIdError> {
+        let ulid = Ulid::from_string(text).map_err(|_| ParseMediaIdError)?;
         if ulid.to_string() == text {
             Ok(Self(ulid.0))
         } else {
-            Err(NotAMediaId)
+            Err(ParseMediaIdError)
         }
     }
 }
@@ -121,14 +121,14 @@ impl From<MediaId> for String {
 }
 
 impl TryFrom<String> for MediaId {
-    type Error = NotAMediaId;
+    type Error = ParseMediaIdError;
 
-    fn try_from(text: String) -> Result<Self, NotAMediaId> {
+    fn try_from(text: String) -> Result<Self, ParseMediaIdError> {
         Self::from_uuid(&text)
     }
 }
 
-impl Stored {
+impl StoredRef {
     pub fn from_uri(text: &str) -> Self {
         MediaId::from_uri(text).map_or_else(|_| Self::foreign(Dialect::MediaRef, text), Self::Id)
     }

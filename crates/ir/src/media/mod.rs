@@ -12,10 +12,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-pub use foreign_id::Aliases;
-pub use base64_text::{Base64, NotBase64};
-pub use handle::{Held, HeldReader, MediaBytes};
-pub use id::{MediaId, NotAMediaId, Stored};
+pub use foreign_id::ForeignIds;
+pub use base64_text::{Base64, InvalidBase64};
+pub use handle::{MediaHandle, MediaReader, MediaBytes};
+pub use id::{MediaId, ParseMediaIdError, StoredRef};
 pub use mime::{mime_of_audio_format, sniff};
 
 use crate::dialect::Dialect;
@@ -45,7 +45,7 @@ pub struct Media {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaSource {
     Inline(Base64),
-    Stored(Stored),
+    Stored(StoredRef),
     Remote(String),
     LocalFile(String),
     ProviderFile { backend: String, id: String },
@@ -216,17 +216,17 @@ impl Media {
         }
         match &self.source {
             MediaSource::Inline(data) => sniff(&data.head()).map(String::from),
-            MediaSource::Stored(Stored::Held(held)) => sniff(held.head()).map(String::from),
+            MediaSource::Stored(StoredRef::Held(held)) => sniff(held.head()).map(String::from),
             _ => None,
         }
     }
 
     /// Turns ids of foreign spelling into ours, as far as the table knows them.
-    pub fn resolve(&mut self, aliases: &Aliases) {
-        if let MediaSource::Stored(Stored::Foreign { dialect, text }) = &self.source
+    pub fn resolve(&mut self, aliases: &ForeignIds) {
+        if let MediaSource::Stored(StoredRef::Foreign { dialect, text }) = &self.source
             && let Some(id) = aliases.id(*dialect, text)
         {
-            self.source = MediaSource::Stored(Stored::Id(id));
+            self.source = MediaSource::Stored(StoredRef::Id(id));
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ext::{Ext, Map};
 use crate::fields::Fields;
-use crate::media::{Base64, Media, MediaKind, MediaSource, MimeTrust, Stored, URI_DIALECT};
+use crate::media::{Base64, Media, MediaKind, MediaSource, MimeTrust, StoredRef, URI_DIALECT};
 
 /// The type of bytes of which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
@@ -38,10 +38,10 @@ impl Media {
             MediaSource::Stored(stored) => {
                 put("kind", json!("sms_file"));
                 match stored {
-                    Stored::Id(id) => put("uri", json!(id.uri())),
-                    Stored::Held(held) => put("uri", json!(held.id().uri())),
-                    Stored::Foreign { dialect, text } if *dialect == URI_DIALECT => put("uri", json!(text)),
-                    Stored::Foreign { dialect, text } => {
+                    StoredRef::Id(id) => put("uri", json!(id.uri())),
+                    StoredRef::Held(held) => put("uri", json!(held.id().uri())),
+                    StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => put("uri", json!(text)),
+                    StoredRef::Foreign { dialect, text } => {
                         put("alias", json!({"dialect": dialect, "id": text}));
                     }
                 }
@@ -104,7 +104,7 @@ impl Media {
             "inline_base64" => MediaSource::Inline(Base64::from_text(need("data")?)),
             "sms_file" => match fields.object("alias") {
                 Some(alias) => MediaSource::Stored(alias_of(alias)?),
-                None => MediaSource::Stored(Stored::from_uri(&need_uri(&mut fields)?)),
+                None => MediaSource::Stored(StoredRef::from_uri(&need_uri(&mut fields)?)),
             },
             "http_url" => MediaSource::Remote(need("url")?),
             // A path means something only on the machine of whoever wrote it, and reading one for a stranger
@@ -168,11 +168,11 @@ fn need_uri(fields: &mut Fields) -> Result<String, String> {
         .ok_or_else(|| String::from("a media reference of this kind has no `uri`"))
 }
 
-fn alias_of(mut alias: Fields) -> Result<Stored, String> {
+fn alias_of(mut alias: Fields) -> Result<StoredRef, String> {
     let dialect = alias.string("dialect").and_then(|name| name.parse().ok());
     match (dialect, alias.string("id")) {
         (Some(dialect), Some(text)) if dialect != URI_DIALECT && alias.is_empty() => {
-            Ok(Stored::Foreign { dialect, text })
+            Ok(StoredRef::Foreign { dialect, text })
         }
         _ => Err(String::from(
             "an alias has a dialect of its own and an id, nothing else",

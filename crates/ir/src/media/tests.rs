@@ -39,18 +39,18 @@ proptest! {
 #[test]
 fn an_id_in_foreign_letters_stays_as_it_is() {
     assert!(matches!(
-        Stored::from_uri("sms+file://01JFK...ABCD"),
-        Stored::Foreign { .. }
+        StoredRef::from_uri("sms+file://01JFK...ABCD"),
+        StoredRef::Foreign { .. }
     ));
     assert!(matches!(
-        Stored::from_upload("upl_abc123"),
-        Stored::Foreign { .. }
+        StoredRef::from_upload("upl_abc123"),
+        StoredRef::Foreign { .. }
     ));
-    let mut aliases = Aliases::default();
+    let mut aliases = ForeignIds::default();
     aliases.insert(Dialect::Cognitive, "upl_abc123", MediaId::new(7));
-    let mut media = Media::new(MediaSource::Stored(Stored::from_upload("upl_abc123")), None);
+    let mut media = Media::new(MediaSource::Stored(StoredRef::from_upload("upl_abc123")), None);
     media.resolve(&aliases);
-    assert_eq!(media.source, MediaSource::Stored(Stored::Id(MediaId::new(7))));
+    assert_eq!(media.source, MediaSource::Stored(StoredRef::Id(MediaId::new(7))));
     assert_eq!(
         aliases.text(Dialect::Cognitive, MediaId::new(7)),
         Some("upl_abc123")
@@ -108,7 +108,7 @@ fn data_urls_are_bytes() {
 #[test]
 fn held_media_is_mentioned_by_its_id_and_read_by_whoever_has_it() {
     let bytes: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(0..=255).collect();
-    let held = Held::new(MediaId::new(7), Arc::new(bytes.clone())).unwrap();
+    let held = MediaHandle::new(MediaId::new(7), Arc::new(bytes.clone())).unwrap();
     assert_eq!(held.size_bytes(), 264);
     assert_eq!(held.head(), &bytes[..48]);
     let (mut one, mut other) = (Vec::new(), Vec::new());
@@ -118,13 +118,13 @@ fn held_media_is_mentioned_by_its_id_and_read_by_whoever_has_it() {
     assert_eq!((&one, &other), (&bytes, &bytes));
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), bytes);
 
-    let media = Media::new(MediaSource::Stored(Stored::Held(held)), None);
+    let media = Media::new(MediaSource::Stored(StoredRef::Held(held)), None);
     assert_eq!(media.mime_or_sniffed().as_deref(), Some("image/png"));
     let mention = json!({"kind": "sms_file", "uri": MediaId::new(7).uri()});
     assert_eq!(serde_json::to_value(&media).unwrap(), mention);
     // Whoever only knows the mention has no way to the bytes.
     let read: Media = serde_json::from_value(mention).unwrap();
-    assert_eq!(read.source, MediaSource::Stored(Stored::Id(MediaId::new(7))));
+    assert_eq!(read.source, MediaSource::Stored(StoredRef::Id(MediaId::new(7))));
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Patch, Target, apply, apply_to_nothing};
-use crate::adaptation::{Action, Degradation, Ledger, Party};
+use crate::adaptation::{Action, Degradation, Ledger, Component};
 use crate::envelope::Request;
 use crate::error::ErrorKind;
 use crate::limits::{PATCHES_BYTES_MAX, PATCHES_MAX};
@@ -25,7 +25,7 @@ fn kind(kind: &str) -> Target {
 
 /// The body afterwards, and the places that were refused.
 fn patched(mut body: Value, list: Value) -> (Value, Vec<String>) {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let warn = Degradation::Warn;
     apply(&mut body, &patches(list), &kind("openai"), warn, &mut ledger).unwrap();
     assert!(
@@ -64,7 +64,7 @@ fn patches_never_reach_the_structure() {
     assert_eq!(refused, ["/patches/0", "/patches/1", "/patches/4", "/patches/5"]);
 
     let mut untouched = json!({});
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let list = patches(json!(list));
     apply(
         &mut untouched,
@@ -139,7 +139,7 @@ fn values_are_set_and_deleted_where_they_stand() {
 #[test]
 fn whoever_stands_no_loss_is_refused() {
     let list = patches(json!([set("/top_k", &json!(1)), set("/model", &json!("dear"))]));
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let strict = Degradation::Strict;
     let refused = apply(&mut json!({}), &list, &kind("openai"), strict, &mut ledger);
     let error = refused.unwrap_err();

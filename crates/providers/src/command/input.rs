@@ -1,8 +1,8 @@
 //! What the program is given to read: a request as a text, as JSON, or as the bytes of its audio.
 
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::envelope::TranscriptionRequest;
-use ir::media::{Held, Stored, sniff};
+use ir::media::{MediaHandle, StoredRef, sniff};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) struct Input {
 pub(super) enum Content {
     Bytes(Vec<u8>),
     /// It lies outside of memory.
-    Held(Held),
+    Held(MediaHandle),
 }
 
 pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input, Error> {
@@ -36,7 +36,7 @@ pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input
     let made = match (&request.payload, options.input) {
         (Payload::Chat(chat), InputForm::Text) => text(transcript(chat)?),
         (Payload::Chat(chat), InputForm::Json) => {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let body = wire::chat::encode_request(Dialect::OpenaiChat, chat, &mut ledger)?;
             json_input(&body)?
         }
@@ -101,7 +101,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
             let bytes = data.decode();
             Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
         }
-        MediaSource::Stored(Stored::Held(held)) => Content::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Held(held)) => Content::Held(held.clone()),
         _ => {
             return Err(unsupported(
                 options,

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::{Error, ErrorKind, Phase, Request};
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 }
 
 pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Result<Asked, Error> {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let values = Values::of(request, options, &mut ledger)?;
     let input = input(request, options)?;
     let shared = options.clone();

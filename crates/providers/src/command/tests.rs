@@ -1,4 +1,4 @@
-use ir::adaptation::{Degradation, Ledger, Party};
+use ir::adaptation::{Degradation, Ledger, Component};
 use ir::envelope::{SpeechRequest, TranscriptionRequest};
 use ir::media::Base64;
 use ir::{ErrorKind, Ext, Map, Media, MediaSource, Operation, Payload, Request};
@@ -91,7 +91,7 @@ fn speaker() -> CommandOptions {
 fn values(speech: SpeechRequest, degradation: Option<Degradation>) -> (Result<Values, ir::Error>, Ledger) {
     let mut request = Request::new("r", Payload::Speech(speech));
     request.degradation = degradation;
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     (Values::of(&request, &speaker(), &mut ledger), ledger)
 }
 
@@ -143,7 +143,7 @@ fn hear(language: &str, languages: &[&str]) -> Result<Values, ir::Error> {
     let arguments = ["{language}", "{model}"];
     let mut options = CommandOptions::new("ear", Operation::SpeechToText, "hear", &arguments).expect("good");
     options.languages = languages.iter().map(ToString::to_string).collect();
-    Values::of(&request, &options, &mut Ledger::new(Party::Adapter))
+    Values::of(&request, &options, &mut Ledger::new(Component::Adapter))
 }
 
 #[test]

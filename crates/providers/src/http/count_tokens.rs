@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::{Dialect, Request};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -24,7 +24,7 @@ pub(super) async fn count(instance: Arc<Instance>, request: Arc<Request>) -> Opt
     }
     let mut chat = request.as_chat()?.clone();
     chat.model = Some(String::from(model(&chat, options)?));
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut body = wire::chat::encode_request(vendor.dialect, &chat, &mut ledger).ok()?;
     body.as_object_mut()?
         .retain(|key, _| FIELDS.contains(&key.as_str()));

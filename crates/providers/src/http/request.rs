@@ -2,7 +2,7 @@
 //! nothing a caller says can move it.
 
 use futures::FutureExt;
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, Feature, Phase, Request, Role};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -80,7 +80,7 @@ async fn encoded(
     instance: &Instance,
 ) -> Result<(String, Outgoing, Vec<Warning>), Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut chat = adapt(asked, model, options, &mut ledger)?;
     let holes = outgoing::cut(&mut chat).await?;
     let mut body = chat::encode_request(vendor.dialect, &chat, &mut ledger)?;

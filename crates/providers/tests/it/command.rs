@@ -9,7 +9,7 @@ use futures::StreamExt;
 use ir::envelope::{
     EmbeddingVector, EmbeddingsRequest, ResponsePayload, SpeechRequest, TranscriptionRequest,
 };
-use ir::media::{Base64, Held, MediaId, Stored};
+use ir::media::{Base64, MediaHandle, MediaId, StoredRef};
 use ir::{
     ChatRequest, Error, ErrorKind, Event, Ext, Fold, Map, Media, MediaSource, Message, Operation, Payload,
     Request, Role,
@@ -272,10 +272,10 @@ async fn audio_is_heard_if_the_program_takes_its_format() {
         ("input.wav 16", Some("en"))
     );
     // What does not lie in memory is heard alike.
-    let held = Held::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
+    let held = MediaHandle::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
     let mut there = Request::clone(&hear(b""));
     if let Payload::Transcription(asked) = &mut there.payload {
-        asked.audio.source = MediaSource::Stored(Stored::Held(held));
+        asked.audio.source = MediaSource::Stored(StoredRef::Held(held));
     }
     let again = answer(ear.clone(), Arc::new(there)).await.expect("text");
     assert_eq!(again.payload, ResponsePayload::Transcription(heard));

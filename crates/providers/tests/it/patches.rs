@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::port::Upstream;
 use futures::StreamExt;
-use ir::media::{Held, Stored};
+use ir::media::{MediaHandle, StoredRef};
 use ir::{
     ChatRequest, Dialect, Event, Media, MediaId, MediaSource, Message, Part, Request, ResponseFormat, Role,
 };
@@ -105,8 +105,8 @@ async fn bodies_with_holes_and_schemas_are_changed_too() {
     let make = |held: bool| {
         let source = match held {
             true => {
-                let held = Held::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
-                MediaSource::Stored(Stored::Held(held))
+                let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
+                MediaSource::Stored(StoredRef::Held(held))
             }
             false => MediaSource::Inline(ir::media::Base64::from_bytes(&bytes)),
         };

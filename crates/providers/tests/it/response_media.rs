@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::Depot;
 use engine::port::{Answer as Answered, Upstream};
-use ir::media::{Base64, Stored};
+use ir::media::{Base64, StoredRef};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
 use providers::{ClientOptions, Command, CommandOptions, Http, HttpOptions};
@@ -83,14 +83,14 @@ fn json_of(text: &str) -> Answer {
 fn bytes(source: &MediaSource) -> Vec<u8> {
     let text = match source {
         MediaSource::Inline(data) => data.clone(),
-        MediaSource::Stored(Stored::Held(held)) => held.to_base64().unwrap(),
+        MediaSource::Stored(StoredRef::Held(held)) => held.to_base64().unwrap(),
         other => panic!("{other:?}"),
     };
     text.decode().unwrap()
 }
 
 fn is_held(source: &MediaSource) -> bool {
-    matches!(source, MediaSource::Stored(Stored::Held(_)))
+    matches!(source, MediaSource::Stored(StoredRef::Held(_)))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::port::{Answer as Answered, Upstream};
 use futures::future::join_all;
-use ir::media::{Held, MediaId, Stored};
+use ir::media::{MediaHandle, MediaId, StoredRef};
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};
 use providers::{ClientOptions, Http, HttpOptions, Timeouts};
 use serde_json::{Value, json};
@@ -181,9 +181,9 @@ fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
         let here = request("speech_to_text", &audio);
         let mut there = here.clone();
         if let Payload::Transcription(asked) = &mut there.payload {
-            let held = Held::new(MediaId::new(1), Arc::new(long.clone())).unwrap();
+            let held = MediaHandle::new(MediaId::new(1), Arc::new(long.clone())).unwrap();
             asked.audio = Media::new(
-                MediaSource::Stored(Stored::Held(held)),
+                MediaSource::Stored(StoredRef::Held(held)),
                 Some(String::from("audio/wav")),
             );
         }

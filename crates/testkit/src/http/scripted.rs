@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ir::fold::Fold;
-use ir::{ChatRequest, Dialect, Event, Ledger, Request, adaptation::Party};
+use ir::{ChatRequest, Dialect, Event, Ledger, Request, adaptation::Component};
 use providers::Scripted;
 use providers::scripted::{Exchange, Script, play};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn refusal(dialect: Dialect, status: u16, error: &ir::Error, headers: &[(&str, &
 
 fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&str, &str)]) -> Answer {
     let mut encoder = Encoder::new(dialect).unwrap();
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut headers = headers.to_vec();
     headers.push(("content-type", content_type(dialect)));
     let mut answer = Answer::response("200 OK", &headers, "");
@@ -92,7 +92,7 @@ fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> Answ
     headers.push(("content-type", "application/json"));
     match fold.finish() {
         Ok(response) => {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let body = chat::encode_response(dialect, &response, &mut ledger).unwrap();
             Answer::response("200 OK", &headers, body.to_string())
         }

@@ -2,7 +2,7 @@
 //! large it is, how long it lasts and how it was made. Fields that begin with `x-` are extensions: they
 //! carry what other dialects say and this one does not.
 
-use ir::media::{Base64, Stored};
+use ir::media::{Base64, StoredRef};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media,
         "url" => MediaSource::Remote(text),
         "base64" => MediaSource::Inline(Base64::from_text(text)),
         "file" => MediaSource::LocalFile(text),
-        _ => MediaSource::Stored(Stored::from_upload(&text)),
+        _ => MediaSource::Stored(StoredRef::from_upload(&text)),
     };
     let mime = fields.string("media_type");
     if word == "base64" && mime.is_none() {

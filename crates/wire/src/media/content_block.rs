@@ -2,7 +2,7 @@
 //! addresses must be stored before they can be said here. Everything beside the id stands in `metadata`,
 //! and every block has a text for those who cannot show it.
 
-use ir::media::Stored;
+use ir::media::StoredRef;
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(crate) fn decode(fields: Fields) -> Result<Media, Refusal> {
     };
     let id = fields.string("media_id");
     let id = id.ok_or_else(|| Refusal::malformed("", format!("a block of type {word} has no `media_id`")))?;
-    let mut media = Media::new(MediaSource::Stored(Stored::from_uuid(&id)), None).with_kind(kind);
+    let mut media = Media::new(MediaSource::Stored(StoredRef::from_uuid(&id)), None).with_kind(kind);
     media.text_fallback = fields.string("text_fallback");
     let mut generated = false;
     hints::inside(&mut fields, "metadata", |metadata| {

@@ -2,7 +2,7 @@
 //! file. A superset of the parts of chat completions, with a rotation, the place of a frame in its video
 //! and a sample rate. Stored pictures are named `media:///<uuid>`; a real address is made on the way out.
 
-use ir::media::{Base64, Stored, mime_of_audio_format};
+use ir::media::{Base64, StoredRef, mime_of_audio_format};
 use ir::{Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
@@ -95,8 +95,8 @@ fn image(inner: &mut Fields) -> Option<Media> {
 /// Like an address, but ids of stored media are understood, and an odd head of a `data:` URL is noted.
 fn from_url(url: &str) -> Media {
     if let Some(id) = url.strip_prefix(STORED) {
-        let stored = match Stored::from_uuid(id) {
-            Stored::Foreign { .. } => Stored::Foreign {
+        let stored = match StoredRef::from_uuid(id) {
+            StoredRef::Foreign { .. } => StoredRef::Foreign {
                 dialect: OWN,
                 text: String::from(url),
             },

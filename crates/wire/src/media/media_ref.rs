@@ -1,7 +1,7 @@
 //! `MediaRef`, the form of canonical documents. It says everything that media can say, so all that this
 //! adds to the vocabulary's own JSON is the type that it demands and the spelling of ids.
 
-use ir::media::{MimeTrust, Stored};
+use ir::media::{MimeTrust, StoredRef};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::json;
 
@@ -23,10 +23,10 @@ pub(super) fn decode(fields: Fields) -> Result<Media, Refusal> {
         media.ext.set(OWN, NO_MIME, true);
     }
     match (&media.source, uri) {
-        (MediaSource::Stored(Stored::Id(id)), Some(uri)) if id.uri() != uri => {
+        (MediaSource::Stored(StoredRef::Id(id)), Some(uri)) if id.uri() != uri => {
             media.ext.set(OWN, URI, uri);
         }
-        (MediaSource::Stored(Stored::Foreign { dialect, .. }), _) if *dialect != OWN => {
+        (MediaSource::Stored(StoredRef::Foreign { dialect, .. }), _) if *dialect != OWN => {
             media.ext.set(OWN, ALIAS, true);
         }
         _ => {}

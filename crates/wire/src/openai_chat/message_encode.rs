@@ -334,7 +334,7 @@ fn object(value: Value) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use ir::{Dialect, Ledger, Message, Part, Party, Role};
+    use ir::{Dialect, Ledger, Message, Part, Component, Role};
 
     use super::{encode, encode_plain};
 
@@ -343,7 +343,7 @@ mod tests {
         for role in [Role::System, Role::Developer, Role::User, Role::Assistant] {
             for text in ["", "one \"text\"\n"] {
                 let message = Message::text(role, text);
-                let (mut out, mut ledger) = (Vec::new(), Ledger::new(Party::Adapter));
+                let (mut out, mut ledger) = (Vec::new(), Ledger::new(Component::Adapter));
                 encode(&message, "/payload/messages/0", &mut out, &mut ledger).unwrap();
                 assert_eq!(encode_plain(&message).as_ref(), out.first(), "{role:?}");
                 assert_eq!(ledger.entries(), []);

@@ -134,7 +134,7 @@ fn room(chat: &ChatRequest) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use ir::{ChatRequest, Dialect, Ledger, Message, Party, ResponseFormat, Role, ToolChoice};
+    use ir::{ChatRequest, Dialect, Ledger, Message, Component, ResponseFormat, Role, ToolChoice};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ mod tests {
     fn by_tree(chat: &ChatRequest, model: &str) -> (Vec<u8>, usize) {
         let mut named = chat.clone();
         named.model = Some(String::from(model));
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let mut body = encode_request(&named, &mut ledger).unwrap();
         ask_for_usage(&mut body);
         (serde_json::to_vec(&body).unwrap(), ledger.entries().len())

@@ -1,6 +1,6 @@
 //! A stream, written. The last event repeats the whole answer, so the answer is folded on the way.
 
-use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Party, ReasoningForm, Role};
+use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Component, ReasoningForm, Role};
 use serde_json::{Value, json};
 
 use crate::openai_chat::encode_error;
@@ -87,7 +87,7 @@ impl Write for Writer {
         let Ok(whole) = std::mem::take(&mut self.fold).finish() else {
             return;
         };
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let Ok(mut response) = response::encode(&whole, &mut ledger) else {
             return;
         };
@@ -237,7 +237,7 @@ impl Writer {
         };
         let Some(part) = whole.parts.pop() else { return };
         self.repeat(&part, &id, at, out);
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let written = encode_part(&part, Role::Assistant, Purpose::Show, "", &mut ledger);
         let mut item = match written {
             Ok(Written::Item(item)) => with_id(item, &part, &id),

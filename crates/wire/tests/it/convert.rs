@@ -1,6 +1,6 @@
 //! Conversions as snapshots show them: the document in the other dialect, and what was lost on the way.
 
-use ir::{Action, ChatRequest, ChatResponse, Dialect, Ledger, Loss, Party};
+use ir::{Action, ChatRequest, ChatResponse, Dialect, Ledger, Loss, Component};
 use serde_json::{Value, json};
 use wire::chat;
 
@@ -35,14 +35,14 @@ pub(crate) fn response(dialect: Dialect, name: &str) -> ChatResponse {
 }
 
 pub(crate) fn request_into(dialect: Dialect, request: &ChatRequest) -> Value {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let body = chat::encode_request(dialect, request, &mut ledger);
     let body = body.unwrap_or_else(|error| json!({"error": error.message}));
     json!({"body": body, "booked": booked(&ledger)})
 }
 
 pub(crate) fn response_into(dialect: Dialect, response: &ChatResponse) -> Value {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let body = chat::encode_response(dialect, response, &mut ledger);
     let body = body.unwrap_or_else(|error| json!({"error": error.message}));
     json!({"body": body, "booked": booked(&ledger)})

@@ -1,7 +1,7 @@
 //! The first property of the crate: the fold of a stream is the answer without streaming, whatever the
 //! borders between bytes and however finely the answer was cut into deltas.
 
-use ir::{ChatResponse, Delta, Dialect, Event, Fold, Ledger, Party};
+use ir::{ChatResponse, Delta, Dialect, Event, Fold, Ledger, Component};
 use proptest::prelude::*;
 use wire::{Decoder, Encoder, chat};
 
@@ -57,7 +57,7 @@ fn finer(events: Vec<Event>, size: usize) -> Vec<Event> {
 
 pub(crate) fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect).unwrap();
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut bytes = Vec::new();
     for event in events {
         encoder.push(event, &mut bytes, &mut ledger);
@@ -72,7 +72,7 @@ fn check(
     letters: usize,
     size: usize,
 ) -> Result<(), TestCaseError> {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let whole = chat::encode_response(dialect, response, &mut ledger).unwrap();
     let whole = chat::decode_response(dialect, whole).unwrap();
     let events = finer(ir::fold::unfold(response), letters);
@@ -121,7 +121,7 @@ fn a_cut_stream_is_an_error() {
         let events = ir::fold::unfold(&response);
         let before_finish = events.len() - 1;
         let mut encoder = Encoder::new(*dialect).unwrap();
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let mut bytes = Vec::new();
         for event in &events[..before_finish] {
             encoder.push(event, &mut bytes, &mut ledger);

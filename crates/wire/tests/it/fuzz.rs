@@ -1,6 +1,6 @@
 //! No bytes and no documents make a decoder panic.
 
-use ir::{Dialect, Ledger, Party};
+use ir::{Dialect, Ledger, Component};
 use wire::lift::{Lift, Taker};
 use wire::media::{Place, Setting};
 use wire::{Decoder, chat, document, error_body, media, messages};
@@ -29,7 +29,7 @@ fn document_decoders_stand_any_json() {
             return;
         };
         for dialect in Dialect::ALL {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             if let Ok(request) = document::decode_request(dialect, value.clone()) {
                 document::encode_request(dialect, &request, &mut ledger).ok();
             }
@@ -38,7 +38,7 @@ fn document_decoders_stand_any_json() {
             }
         }
         for dialect in chat::DIALECTS {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             if let Ok(request) = chat::decode_request(*dialect, value.clone()) {
                 for target in chat::DIALECTS {
                     chat::encode_request(*target, &request, &mut ledger).ok();
@@ -56,7 +56,7 @@ fn document_decoders_stand_any_json() {
 /// Bytes are read as JSON, or put where a form keeps its text: in ids, addresses, base64 and types.
 #[test]
 fn media_decoders_stand_anything() {
-    let aliases = ir::media::Aliases::default();
+    let aliases = ir::media::ForeignIds::default();
     let setting = Setting {
         place: Place::Local,
         aliases: &aliases,
@@ -75,7 +75,7 @@ fn media_decoders_stand_anything() {
                 };
                 media::may_rest(&read).ok();
                 for target in media::DIALECTS {
-                    media::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
+                    media::encode(*target, &read, &setting, &mut Ledger::new(Component::Adapter)).ok();
                 }
             }
         }
@@ -84,7 +84,7 @@ fn media_decoders_stand_anything() {
 
 #[test]
 fn message_decoders_stand_anything() {
-    let aliases = ir::media::Aliases::default();
+    let aliases = ir::media::ForeignIds::default();
     let setting = Setting {
         place: Place::Local,
         aliases: &aliases,
@@ -103,7 +103,7 @@ fn message_decoders_stand_anything() {
                 };
                 messages::complete_pairs(&mut read.messages);
                 for target in messages::DIALECTS {
-                    messages::encode(*target, &read, &setting, &mut Ledger::new(Party::Adapter)).ok();
+                    messages::encode(*target, &read, &setting, &mut Ledger::new(Component::Adapter)).ok();
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What is particular to Gemini.
 
-use ir::{Delta, Dialect, ErrorKind, Event, FinishReason, Ledger, Message, Party, Role, ToolOutcome};
+use ir::{Delta, Dialect, ErrorKind, Event, FinishReason, Ledger, Message, Component, Role, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder, chat, error_body};
@@ -340,7 +340,7 @@ proptest! {
     /// What is written as a list says the same as the whole answer.
     #[test]
     fn a_list_folds_too(response in answer(OWN), size in 1_usize..64) {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let whole = chat::encode_response(OWN, &response, &mut ledger).unwrap();
         let whole = chat::decode_response(OWN, whole).unwrap();
         let mut encoder = Encoder::gemini_list();

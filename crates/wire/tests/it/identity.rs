@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use ir::{Action, Dialect, Ledger, Party};
+use ir::{Action, Dialect, Ledger, Component};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
@@ -12,7 +12,7 @@ use crate::fixtures::{Disturbance, disturb, disturbances, fixtures};
 
 fn again_request(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
     let request = chat::decode_request(dialect, body.clone()).ok()?;
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let again = chat::encode_request(dialect, &request, &mut ledger).unwrap();
     Some((again, ledger))
 }
@@ -20,7 +20,7 @@ fn again_request(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
 fn again_response(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
     let mut response = chat::decode_response(dialect, body.clone()).ok()?;
     response.warnings.clear();
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let again = chat::encode_response(dialect, &response, &mut ledger).unwrap();
     Some((again, ledger))
 }
@@ -43,7 +43,7 @@ fn again_other(dialect: Dialect, body: &Value) -> Option<(Value, Ledger)> {
     let request = document::decode_request(dialect, body.clone()).ok()?;
     let canonical = serde_json::to_value(&request).unwrap();
     assert_eq!(serde_json::from_value::<ir::Request>(canonical).unwrap(), request);
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let again = document::encode_request(dialect, &request, &mut ledger).unwrap();
     Some((again, ledger))
 }
@@ -58,7 +58,7 @@ fn again_other_response(dialect: Dialect, body: &Value) -> Option<(Value, Ledger
         serde_json::from_value::<ir::Response>(canonical).unwrap(),
         response
     );
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let again = document::encode_response(dialect, &response, &mut ledger).unwrap();
     Some((again, ledger))
 }

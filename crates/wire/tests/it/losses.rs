@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use ir::{Dialect, Ledger, PartBody, Party, Payload};
+use ir::{Dialect, Ledger, PartBody, Component, Payload};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
@@ -143,13 +143,13 @@ fn requests_lose_nothing_silently() {
             let whole = document::decode_request(*from, body).unwrap();
             for to in chat::DIALECTS.iter().filter(|to| *to != from) {
                 let mut request = whole.clone();
-                let mut ledger = Ledger::new(Party::Adapter);
+                let mut ledger = Ledger::new(Component::Adapter);
                 let mut target = document::encode_request(*to, &request, &mut ledger);
                 if let Err(error) = &target {
                     // Refusing is not silent either. The rest is tried without what was refused.
                     assert!(error.message.contains("resolve it first"), "{}", error.message);
                     without_addresses(&mut request);
-                    ledger = Ledger::new(Party::Adapter);
+                    ledger = Ledger::new(Component::Adapter);
                     target = document::encode_request(*to, &request, &mut ledger);
                 }
                 let canonical = serde_json::to_value(&request).unwrap();
@@ -174,7 +174,7 @@ fn responses_lose_nothing_silently() {
             let response = document::decode_response(*from, body).unwrap();
             let canonical = serde_json::to_value(&response).unwrap();
             for to in chat::DIALECTS.iter().filter(|to| *to != from) {
-                let mut ledger = Ledger::new(Party::Adapter);
+                let mut ledger = Ledger::new(Component::Adapter);
                 let target = document::encode_response(*to, &response, &mut ledger).unwrap();
                 check(
                     &format!("{from}/{name} to {to}"),
@@ -198,7 +198,7 @@ fn the_canonical_form_holds_everything() {
             let text = serde_json::to_string(&request).unwrap();
             let again: ir::Request = serde_json::from_str(&text).unwrap();
             assert_eq!(again, request, "{from}/{name}");
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             assert_eq!(
                 document::encode_request(*from, &again, &mut ledger).unwrap(),
                 body,
@@ -209,7 +209,7 @@ fn the_canonical_form_holds_everything() {
             let response = document::decode_response(*from, body.clone()).unwrap();
             let text = serde_json::to_string(&response).unwrap();
             let again: ir::Response = serde_json::from_str(&text).unwrap();
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             assert_eq!(
                 document::encode_response(*from, &again, &mut ledger).unwrap(),
                 body,
@@ -229,7 +229,7 @@ fn golden_matrix() {
         for (name, body) in fixtures(Dialect::Canonical, ".request.json") {
             let request = document::decode_request(Dialect::Canonical, body).unwrap();
             for to in chat::DIALECTS {
-                let mut ledger = Ledger::new(Party::Adapter);
+                let mut ledger = Ledger::new(Component::Adapter);
                 let target = document::encode_request(*to, &request, &mut ledger).unwrap();
                 let losses: Vec<String> = ledger
                     .entries()
@@ -243,7 +243,7 @@ fn golden_matrix() {
         for (name, body) in fixtures(Dialect::Canonical, ".response.json") {
             let response = document::decode_response(Dialect::Canonical, body).unwrap();
             for to in chat::DIALECTS {
-                let mut ledger = Ledger::new(Party::Adapter);
+                let mut ledger = Ledger::new(Component::Adapter);
                 let target = document::encode_response(*to, &response, &mut ledger).unwrap();
                 let losses: Vec<String> = ledger
                     .entries()
@@ -284,7 +284,7 @@ proptest! {
         without_addresses(&mut request);
         let canonical = serde_json::to_value(&request).unwrap();
         for to in chat::DIALECTS.iter().filter(|to| *to != from) {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let Ok(target) = document::encode_request(*to, &request, &mut ledger) else { continue };
             let mut gone = Vec::new();
             check(&format!("{from} to {to}"), &canonical, &target, &ledger, &mut gone);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ir::media::{Aliases, Base64, Stored};
-use ir::{Dialect, Ledger, Media, MediaId, MediaKind, MediaSource, Party};
+use ir::media::{ForeignIds, Base64, StoredRef};
+use ir::{Dialect, Ledger, Media, MediaId, MediaKind, MediaSource, Component};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::media::{DIALECTS, Need, Place, Refusal, Setting, convert, decode, encode};
@@ -11,7 +11,7 @@ use wire::media::{DIALECTS, Need, Place, Refusal, Setting, convert, decode, enco
 use crate::fixtures::{cases, disturb, disturbances};
 use crate::media_sample::media;
 
-fn here(aliases: &Aliases) -> Setting<'_> {
+fn here(aliases: &ForeignIds) -> Setting<'_> {
     Setting {
         place: Place::Local,
         aliases,
@@ -19,7 +19,7 @@ fn here(aliases: &Aliases) -> Setting<'_> {
 }
 
 fn ledger() -> Ledger {
-    Ledger::new(Party::Adapter)
+    Ledger::new(Component::Adapter)
 }
 
 /// Every piece of media that the documents show, as it stands there, and one of each form that they name.
@@ -95,7 +95,7 @@ pub(crate) fn examples() -> Vec<(Dialect, Value)> {
 
 #[test]
 fn l1_examples_come_back_as_they_were() {
-    let aliases = Aliases::default();
+    let aliases = ForeignIds::default();
     for (dialect, value) in examples() {
         let mut ledger = ledger();
         let again = convert(dialect, dialect, value.clone(), &here(&aliases), &mut ledger).unwrap();
@@ -108,23 +108,23 @@ fn l1_examples_come_back_as_they_were() {
 #[derive(Default)]
 struct Shelf {
     blobs: BTreeMap<MediaId, Vec<u8>>,
-    aliases: Aliases,
+    aliases: ForeignIds,
 }
 
 impl Shelf {
     fn bytes(&self, media: &Media) -> Vec<u8> {
         match &media.source {
             MediaSource::Inline(data) => data.decode().unwrap_or_else(|_| data.as_str().into()),
-            MediaSource::Stored(Stored::Id(id)) => {
+            MediaSource::Stored(StoredRef::Id(id)) => {
                 self.blobs.get(id).cloned().unwrap_or_else(|| id.uuid().into())
             }
-            MediaSource::Stored(Stored::Foreign { dialect, text }) => match self.aliases.id(*dialect, text) {
-                Some(id) => self.bytes(&Media::new(MediaSource::Stored(Stored::Id(id)), None)),
+            MediaSource::Stored(StoredRef::Foreign { dialect, text }) => match self.aliases.id(*dialect, text) {
+                Some(id) => self.bytes(&Media::new(MediaSource::Stored(StoredRef::Id(id)), None)),
                 None => text.as_bytes().to_vec(),
             },
             MediaSource::Remote(text) | MediaSource::LocalFile(text) => text.as_bytes().to_vec(),
             MediaSource::ProviderFile { id, .. } => id.as_bytes().to_vec(),
-            MediaSource::Stored(Stored::Held(_)) => unreachable!("no document names it"),
+            MediaSource::Stored(StoredRef::Held(_)) => unreachable!("no document names it"),
         }
     }
 
@@ -138,13 +138,13 @@ impl Shelf {
         let bytes = self.bytes(media);
         media.source = match (need, &media.source) {
             (Need::Load, _) => MediaSource::Inline(Base64::from_bytes(&bytes)),
-            (Need::Alias, MediaSource::Stored(Stored::Foreign { dialect, text })) => {
+            (Need::Alias, MediaSource::Stored(StoredRef::Foreign { dialect, text })) => {
                 let (dialect, text) = (*dialect, text.clone());
                 let id = self.put(bytes);
                 self.aliases.insert(dialect, &text, id);
                 media.source.clone()
             }
-            _ => MediaSource::Stored(Stored::Id(self.put(bytes))),
+            _ => MediaSource::Stored(StoredRef::Id(self.put(bytes))),
         };
     }
 
@@ -182,7 +182,7 @@ proptest! {
         for change in &changes {
             disturb(&mut value, change);
         }
-        let aliases = Aliases::default();
+        let aliases = ForeignIds::default();
         if let Ok(media) = decode(*dialect, value.clone(), &here(&aliases)) {
             let again = encode(*dialect, &media, &here(&aliases), &mut ledger()).unwrap();
             prop_assert_eq!(again, value);
@@ -212,7 +212,7 @@ proptest! {
         let mut value = value.clone();
         disturb(&mut value, &(at, 2, json!("canary!")));
         prop_assume!(value.to_string().contains("canary"));
-        let aliases = Aliases::default();
+        let aliases = ForeignIds::default();
         let mut book = ledger();
         if let Ok(written) = convert(*dialect, target, value, &here(&aliases), &mut book) {
             let carried = written.to_string().contains("canary");
@@ -250,7 +250,7 @@ proptest! {
     fn l4_bytes_never_change(bytes: Vec<u8>, target in prop::sample::select(&[Dialect::MediaRef, Dialect::HarmonySchema][..])) {
         let canonical = Base64::from_bytes(&bytes);
         let odd: String = canonical.as_str().trim_end_matches('=').replace('+', "-").replace('/', "_");
-        let aliases = Aliases::default();
+        let aliases = ForeignIds::default();
         for text in [canonical.as_str(), &odd] {
             let value = json!({"type": "base64", "media_type": "image/png", "data": text});
             let mut book = ledger();
@@ -267,7 +267,7 @@ proptest! {
 
 #[test]
 fn l5_only_a_local_runtime_takes_local_files() {
-    let aliases = Aliases::default();
+    let aliases = ForeignIds::default();
     let server = Setting {
         place: Place::Server,
         aliases: &aliases,
@@ -300,7 +300,7 @@ fn l5_signed_addresses_are_not_kept() {
         "https://d.cloudfront.net/k?Expires=1&Signature=a&Key-Pair-Id=K",
         "https://b.oss-cn.aliyuncs.com/k?OSSAccessKeyId=a&Expires=1&Signature=b",
     ];
-    let aliases = Aliases::default();
+    let aliases = ForeignIds::default();
     for url in signed {
         assert!(wire::media::is_presigned(url), "{url}");
         let media = Media::from_url(url);
@@ -344,7 +344,7 @@ fn l5_signed_addresses_are_not_kept() {
 /// An id keeps the spelling that its issuer gave it, through every other dialect and back.
 #[test]
 fn foreign_ids_go_back_letter_by_letter() {
-    let none = Aliases::default();
+    let none = ForeignIds::default();
     for (own, value) in [
         (
             Dialect::Cognitive,
@@ -356,10 +356,10 @@ fn foreign_ids_go_back_letter_by_letter() {
         ),
     ] {
         let media = decode(own, value.clone(), &here(&none)).unwrap();
-        let MediaSource::Stored(Stored::Foreign { text, .. }) = &media.source else {
+        let MediaSource::Stored(StoredRef::Foreign { text, .. }) = &media.source else {
             panic!("{media:?}")
         };
-        let mut aliases = Aliases::default();
+        let mut aliases = ForeignIds::default();
         aliases.insert(own, text, MediaId::new(7));
         for other in DIALECTS.iter().filter(|other| **other != own) {
             let refused = encode(*other, &media, &here(&none), &mut ledger()).unwrap_err();
@@ -388,9 +388,9 @@ fn foreign_ids_go_back_letter_by_letter() {
 
 #[test]
 fn one_id_has_a_spelling_in_each_form() {
-    let aliases = Aliases::default();
+    let aliases = ForeignIds::default();
     let media = Media::new(
-        MediaSource::Stored(Stored::Id(MediaId::new(7))),
+        MediaSource::Stored(StoredRef::Id(MediaId::new(7))),
         Some("image/png".into()),
     );
     let spelled = DIALECTS.iter().map(|dialect| {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ir::media::{Base64, Held, Stored};
-use ir::{ChatRequest, Ledger, Media, MediaId, MediaSource, Message, Part, Party, Role};
+use ir::media::{Base64, MediaHandle, StoredRef};
+use ir::{ChatRequest, Ledger, Media, MediaId, MediaSource, Message, Part, Component, Role};
 use proptest::prelude::*;
 use wire::chat::{DIALECTS, encode_request};
 use wire::holes::{Holes, Piece};
@@ -12,7 +12,7 @@ use wire::holes::{Holes, Piece};
 fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
     let source = if held {
         let id = MediaId::new(bytes.len() as u128);
-        MediaSource::Stored(Stored::Held(Held::new(id, Arc::new(bytes.to_vec())).unwrap()))
+        MediaSource::Stored(StoredRef::Held(MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap()))
     } else {
         MediaSource::Inline(Base64::from_bytes(bytes))
     };
@@ -58,7 +58,7 @@ fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
         (b"x".to_vec(), "image/jpeg"),
     ];
     for dialect in DIALECTS {
-        let mut ledgers = [Ledger::new(Party::Adapter), Ledger::new(Party::Adapter)];
+        let mut ledgers = [Ledger::new(Component::Adapter), Ledger::new(Component::Adapter)];
         let inline = encode_request(*dialect, &chat(&media, "look", false), &mut ledgers[0]).unwrap();
         let mut request = chat(&media, "look", true);
         let holes = Holes::cut(request.media_mut(), 42);
@@ -98,7 +98,7 @@ proptest! {
     fn any_bytes_come_through(list in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..6), secret in any::<u128>()) {
         let media: Vec<_> = list.into_iter().map(|bytes| (bytes, "image/png")).collect();
         for dialect in DIALECTS {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let inline = encode_request(*dialect, &chat(&media, "ö\"\\", false), &mut ledger).unwrap();
             let mut request = chat(&media, "ö\"\\", true);
             let holes = Holes::cut(request.media_mut(), secret);

@@ -1,6 +1,6 @@
 //! Media of every kind and source, for laws that hold for all of them.
 
-use ir::media::{Base64, Checksum, MediaFacts, MediaHints, Stored, VideoFrame};
+use ir::media::{Base64, Checksum, MediaFacts, MediaHints, StoredRef, VideoFrame};
 use ir::{Dialect, Media, MediaId, MediaKind, MediaSource};
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,12 +22,12 @@ fn source() -> impl Strategy<Value = MediaSource> {
             Dialect::HarmonySchema => format!("media:///{text}"),
             _ => text,
         };
-        MediaSource::Stored(Stored::Foreign { dialect, text })
+        MediaSource::Stored(StoredRef::Foreign { dialect, text })
     });
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..40)
             .prop_map(|bytes| MediaSource::Inline(Base64::from_bytes(&bytes))),
-        any::<u128>().prop_map(|bits| MediaSource::Stored(Stored::Id(MediaId::new(bits)))),
+        any::<u128>().prop_map(|bits| MediaSource::Stored(StoredRef::Id(MediaId::new(bits)))),
         foreign,
         "https://[a-z]{1,5}\\.example/[a-z]{1,5}\\.(png|wav|mp4|bin)".prop_map(MediaSource::Remote),
         "/[a-z]{1,5}\\.(png|wav)".prop_map(MediaSource::LocalFile),

@@ -1,7 +1,7 @@
 //! Messages in the dialects that keep them: every example of the documents, and what holds between them.
 
-use ir::media::Aliases;
-use ir::{Dialect, Ledger, Message, PartBody, Party, ToolOutcome};
+use ir::media::ForeignIds;
+use ir::{Dialect, Ledger, Message, PartBody, Component, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::media::{Need, Place, Refusal, Setting};
@@ -9,7 +9,7 @@ use wire::messages::{Mispairing, check_pairs, complete_pairs, convert, decode};
 
 use crate::fixtures::{cases, disturb, disturbances};
 
-fn here(aliases: &Aliases) -> Setting<'_> {
+fn here(aliases: &ForeignIds) -> Setting<'_> {
     Setting {
         place: Place::Local,
         aliases,
@@ -17,8 +17,8 @@ fn here(aliases: &Aliases) -> Setting<'_> {
 }
 
 fn try_turn(from: Dialect, to: Dialect, value: &Value) -> Result<(Value, Ledger), Refusal> {
-    let mut ledger = Ledger::new(Party::Adapter);
-    let aliases = Aliases::default();
+    let mut ledger = Ledger::new(Component::Adapter);
+    let aliases = ForeignIds::default();
     let value = convert(from, to, value.clone(), &here(&aliases), &mut ledger)?;
     Ok((value, ledger))
 }
@@ -28,7 +28,7 @@ fn turn(from: Dialect, to: Dialect, value: &Value) -> Value {
 }
 
 fn read(dialect: Dialect, value: Value) -> Vec<Message> {
-    decode(dialect, value, &here(&Aliases::default()))
+    decode(dialect, value, &here(&ForeignIds::default()))
         .unwrap()
         .messages
 }

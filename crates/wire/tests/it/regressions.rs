@@ -1,11 +1,11 @@
 //! Mistakes that others made, each as a test.
 
-use ir::{ChatRequest, Dialect, ErrorKind, Generation, Ledger, Message, Party, Role};
+use ir::{ChatRequest, Dialect, ErrorKind, Generation, Ledger, Message, Component, Role};
 use serde_json::json;
 use wire::{chat, error_body};
 
 fn encode(dialect: Dialect, chat: &ChatRequest) -> serde_json::Value {
-    chat::encode_request(dialect, chat, &mut Ledger::new(Party::Adapter)).unwrap()
+    chat::encode_request(dialect, chat, &mut Ledger::new(Component::Adapter)).unwrap()
 }
 
 /// A page of a proxy is not an answer, and its status is the fact that counts.
@@ -185,7 +185,7 @@ fn reasoning_stays_with_its_origin() {
         .iter()
         .filter(|dialect| **dialect != Dialect::Anthropic)
     {
-        let mut ledger = Ledger::new(Party::Adapter);
+        let mut ledger = Ledger::new(Component::Adapter);
         let target = chat::encode_request(*dialect, &request, &mut ledger).unwrap();
         assert!(!target.to_string().contains("secret plan"), "{dialect}");
         assert!(

@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use ir::adaptation::{Action, Ledger, Party};
+use ir::adaptation::{Action, Ledger, Component};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Error, Feature, Payload, Request, RunId, ToolChoice};
 
@@ -42,7 +42,7 @@ pub(super) fn by_prompt(
     let Payload::Chat(chat) = &mut request.payload else {
         return Ok(None);
     };
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     if transcript::write_out(&mut chat.messages) {
         let reason = "the back-end knows no tools; their calls and results are written as text";
         ledger.note("/payload/messages", Action::Replaced, reason);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::{Error, ErrorKind, Phase, Request};
 
 use self::adapt::fit;
@@ -28,7 +28,7 @@ pub(super) fn answer(
     request: Arc<Request>,
     notices: Vec<Adaptation>,
 ) -> BoxFuture<'static, Result<Answer, Error>> {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let parts = match fit(&request, candidate, &mut ledger) {
         Some(parts) => parts,
         None if notices.is_empty() => return upstream.answer(request),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ir::adaptation::{Action, Ledger, Party};
+use ir::adaptation::{Action, Ledger, Component};
 use ir::{Feature, Operation, Payload, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn candidate(operation: Operation, features: &[Feature]) -> Candidate {
 
 /// What is left of a payload, and where something was changed.
 fn fitted(request: &Request, features: &[Feature]) -> (Vec<Value>, Vec<String>) {
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let candidate = candidate(request.operation(), features);
     let parts = fit(request, &candidate, &mut ledger).unwrap_or_else(|| vec![request.clone()]);
     let payloads = parts.iter().map(|part| part.payload.to_json().unwrap()).collect();
@@ -78,7 +78,7 @@ fn what_a_back_end_can_do_is_left_alone() {
 #[test]
 fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
     let asked = request("embeddings", &json!({"model": "m", "input": ["a", "b", "c"]}));
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let parts = fit(&asked, &candidate(Operation::Embeddings, &[]), &mut ledger).unwrap();
     assert_eq!(parts.len(), 3);
     assert_eq!(ledger.entries()[0].action, Action::Merged);

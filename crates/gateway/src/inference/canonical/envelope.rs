@@ -5,7 +5,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::RelayFailure;
-use ir::adaptation::{Action, Adaptation, Party};
+use ir::adaptation::{Action, Adaptation, Component};
 use ir::envelope::{BackendInfo, VERSIONS};
 use ir::{
     ChatResponse, Dialect, Error, ErrorKind, Operation, Payload, Phase, Request, ResponsePayload, RunId,
@@ -254,7 +254,7 @@ pub(super) fn announced(response: &mut ChatResponse) -> Vec<Adaptation> {
             asked: None,
             applied: None,
             reason: String::from(reason),
-            by: Party::Adapter,
+            by: Component::Adapter,
         }
     });
     changes.collect()

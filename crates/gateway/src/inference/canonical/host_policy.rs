@@ -2,7 +2,7 @@
 //! anything else that goes beyond the host's word is taken out here, and said.
 
 use engine::route::{Host, Policy};
-use ir::adaptation::{Action, Adaptation, Ledger, Party};
+use ir::adaptation::{Action, Adaptation, Ledger, Component};
 use ir::{Request, RoutingHints};
 use serde_json::json;
 
@@ -81,7 +81,7 @@ pub(super) fn leave_to_module(request: &mut Request, ledger: &mut Ledger) {
 /// they are missing.
 pub(super) fn note_missing_raw(adaptations: &mut Vec<Adaptation>) {
     if adaptations.iter().all(|one| one.pointer != RAW_PLACE) {
-        let mut ledger = Ledger::new(Party::Router);
+        let mut ledger = Ledger::new(Component::Router);
         let reason = "the answer did not come as one document of JSON from one server";
         ledger.dropped(RAW_PLACE, reason);
         adaptations.extend(ledger.into_entries());
@@ -100,7 +100,7 @@ pub(super) fn pin(routing: &mut RoutingHints, backend: Option<String>) {
 #[cfg(test)]
 mod tests {
     use engine::route::{Host, Policy};
-    use ir::{Ledger, Party, Request};
+    use ir::{Ledger, Component, Request};
     use serde_json::{Value, json};
 
     use super::{bound, leave_to_module, note_missing_raw};
@@ -121,7 +121,7 @@ mod tests {
 
     fn bounded(host: &Host, settings: &Settings, streams: bool, more: &Value) -> (Request, Vec<String>) {
         let mut request = read(more);
-        let mut ledger = Ledger::new(Party::Router);
+        let mut ledger = Ledger::new(Component::Router);
         bound(&mut request, streams, host, settings, &mut ledger);
         (request, places(&ledger))
     }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_a_module_is_not_told_is_said() {
-        let mut ledger = Ledger::new(Party::Router);
+        let mut ledger = Ledger::new(Component::Router);
         let mut request = read(&json!({
             "patches": [{"pointer": "/top_k", "value": 1}], "extra": {"raw": true}, "timeout_ms": 5,
             "routing": {"backend": "b"}, "degradation": "strict"
@@ -196,7 +196,7 @@ mod tests {
             "/degradation",
         ];
         assert_eq!(places(&ledger), expected);
-        let mut plain = Ledger::new(Party::Router);
+        let mut plain = Ledger::new(Component::Router);
         leave_to_module(&mut read(&json!({})), &mut plain);
         assert!(plain.entries().is_empty());
     }

@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use engine::{Admission, Part, RelayCall, Relayed};
-use ir::adaptation::{Adaptation, Ledger, Party};
+use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::envelope::BackendInfo;
 use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
 use module::Module;
@@ -80,7 +80,7 @@ async fn answer(
     let mut request = read(body.map_err(unread)?)?;
     let named = Named::of(&request);
     let framing = Framing::of(headers, &request);
-    let mut ledger = Ledger::new(Party::Router);
+    let mut ledger = Ledger::new(Component::Router);
     host_policy::narrow(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
         Some(asked) => {

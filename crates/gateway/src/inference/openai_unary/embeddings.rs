@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use ir::{Feature, Ledger, Party, Payload, Request, ResponsePayload};
+use ir::{Feature, Ledger, Component, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
 use wire::{openai_embeddings, embedding_vector};
 
@@ -64,7 +64,7 @@ async fn embed(asking: Asking, body: Body) -> Result<Response, Failure> {
     if response.model.is_none() {
         response.model = asked.backend.model.clone().or(model);
     }
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut body = openai_embeddings::encode_response(response, &mut ledger);
     // Clients read the counts without asking whether they are there; unknown stays unknown.
     if body.get("usage").is_none() {

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use ir::envelope::ImageRequest;
-use ir::{Ledger, MediaKind, Party, Payload, ResponsePayload};
+use ir::{Ledger, MediaKind, Component, Payload, ResponsePayload};
 use serde_json::{Value, json};
 use wire::openai_images;
 
@@ -101,7 +101,7 @@ async fn draw(asking: &Asking, payload: ImageRequest) -> Result<Response, Failur
         response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
     }
     let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
     Ok(dressed(holed::json(&body, &holes), &asked))
 }

@@ -5,7 +5,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use engine::media::bytes_of;
-use ir::{Dialect, Ledger, Party, Payload, ResponsePayload};
+use ir::{Dialect, Ledger, Component, Payload, ResponsePayload};
 use serde_json::json;
 use wire::openai_speech::{self, Sound};
 
@@ -47,7 +47,7 @@ async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
     let ResponsePayload::Speech(speech) = &asked.answer.payload else {
         return Err(wrong_answer());
     };
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let (sound, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
     let mime = HeaderValue::from_str(&mime);
     let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));

@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use ir::envelope::TranscriptionResponse;
 use ir::{
-    Degradation, Dialect, Error, ErrorKind, Feature, Ledger, MediaKind, Party, Payload, Phase, Request,
+    Degradation, Dialect, Error, ErrorKind, Feature, Ledger, MediaKind, Component, Payload, Phase, Request,
     ResponsePayload,
 };
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
 fn render(transcript: &TranscriptionResponse, wanted: Wanted) -> Result<Response, Failure> {
     Ok(match wanted {
         Wanted::Json | Wanted::Verbose => {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let mut body = openai_transcriptions::encode_response(transcript, &mut ledger);
             if wanted == Wanted::Verbose {
                 body["task"] = json!("transcribe");

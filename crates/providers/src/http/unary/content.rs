@@ -1,13 +1,13 @@
 //! The bytes of media on their way to a server: from memory, or read piece by piece from where they are held.
 
 use bytes::Bytes;
-use ir::media::{Held, Stored};
+use ir::media::{MediaHandle, StoredRef};
 use ir::{Error, Media, MediaSource};
 
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Here(Bytes),
-    Held(Held),
+    Held(MediaHandle),
 }
 
 impl Content {
@@ -18,7 +18,7 @@ impl Content {
                 let bytes = bytes.map_err(|_| Error::invalid_request("the media is not base64"))?;
                 Ok(Self::Here(Bytes::from(bytes)))
             }
-            MediaSource::Stored(Stored::Held(held)) => Ok(Self::Held(held.clone())),
+            MediaSource::Stored(StoredRef::Held(held)) => Ok(Self::Held(held.clone())),
             MediaSource::Stored(_)
             | MediaSource::Remote(_)
             | MediaSource::LocalFile(_)

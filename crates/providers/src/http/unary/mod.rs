@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use engine::port::Answer;
-use ir::adaptation::{Ledger, Party};
+use ir::adaptation::{Ledger, Component};
 use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
@@ -47,7 +47,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
         let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     };
-    let mut ledger = Ledger::new(Party::Adapter);
+    let mut ledger = Ledger::new(Component::Adapter);
     let mut draft = encode(dialect, &request.payload, model.clone(), &mut ledger)?;
     patch(&mut draft.body, request, instance, Some(&model), &mut ledger)?;
     if let Some(loss) = ledger.refused(request.degradation.unwrap_or_default()) {

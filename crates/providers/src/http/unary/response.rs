@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::Depot;
 use engine::port::Answer;
-use ir::adaptation::{Action, Ledger, Party};
+use ir::adaptation::{Action, Ledger, Component};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -76,7 +76,7 @@ impl Reading<'_> {
         let usage = response.usage.clone();
         let mut answer = answer(ResponsePayload::Image(response), usage);
         if raw.as_mut().is_some_and(|raw| drawn.name(raw)) {
-            let mut ledger = Ledger::new(Party::Adapter);
+            let mut ledger = Ledger::new(Component::Adapter);
             let reason = "large pictures stand in the payload; the provider's words name them";
             ledger.note("/extra/raw", Action::Replaced, reason);
             answer.adaptations = ledger.into_entries();
