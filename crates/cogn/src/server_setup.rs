@@ -14,7 +14,7 @@ use engine::retention::Janitor;
 use gateway::{Auth, Gateway, Tokens};
 use providers::KeySetUrl;
 use store::sqlite::{Options, SqliteJournal};
-use tenancy::{TokenRules, TokenSource};
+use tenancy::{TokenRules, JwksSource};
 
 use crate::backends;
 use crate::config::{Jwt, Settings};
@@ -70,7 +70,7 @@ pub(crate) fn janitor(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, sett
 }
 
 fn tokens(jwt: &Jwt, settings: &Settings) -> Result<Tokens> {
-    let source: Arc<dyn TokenSource> = if jwt.jwks.contains("://") {
+    let source: Arc<dyn JwksSource> = if jwt.jwks.contains("://") {
         let client = backends::http_client(settings)?;
         Arc::new(KeySetUrl::new(client, &jwt.jwks).map_err(|reason| anyhow!("auth.jwt.jwks: {reason}"))?)
     } else {
@@ -94,7 +94,7 @@ fn tokens(jwt: &Jwt, settings: &Settings) -> Result<Tokens> {
 struct KeySetFile(PathBuf);
 
 #[async_trait]
-impl TokenSource for KeySetFile {
+impl JwksSource for KeySetFile {
     fn place(&self) -> String {
         self.0.display().to_string()
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use tenancy::TokenSource;
+use tenancy::JwksSource;
 
 use crate::http::Client;
 use crate::limits;
@@ -31,7 +31,7 @@ impl KeySetUrl {
 }
 
 #[async_trait]
-impl TokenSource for KeySetUrl {
+impl JwksSource for KeySetUrl {
     fn place(&self) -> String {
         self.url.to_string()
     }

@@ -19,12 +19,12 @@ pub struct Caller {
     pub rate: Option<Rate>,
     /// Most runs at a time.
     pub concurrency: Option<u32>,
-    pub proof: Proof,
+    pub proof: Credential,
 }
 
 /// What a caller has shown. Whoever stays longer than one request takes is asked again whether it still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum Credential {
     /// Nothing, where nothing had to be shown.
     Nothing,
     Key(KeyId),
@@ -56,7 +56,7 @@ impl Caller {
             models: AllowList::Any,
             rate: None,
             concurrency: None,
-            proof: Proof::Nothing,
+            proof: Credential::Nothing,
         }
     }
 

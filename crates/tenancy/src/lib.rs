@@ -10,8 +10,8 @@ mod scope;
 mod tenant;
 mod token;
 
-pub use caller::{AllowList, Caller, Denial, Proof};
-pub use key::{Key, KeyError, KeyId, Keys, NewKey, Secret, Standing};
+pub use caller::{AllowList, Caller, Denial, Credential};
+pub use key::{Key, KeyError, KeyId, KeyStore, NewKey, Secret, KeyStatus};
 pub use scope::{Scope, Scopes};
 pub use tenant::Tenant;
-pub use token::{Claims, TokenError, TokenRules, TokenSource};
+pub use token::{Claims, TokenError, TokenRules, JwksSource};

@@ -9,7 +9,7 @@ use engine::port::Clock;
 use owo_colors::OwoColorize;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use tenancy::key::Standing;
+use tenancy::key::KeyStatus;
 use tenancy::limit::Rate;
 use tenancy::{AllowList, Key, KeyError, KeyId, NewKey, Scope, Secret, Tenant};
 
@@ -90,7 +90,7 @@ impl Keys {
 }
 
 impl Create {
-    async fn run(self, keys: &impl tenancy::Keys, output: &Output) -> Result<Exit> {
+    async fn run(self, keys: &impl tenancy::KeyStore, output: &Output) -> Result<Exit> {
         let now_ms = SystemClock::default().now_ms();
         let allowed = |names: Vec<String>| AllowList::from((!names.is_empty()).then_some(names));
         let new = NewKey {
@@ -129,7 +129,7 @@ impl Create {
     }
 }
 
-async fn list(keys: &impl tenancy::Keys, tenant: Option<&str>, output: &Output) -> Result<Exit> {
+async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Output) -> Result<Exit> {
     let now_ms = SystemClock::default().now_ms();
     let tenant = tenant.map(Tenant::new);
     let keys = keys.list(tenant.as_ref()).await?;
@@ -147,7 +147,7 @@ async fn list(keys: &impl tenancy::Keys, tenant: Option<&str>, output: &Output) 
     Ok(Exit::Good)
 }
 
-async fn revoke(keys: &impl tenancy::Keys, id: &KeyId, output: &Output) -> Result<Exit> {
+async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> Result<Exit> {
     let now_ms = SystemClock::default().now_ms();
     let key = match keys.revoke(id, now_ms).await {
         Ok(key) => key,
@@ -186,8 +186,8 @@ fn row(key: &Key, now_ms: u64) -> String {
     notes.extend(key.expires_at_ms.map(|at_ms| format!("until {}", date(at_ms))));
     let standing = key.standing(now_ms);
     let word = match standing {
-        Standing::Active => standing.as_str().green().to_string(),
-        Standing::Expired | Standing::Revoked => standing.as_str().red().to_string(),
+        KeyStatus::Active => standing.as_str().green().to_string(),
+        KeyStatus::Expired | KeyStatus::Revoked => standing.as_str().red().to_string(),
     };
     format!(
         "{}  {word}  {}  {}  {}  {}",

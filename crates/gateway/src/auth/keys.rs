@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenancy::{Caller, Key, KeyError, KeyId, Keys, Secret, Standing};
+use tenancy::{Caller, Key, KeyError, KeyId, KeyStore, Secret, KeyStatus};
 use tokio::time::Instant;
 
 use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct KnownKeys {
-    keys: Arc<dyn Keys>,
+    keys: Arc<dyn KeyStore>,
     seen: Mutex<HashMap<KeyId, Seen>>,
 }
 
@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl KnownKeys {
-    pub(super) fn new(keys: Arc<dyn Keys>) -> Self {
+    pub(super) fn new(keys: Arc<dyn KeyStore>) -> Self {
         Self {
             keys,
             seen: Mutex::default(),
@@ -37,7 +37,7 @@ impl KnownKeys {
     /// Whether a key that was shown before would open the door now.
     pub(super) async fn stands(&self, id: &KeyId, now_ms: u64) -> Result<bool, KeyError> {
         let key = self.find(id).await?;
-        Ok(key.is_some_and(|key| key.standing(now_ms) == Standing::Active))
+        Ok(key.is_some_and(|key| key.standing(now_ms) == KeyStatus::Active))
     }
 
     async fn find(&self, id: &KeyId) -> Result<Option<Arc<Key>>, KeyError> {

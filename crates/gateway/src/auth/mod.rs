@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use engine::port::Clock;
 use module::Code;
 use module::envelope::ErrorBody;
-use tenancy::{Caller, Denial, KeyError, Keys, Proof};
+use tenancy::{Caller, Denial, KeyError, KeyStore, Credential};
 use tracing::error;
 
 use self::credential::Credential;
@@ -57,7 +57,7 @@ impl Auth {
     }
 
     #[must_use]
-    pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
+    pub fn with_keys(mut self, keys: Arc<dyn KeyStore>) -> Self {
         self.keys = Some(KnownKeys::new(keys));
         self
     }
@@ -110,13 +110,13 @@ impl Auth {
     pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, Refusal> {
         let now_ms = self.clock.now_ms();
         Ok(match (&caller.proof, &self.keys) {
-            (Proof::Nothing, _) => !self.required,
-            (Proof::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
-            (Proof::Key(id), Some(keys)) => {
+            (Credential::Nothing, _) => !self.required,
+            (Credential::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
+            (Credential::Key(id), Some(keys)) => {
                 let stands = keys.stands(id, now_ms).await;
                 stands.map_err(|cause| unreadable(&cause))?
             }
-            (Proof::Key(_), None) => false,
+            (Credential::Key(_), None) => false,
         })
     }
 }

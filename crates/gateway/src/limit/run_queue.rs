@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Caller;
-use tenancy::limit::{Entered, Fair, Ticket};
+use tenancy::limit::{Enqueued, FairQueue, QueueTicket};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct State {
     capacity: Capacity,
-    fair: Fair<oneshot::Sender<Turn>>,
+    fair: FairQueue<oneshot::Sender<Turn>>,
     /// How long a place is held, on the average of late.
     held: Duration,
 }
@@ -51,7 +51,7 @@ impl Turns {
         Self {
             state: Mutex::new(State {
                 capacity,
-                fair: Fair::new(capacity.runs_max, capacity.queue_max),
+                fair: FairQueue::new(capacity.runs_max, capacity.queue_max),
                 held: limits::HELD_AT_FIRST,
             }),
         }
@@ -82,10 +82,10 @@ impl Turns {
                 return Err(at_once(allowed, state.held));
             }
             match state.fair.enter(client, sender) {
-                Entered::Go(_) => return Ok(Lined::Go(self.turn(client))),
-                Entered::Full(_) => return Err(state.overloaded()),
+                Enqueued::Go(_) => return Ok(Lined::Go(self.turn(client))),
+                Enqueued::Full(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
-                Entered::Wait(ticket, _) => (ticket, patience),
+                Enqueued::Wait(ticket, _) => (ticket, patience),
             }
         };
         let waiting = Waiting {
@@ -159,7 +159,7 @@ impl Drop for Turn {
 struct Waiting {
     turns: Arc<Turns>,
     client: String,
-    ticket: Ticket,
+    ticket: QueueTicket,
 }
 
 impl Drop for Waiting {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tenancy::{Key, KeyError, KeyId, Keys, Tenant};
+use tenancy::{Key, KeyError, KeyId, KeyStore, Tenant};
 
 #[derive(Debug, Default)]
 pub struct MemoryKeys {
@@ -19,7 +19,7 @@ impl MemoryKeys {
 }
 
 #[async_trait]
-impl Keys for MemoryKeys {
+impl KeyStore for MemoryKeys {
     async fn create(&self, key: &Key) -> Result<(), KeyError> {
         let mut keys = self.keys();
         if keys.contains_key(&key.id) {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
-use tenancy::{AllowList, Key, KeyError, KeyId, Keys, Scopes, Tenant};
+use tenancy::{AllowList, Key, KeyError, KeyId, KeyStore, Scopes, Tenant};
 
 use super::database::Database;
 
@@ -13,7 +13,7 @@ pub struct SqliteKeys {
 }
 
 #[async_trait]
-impl Keys for SqliteKeys {
+impl KeyStore for SqliteKeys {
     async fn create(&self, key: &Key) -> Result<(), KeyError> {
         let list = |list: &AllowList| list.names().map(serde_json::to_string).transpose();
         let made = sqlx::query(include_str!("query/create_key.sql"))

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use store::memory::MemoryKeys;
 use store::sqlite::SqliteJournal;
-use tenancy::Keys;
+use tenancy::KeyStore;
 use testkit::conformance::keys;
 
 #[tokio::test]
 async fn memory_keeps_the_contract_of_keys() {
-    keys::suite(|| async { Arc::new(MemoryKeys::default()) as Arc<dyn Keys> }).await;
+    keys::suite(|| async { Arc::new(MemoryKeys::default()) as Arc<dyn KeyStore> }).await;
 }
 
 #[tokio::test]
@@ -19,13 +19,13 @@ async fn sqlite_keeps_the_contract_of_keys() {
     let open = || {
         let number = counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = folder.path().join(format!("{number}.db"));
-        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn Keys> }
+        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn KeyStore> }
     };
     keys::suite(open).await;
     let path = folder.path().join("again.db");
     let reopen = || {
         let path = path.clone();
-        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn Keys> }
+        async move { Arc::new(SqliteJournal::open(&path).await.unwrap().keys()) as Arc<dyn KeyStore> }
     };
     keys::reopening(reopen).await;
 }

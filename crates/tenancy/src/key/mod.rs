@@ -6,6 +6,6 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-pub use port::{KeyError, Keys};
-pub use record::{Key, NewKey, Standing};
+pub use port::{KeyError, KeyStore};
+pub use record::{Key, NewKey, KeyStatus};
 pub use secret::{KeyId, Secret};

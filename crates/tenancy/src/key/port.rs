@@ -9,7 +9,7 @@ use super::secret::KeyId;
 use crate::tenant::Tenant;
 
 #[async_trait]
-pub trait Keys: Send + Sync + fmt::Debug {
+pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Adds a key. An id that is there already is refused, never replaced.
     async fn create(&self, key: &Key) -> Result<(), KeyError>;
 

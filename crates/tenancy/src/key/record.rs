@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::secret::{KeyId, Secret};
-use crate::caller::{AllowList, Caller, Proof};
+use crate::caller::{AllowList, Caller, Credential};
 use crate::limit::Rate;
 use crate::limits;
 use crate::scope::Scopes;
@@ -90,13 +90,13 @@ impl NewKey {
 /// Whether a key opens anything at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum KeyStatus {
     Active,
     Expired,
     Revoked,
 }
 
-impl Standing {
+impl KeyStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -107,20 +107,20 @@ impl Standing {
 }
 
 impl Key {
-    pub fn standing(&self, now_ms: u64) -> Standing {
+    pub fn standing(&self, now_ms: u64) -> KeyStatus {
         if self.revoked_at_ms.is_some() {
-            Standing::Revoked
+            KeyStatus::Revoked
         } else if self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-            Standing::Expired
+            KeyStatus::Expired
         } else {
-            Standing::Active
+            KeyStatus::Active
         }
     }
 
     /// The caller that this secret stands for; `None` for a wrong one, and for a key that is over. Nobody
     /// is told which of these it was.
     pub fn admit(&self, secret: &Secret, now_ms: u64) -> Option<Caller> {
-        let good = secret.matches(&self.hash) && self.standing(now_ms) == Standing::Active;
+        let good = secret.matches(&self.hash) && self.standing(now_ms) == KeyStatus::Active;
         good.then(|| Caller {
             client: format!("key:{}", self.id),
             tenant: self.tenant.clone(),
@@ -129,7 +129,7 @@ impl Key {
             models: self.models.clone(),
             rate: self.rate,
             concurrency: self.concurrency,
-            proof: Proof::Key(self.id.clone()),
+            proof: Credential::Key(self.id.clone()),
         })
     }
 }

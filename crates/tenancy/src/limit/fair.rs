@@ -9,39 +9,39 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
+pub struct QueueTicket(u64);
 
 #[derive(Debug)]
-pub struct Fair<T> {
+pub struct FairQueue<T> {
     places_max: usize,
     queue_max: usize,
     running: usize,
     waiting: usize,
-    callers: BTreeMap<String, Line<T>>,
+    callers: BTreeMap<String, CallerQueue<T>>,
     tickets: u64,
     turns: u64,
 }
 
 #[derive(Debug)]
-struct Line<T> {
+struct CallerQueue<T> {
     running: usize,
     /// When it was last served, counted in turns.
     served: u64,
-    waiting: VecDeque<(Ticket, T)>,
+    waiting: VecDeque<(QueueTicket, T)>,
 }
 
 /// What became of a request.
 #[derive(Debug)]
-pub enum Entered<T> {
+pub enum Enqueued<T> {
     /// It has a place.
     Go(T),
     /// It waits. Whoever had to make room for it is told to leave.
-    Wait(Ticket, Option<T>),
+    Wait(QueueTicket, Option<T>),
     /// There is no room even to wait.
     Full(T),
 }
 
-impl<T> Fair<T> {
+impl<T> FairQueue<T> {
     pub fn new(places_max: usize, queue_max: usize) -> Self {
         Self {
             places_max,
@@ -74,23 +74,23 @@ impl<T> Fair<T> {
         line.map_or(0, |line| line.running + line.waiting.len())
     }
 
-    pub fn enter(&mut self, caller: &str, item: T) -> Entered<T> {
+    pub fn enter(&mut self, caller: &str, item: T) -> Enqueued<T> {
         if self.running < self.places_max {
             self.seat(caller);
-            return Entered::Go(item);
+            return Enqueued::Go(item);
         }
         let mut evicted = None;
         if self.waiting >= self.queue_max {
             match self.evict(self.line_len(caller)) {
                 Some(item) => evicted = Some(item),
-                None => return Entered::Full(item),
+                None => return Enqueued::Full(item),
             }
         }
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        let ticket = QueueTicket(self.tickets);
         self.waiting += 1;
         self.line(caller).waiting.push_back((ticket, item));
-        Entered::Wait(ticket, evicted)
+        Enqueued::Wait(ticket, evicted)
     }
 
     /// A place becomes free. Returns who gets it, and under which name.
@@ -121,7 +121,7 @@ impl<T> Fair<T> {
     }
 
     /// Gives up waiting. `None` if the turn had come already.
-    pub fn withdraw(&mut self, caller: &str, ticket: Ticket) -> Option<T> {
+    pub fn withdraw(&mut self, caller: &str, ticket: QueueTicket) -> Option<T> {
         let line = self.callers.get_mut(caller)?;
         let at = line.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
         let (_, item) = line.waiting.remove(at)?;
@@ -130,8 +130,8 @@ impl<T> Fair<T> {
         Some(item)
     }
 
-    fn line(&mut self, caller: &str) -> &mut Line<T> {
-        self.callers.entry(String::from(caller)).or_insert_with(|| Line {
+    fn line(&mut self, caller: &str) -> &mut CallerQueue<T> {
+        self.callers.entry(String::from(caller)).or_insert_with(|| CallerQueue {
             running: 0,
             served: 0,
             waiting: VecDeque::new(),
@@ -169,7 +169,7 @@ impl<T> Fair<T> {
 
     /// A caller who has nothing and wants nothing takes no memory.
     fn forget(&mut self, caller: &str) {
-        let idle = |line: &Line<T>| line.running == 0 && line.waiting.is_empty();
+        let idle = |line: &CallerQueue<T>| line.running == 0 && line.waiting.is_empty();
         if self.callers.get(caller).is_some_and(idle) {
             self.callers.remove(caller);
         }

@@ -6,5 +6,5 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-pub use fair::{Entered, Fair, Ticket};
+pub use fair::{Enqueued, FairQueue, QueueTicket};
 pub use rate::{Bucket, Rate};

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Bucket, Entered, Fair, Rate, Ticket};
+use super::{Bucket, Enqueued, FairQueue, Rate, QueueTicket};
 
 proptest! {
     /// In any window as long as the rate's own, at most twice the count passes (a full bucket and its
@@ -72,7 +72,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     running: BTreeMap<String, usize>,
-    waiting: Vec<(String, Ticket, u32)>,
+    waiting: Vec<(String, QueueTicket, u32)>,
 }
 
 impl Model {
@@ -100,7 +100,7 @@ proptest! {
         queue in 1usize..8,
         steps in proptest::collection::vec(any_step(), 1..200),
     ) {
-        let mut fair = Fair::new(places, queue);
+        let mut fair = FairQueue::new(places, queue);
         let mut model = Model::default();
         for (number, step) in (0u32..).zip(steps) {
             match step {
@@ -108,12 +108,12 @@ proptest! {
                     let caller = format!("c{caller}");
                     let before = model.line(&caller);
                     match fair.enter(&caller, number) {
-                        Entered::Go(item) => {
+                        Enqueued::Go(item) => {
                             prop_assert_eq!(item, number);
                             prop_assert!(model.waiting.is_empty(), "others were waiting");
                             *model.running.entry(caller).or_default() += 1;
                         }
-                        Entered::Wait(ticket, evicted) => {
+                        Enqueued::Wait(ticket, evicted) => {
                             if let Some(evicted) = evicted {
                                 let at = model.waiting.iter().position(|(.., item)| *item == evicted).expect("it waited");
                                 let (victim, ..) = model.waiting.remove(at);
@@ -121,7 +121,7 @@ proptest! {
                             }
                             model.waiting.push((caller, ticket, number));
                         }
-                        Entered::Full(_) => {
+                        Enqueued::Full(_) => {
                             prop_assert_eq!(fair.waiting(), queue);
                             let longest = (0..4).map(|other| model.line(&format!("c{other}"))).max();
                             prop_assert!(longest.unwrap_or_default() <= before + 1, "a longer line was spared");
@@ -166,12 +166,12 @@ proptest! {
     /// free is a modest caller's.
     #[test]
     fn a_greedy_caller_starves_nobody(places in 1usize..20, pile in 1usize..200, queue in 2usize..50) {
-        let mut fair = Fair::new(places, queue);
+        let mut fair = FairQueue::new(places, queue);
         for number in 0..places + pile {
             fair.enter("greedy", number);
         }
         let modest = fair.enter("modest", usize::MAX);
-        let waits = matches!(modest, Entered::Wait(..));
+        let waits = matches!(modest, Enqueued::Wait(..));
         prop_assert!(waits, "{modest:?}");
         fair.enter("greedy", 0);
         prop_assert_eq!(fair.leave("greedy"), Some((String::from("modest"), usize::MAX)));

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::caller::{AllowList, Caller, Proof};
+use crate::caller::{AllowList, Caller, Credential};
 use crate::limits;
 use crate::scope::Scopes;
 use crate::tenant::Tenant;
@@ -27,7 +27,7 @@ pub struct TokenRules {
 
 /// Where the keys are that tokens are signed with.
 #[async_trait]
-pub trait TokenSource: Send + Sync + fmt::Debug {
+pub trait JwksSource: Send + Sync + fmt::Debug {
     /// Where it is, to tell one source from another.
     fn place(&self) -> String;
 
@@ -92,7 +92,7 @@ impl Claims {
             models: AllowList::Any,
             rate: None,
             concurrency: None,
-            proof: Proof::Token { expires_at_ms },
+            proof: Credential::Token { expires_at_ms },
         })
     }
 

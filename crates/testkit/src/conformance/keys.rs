@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tenancy::{AllowList, Key, KeyError, Keys, NewKey, Scope, Scopes, Secret, Tenant};
+use tenancy::{AllowList, Key, KeyError, KeyStore, NewKey, Scope, Scopes, Secret, Tenant};
 
-type Shared = Arc<dyn Keys>;
+type Shared = Arc<dyn KeyStore>;
 
 /// Runs every case.
 pub async fn suite<F>(empty: impl Fn() -> F)

@@ -10,7 +10,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{DecodingKey, Validation, decode, decode_header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
-use tenancy::{Caller, Claims, TokenRules, TokenSource};
+use tenancy::{Caller, Claims, TokenRules, JwksSource};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -48,7 +48,7 @@ impl FromStr for Algorithm {
 }
 
 pub struct Tokens {
-    source: Arc<dyn TokenSource>,
+    source: Arc<dyn JwksSource>,
     rules: TokenRules,
     algorithms: Vec<Algorithm>,
     set: Mutex<Known>,
@@ -97,7 +97,7 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    pub fn new(source: Arc<dyn TokenSource>, rules: TokenRules, algorithms: Vec<Algorithm>) -> Self {
+    pub fn new(source: Arc<dyn JwksSource>, rules: TokenRules, algorithms: Vec<Algorithm>) -> Self {
         Self {
             source,
             rules,

@@ -16,7 +16,7 @@ struct Issuer {
 }
 
 #[async_trait]
-impl TokenSource for Issuer {
+impl JwksSource for Issuer {
     fn place(&self) -> String {
         String::from("here")
     }
