@@ -8,7 +8,7 @@ use ::image::codecs::jpeg::JpegEncoder;
 use ::image::imageops::FilterType;
 
 use crate::facts::Facts;
-use crate::error::Fault;
+use crate::error::Error;
 use crate::format::Format;
 use crate::image::{codec, decode};
 use crate::orientation::Orientation;
@@ -43,14 +43,14 @@ const JPEG_QUALITY: u8 = 90;
 
 /// What is to become of a picture.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AdaptTarget {
     pub(crate) format: Format,
     pub(crate) size: Option<(u32, u32)>,
     pub(crate) orientation: Option<Orientation>,
 }
 
 /// Decodes, turns upright, scales and encodes anew. `facts` become those of the result.
-pub(crate) fn redraw(bytes: &[u8], facts: &mut Facts, wish: Wish) -> Result<Vec<u8>, Fault> {
+pub(crate) fn redraw(bytes: &[u8], facts: &mut Facts, wish: AdaptTarget) -> Result<Vec<u8>, Error> {
     let mut picture = decode(facts.format, bytes)?;
     if let Some((width, height)) = wish.size {
         // Scaling before turning touches fewer pixels; the size is that of the upright picture.
@@ -69,7 +69,7 @@ pub(crate) fn redraw(bytes: &[u8], facts: &mut Facts, wish: Wish) -> Result<Vec<
     Ok(bytes)
 }
 
-fn encode(picture: &DynamicImage, format: Format) -> Result<Vec<u8>, Fault> {
+fn encode(picture: &DynamicImage, format: Format) -> Result<Vec<u8>, Error> {
     let mut out = Cursor::new(Vec::new());
     let written = match format {
         Format::Jpeg => picture
@@ -78,6 +78,6 @@ fn encode(picture: &DynamicImage, format: Format) -> Result<Vec<u8>, Fault> {
         Format::WebP => DynamicImage::from(picture.to_rgba8()).write_to(&mut out, codec(format)?),
         _ => picture.write_to(&mut out, codec(format)?),
     };
-    written.map_err(|error| Fault::undecodable(error.to_string()))?;
+    written.map_err(|error| Error::undecodable(error.to_string()))?;
     Ok(out.into_inner())
 }

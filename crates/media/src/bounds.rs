@@ -3,7 +3,7 @@
 use ir::media::MediaKind;
 
 use crate::facts::Facts;
-use crate::error::{Fault, Limit};
+use crate::error::{Error, Limit};
 use crate::format::Format;
 use crate::limits;
 
@@ -76,8 +76,8 @@ impl Bounds {
         }
     }
 
-    pub(crate) fn unsupported(&self, media_type: Option<&str>) -> Fault {
-        Fault::Unsupported {
+    pub(crate) fn unsupported(&self, media_type: Option<&str>) -> Error {
+        Error::Unsupported {
             media_type: media_type.map(String::from),
             allowed: self
                 .formats
@@ -103,12 +103,12 @@ impl Bounds {
         order.into_iter().find(|format| self.formats.contains(format))
     }
 
-    pub(crate) fn size(&self, kind: MediaKind, actual: u64) -> Result<(), Fault> {
+    pub(crate) fn size(&self, kind: MediaKind, actual: u64) -> Result<(), Error> {
         within(Limit::Size, self.bytes(Some(kind)), actual)
     }
 
     /// Everything that only a look inside tells. A picture that is to be scaled down may be too large.
-    pub(crate) fn content(&self, facts: &Facts) -> Result<(), Fault> {
+    pub(crate) fn content(&self, facts: &Facts) -> Result<(), Error> {
         match facts.format.kind() {
             MediaKind::Image => self.picture(facts)?,
             MediaKind::Audio => duration(self.audio_ms, facts)?,
@@ -117,35 +117,35 @@ impl Bounds {
                 duration(self.video_ms, facts)?;
             }
             MediaKind::Document | MediaKind::Other => {
-                let pages = facts.pages.ok_or_else(|| Fault::undecodable("it has no pages"))?;
+                let pages = facts.pages.ok_or_else(|| Error::undecodable("it has no pages"))?;
                 within(Limit::Pages, self.pages, pages)?;
             }
         }
         Ok(())
     }
 
-    fn picture(&self, facts: &Facts) -> Result<(), Fault> {
+    fn picture(&self, facts: &Facts) -> Result<(), Error> {
         let (Some(width), Some(height)) = (facts.width, facts.height) else {
-            return Err(Fault::undecodable("it has no width and height"));
+            return Err(Error::undecodable("it has no width and height"));
         };
         let pixels = width.saturating_mul(height);
         let scales = self.oversize == Oversize::Downscale && pixels <= limits::SCALE_PIXELS_MAX;
         if (width > self.side_max || height > self.side_max) && !scales {
-            return Err(Fault::TooWide {
+            return Err(Error::TooWide {
                 width,
                 height,
                 allowed: (self.side_max, self.side_max),
             });
         }
         if width < self.side_min || height < self.side_min {
-            return Err(Fault::TooSmall {
+            return Err(Error::TooSmall {
                 width,
                 height,
                 allowed: self.side_min,
             });
         }
         if pixels > self.pixels_max && !scales {
-            return Err(Fault::TooManyPixels {
+            return Err(Error::TooManyPixels {
                 pixels,
                 allowed: self.pixels_max,
             });
@@ -153,13 +153,13 @@ impl Bounds {
         Ok(())
     }
 
-    fn screen(&self, facts: &Facts) -> Result<(), Fault> {
+    fn screen(&self, facts: &Facts) -> Result<(), Error> {
         let (Some(width), Some(height)) = (facts.width, facts.height) else {
-            return Err(Fault::undecodable("it has no picture"));
+            return Err(Error::undecodable("it has no picture"));
         };
         let (long, short) = self.video_sides;
         if width.max(height) > long || width.min(height) > short {
-            return Err(Fault::TooWide {
+            return Err(Error::TooWide {
                 width,
                 height,
                 allowed: self.video_sides,
@@ -182,16 +182,16 @@ impl Bounds {
 }
 
 /// An unknown length is not within a limit.
-fn duration(allowed: u64, facts: &Facts) -> Result<(), Fault> {
+fn duration(allowed: u64, facts: &Facts) -> Result<(), Error> {
     let actual = facts
         .duration_ms
-        .ok_or_else(|| Fault::undecodable("how long it is cannot be told"))?;
+        .ok_or_else(|| Error::undecodable("how long it is cannot be told"))?;
     within(Limit::Duration, allowed, actual)
 }
 
-fn within(limit: Limit, allowed: u64, actual: u64) -> Result<(), Fault> {
+fn within(limit: Limit, allowed: u64, actual: u64) -> Result<(), Error> {
     if actual > allowed {
-        return Err(Fault::TooLarge {
+        return Err(Error::TooLarge {
             limit,
             allowed,
             actual,

@@ -7,7 +7,7 @@ use ir::media::Checksum;
 use md5::Md5;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::Fault;
+use crate::error::Error;
 use crate::source::Source;
 
 /// What the sender says about the bytes.
@@ -20,7 +20,7 @@ pub struct Declared {
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The length and the SHA-256 of everything, if the checksum that was sent along is right.
-pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Result<(u64, String), Fault> {
+pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Result<(u64, String), Error> {
     source.rewind()?;
     let mut sha256 = Sha256::new();
     let mut md5 = Md5::new();
@@ -50,7 +50,7 @@ pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Re
             other => format!("unknown algorithm {other}"),
         };
         if !checksum.value.eq_ignore_ascii_case(&actual) {
-            return Err(Fault::Checksum {
+            return Err(Error::Checksum {
                 algorithm: checksum.algorithm.clone(),
                 expected: checksum.value.to_ascii_lowercase(),
                 actual,
@@ -62,13 +62,13 @@ pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Re
 
 /// Writes on, and knows in the end how much it was and what its SHA-256 is.
 #[derive(Debug)]
-pub(crate) struct Sealed<W> {
+pub(crate) struct HashingWriter<W> {
     inner: W,
     sha256: Sha256,
     length: u64,
 }
 
-impl<W: Write> Sealed<W> {
+impl<W: Write> HashingWriter<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self {
             inner,
@@ -83,7 +83,7 @@ impl<W: Write> Sealed<W> {
     }
 }
 
-impl<W: Write> Write for Sealed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.inner.write(bytes)?;
         self.sha256.update(bytes.get(..count).unwrap_or_default());

@@ -4,20 +4,20 @@
 use lopdf::{Document, LoadOptions, Object};
 
 use crate::facts::Facts;
-use crate::error::Fault;
+use crate::error::Error;
 use crate::limits;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 use crate::source::{Source, whole};
 
 /// Smallest share that a compressed table gets.
 const TABLE_BYTES_MIN: usize = 256 * 1024;
 
-pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<(Pieces, Vec<&'static str>), Fault> {
+pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<(SegmentList, Vec<&'static str>), Error> {
     let bytes = whole(source, limits::DOCUMENT_BYTES_MAX)?;
     let end = bytes.trim_ascii_end();
     let end = end.get(..end.len() - end.iter().rev().take_while(|byte| **byte == 0).count());
     if !end.unwrap_or_default().trim_ascii_end().ends_with(b"%%EOF") {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     // Tables that are compressed are unfolded while loading: together they get a fixed amount of room.
     let tables = count(&bytes, b"ObjStm") + count(&bytes, b"XRef") + 1;
@@ -26,18 +26,18 @@ pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<(Pieces
         ..LoadOptions::default()
     };
     if tables > limits::DOCUMENT_TABLES_BYTES_MAX / TABLE_BYTES_MIN {
-        return Err(Fault::undecodable("it has too many compressed tables"));
+        return Err(Error::undecodable("it has too many compressed tables"));
     }
     let mut document = Document::load_mem_with_options(&bytes, options)
-        .map_err(|error| Fault::undecodable(error.to_string()))?;
+        .map_err(|error| Error::undecodable(error.to_string()))?;
     if document.is_encrypted() {
-        return Err(Fault::undecodable("it is locked with a password"));
+        return Err(Error::undecodable("it is locked with a password"));
     }
     facts.pages = Some(document.get_pages().len() as u64).filter(|pages| *pages > 0);
     let removed = clean(&mut document);
     let mut fresh = Vec::new();
     document.save_to(&mut fresh)?;
-    let mut pieces = Pieces::default();
+    let mut pieces = SegmentList::default();
     pieces.put(fresh);
     Ok((pieces, removed))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum Error {
     /// Of a kind that is not taken here, or that cannot be looked into.
     #[error("{} is not taken here", .media_type.as_deref().unwrap_or("media of an unknown type"))]
     Unsupported {
@@ -71,7 +71,7 @@ impl Limit {
     }
 }
 
-impl Fault {
+impl Error {
     pub(crate) fn undecodable(reason: impl Into<String>) -> Self {
         Self::Undecodable {
             reason: reason.into(),

@@ -9,11 +9,11 @@ use ir::media::MediaKind;
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, verify};
 use crate::facts::Facts;
-use crate::error::Fault;
+use crate::error::Error;
 use crate::format::{Family, Format, detect, family_of};
-use crate::image::{self, Walk};
+use crate::image::{self, ContainerScan};
 use crate::orientation::Orientation;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 use crate::source::{Source, head, length, whole};
 use crate::{audio, document, limits, video};
 
@@ -23,18 +23,18 @@ pub struct Inspected {
     pub facts: Facts,
     /// What is left out when it is written, in words.
     pub removed: Vec<&'static str>,
-    pub(crate) pieces: Pieces,
-    pub(crate) first: Option<Pieces>,
+    pub(crate) pieces: SegmentList,
+    pub(crate) first: Option<SegmentList>,
     pub(crate) orientation: Option<Orientation>,
 }
 
 /// Looks at all of it. A library that gives up on hostile bytes is a fault of the bytes.
-pub fn inspect(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Fault> {
+pub fn inspect(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Error> {
     let looked = catch_unwind(AssertUnwindSafe(|| look(source, declared, bounds)));
-    looked.unwrap_or_else(|_| Err(Fault::undecodable("it is broken in a way that nobody foresaw")))
+    looked.unwrap_or_else(|_| Err(Error::undecodable("it is broken in a way that nobody foresaw")))
 }
 
-fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Fault> {
+fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Error> {
     let said = declared
         .mime
         .as_deref()
@@ -78,21 +78,21 @@ fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result
     Ok(found)
 }
 
-fn format_of(mime: &str, bounds: &Bounds) -> Result<Format, Fault> {
+fn format_of(mime: &str, bounds: &Bounds) -> Result<Format, Error> {
     Format::from_mime(mime)
         .filter(|format| bounds.admits(*format))
         .ok_or_else(|| bounds.unsupported(Some(mime)))
 }
 
-fn mismatch(said: Format, detected: Option<&str>, head: &[u8]) -> Fault {
-    Fault::Mismatch {
+fn mismatch(said: Format, detected: Option<&str>, head: &[u8]) -> Error {
+    Error::Mismatch {
         declared: String::from(said.mime()),
         detected: detected.map(String::from),
         magic_bytes: hex::encode(head.get(..head.len().min(8)).unwrap_or_default()),
     }
 }
 
-fn alone(source: &mut dyn Source, format: Format, bounds: &Bounds) -> Result<Inspected, Fault> {
+fn alone(source: &mut dyn Source, format: Format, bounds: &Bounds) -> Result<Inspected, Error> {
     let mut facts = Facts::new(format);
     Ok(match format.kind() {
         MediaKind::Image => {
@@ -112,7 +112,7 @@ fn alone(source: &mut dyn Source, format: Format, bounds: &Bounds) -> Result<Ins
     })
 }
 
-fn picture(facts: Facts, walk: Walk) -> Inspected {
+fn picture(facts: Facts, walk: ContainerScan) -> Inspected {
     Inspected {
         facts,
         removed: walk.removed,
@@ -122,7 +122,7 @@ fn picture(facts: Facts, walk: Walk) -> Inspected {
     }
 }
 
-fn container(found: video::Found) -> Inspected {
+fn container(found: video::ContainerFacts) -> Inspected {
     let mut facts = Facts::new(found.format);
     facts.width = found.width;
     facts.height = found.height;
@@ -132,7 +132,7 @@ fn container(found: video::Found) -> Inspected {
     plain(facts, found.pieces, found.removed)
 }
 
-fn plain(facts: Facts, pieces: Pieces, removed: Vec<&'static str>) -> Inspected {
+fn plain(facts: Facts, pieces: SegmentList, removed: Vec<&'static str>) -> Inspected {
     Inspected {
         facts,
         removed,

@@ -25,7 +25,7 @@ pub use adapt::{Action, Adaptation};
 pub use bounds::{Bounds, Oversize};
 pub use checksum::Declared;
 pub use facts::Facts;
-pub use error::{Fault, Limit};
+pub use error::{Error, Limit};
 pub use format::{Format, detect};
 pub use inspect::{Inspected, inspect};
 pub use prepare::{Prepared, prepare};

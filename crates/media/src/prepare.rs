@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ir::media::MediaKind;
 
-use crate::adapt::{Action, Adaptation, Wish, redraw};
+use crate::adapt::{Action, Adaptation, AdaptTarget, redraw};
 use crate::bounds::Bounds;
-use crate::checksum::{Declared, Sealed};
+use crate::checksum::{Declared, HashingWriter};
 use crate::facts::Facts;
-use crate::error::{Fault, Limit};
+use crate::error::{Error, Limit};
 use crate::inspect::{Inspected, inspect};
 use crate::source::Source;
 
@@ -29,10 +29,10 @@ pub fn prepare(
     declared: &Declared,
     bounds: &Bounds,
     out: &mut dyn Write,
-) -> Result<Prepared, Fault> {
+) -> Result<Prepared, Error> {
     let inspected = inspect(source, declared, bounds)?;
     let written = catch_unwind(AssertUnwindSafe(|| write(source, inspected, bounds, out)));
-    written.unwrap_or_else(|_| Err(Fault::undecodable("it is broken in a way that nobody foresaw")))
+    written.unwrap_or_else(|_| Err(Error::undecodable("it is broken in a way that nobody foresaw")))
 }
 
 fn write(
@@ -40,15 +40,15 @@ fn write(
     inspected: Inspected,
     bounds: &Bounds,
     out: &mut dyn Write,
-) -> Result<Prepared, Fault> {
-    let mut sealed = Sealed::new(out);
+) -> Result<Prepared, Error> {
+    let mut sealed = HashingWriter::new(out);
     let mut fit = inspected.facts.clone();
     let mut adaptations = Vec::new();
     if fit.format.kind() == MediaKind::Image {
         let bytes = picture(source, &inspected, bounds, &mut fit, &mut adaptations)?;
         let allowed = bounds.bytes(Some(MediaKind::Image));
         if bytes.len() as u64 > allowed {
-            return Err(Fault::TooLarge {
+            return Err(Error::TooLarge {
                 limit: Limit::Size,
                 allowed,
                 actual: bytes.len() as u64,
@@ -74,7 +74,7 @@ fn picture(
     bounds: &Bounds,
     fit: &mut Facts,
     adaptations: &mut Vec<Adaptation>,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, Error> {
     let before = inspected.facts.clone();
     let frames = before.frames.unwrap_or(1);
     let mut clean = Vec::new();
@@ -88,7 +88,7 @@ fn picture(
     // Of these formats the other frames are left out by copying; of others they are still there.
     let animated = frames > 1 && before.format == crate::format::Format::WebP;
     if size.is_some() || other.is_some() || animated {
-        let wish = Wish {
+        let wish = AdaptTarget {
             format: other.unwrap_or(before.format),
             size,
             orientation: inspected.orientation,

@@ -4,11 +4,11 @@
 use std::io::{self, Read, SeekFrom, Write};
 use std::ops::Range;
 
-use crate::error::Fault;
+use crate::error::Error;
 use crate::source::Source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum Segment {
     Keep(Range<u64>),
     Put(Vec<u8>),
     Zeros(u64),
@@ -16,26 +16,26 @@ pub(crate) enum Piece {
 
 /// Pieces in order, neighbours joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pieces(Vec<Piece>);
+pub(crate) struct SegmentList(Vec<Segment>);
 
-impl Pieces {
+impl SegmentList {
     pub(crate) fn keep(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
-            Some(Piece::Keep(last)) if last.end == range.start => last.end = range.end,
-            _ => self.0.push(Piece::Keep(range)),
+            Some(Segment::Keep(last)) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(Segment::Keep(range)),
         }
     }
 
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.0.push(Piece::Put(bytes));
+            self.0.push(Segment::Put(bytes));
         }
     }
 
     pub(crate) fn zeros(&mut self, count: u64) {
         if count > 0 {
-            self.0.push(Piece::Zeros(count));
+            self.0.push(Segment::Zeros(count));
         }
     }
 
@@ -43,19 +43,19 @@ impl Pieces {
         self.0.extend(more.0);
     }
 
-    pub(crate) fn write(&self, source: &mut dyn Source, out: &mut dyn Write) -> Result<(), Fault> {
+    pub(crate) fn write(&self, source: &mut dyn Source, out: &mut dyn Write) -> Result<(), Error> {
         for piece in &self.0 {
             match piece {
-                Piece::Keep(range) => {
+                Segment::Keep(range) => {
                     source.seek(SeekFrom::Start(range.start))?;
                     let length = range.end.saturating_sub(range.start);
                     let copied = io::copy(&mut (&mut *source).take(length), out)?;
                     if copied < length {
-                        return Err(Fault::truncated());
+                        return Err(Error::truncated());
                     }
                 }
-                Piece::Put(bytes) => out.write_all(bytes)?,
-                Piece::Zeros(count) => {
+                Segment::Put(bytes) => out.write_all(bytes)?,
+                Segment::Zeros(count) => {
                     io::copy(&mut io::repeat(0).take(*count), out)?;
                 }
             }
@@ -66,28 +66,28 @@ impl Pieces {
 
 /// Changes in place, put together into pieces: everything between them is kept.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Patches(Vec<(u64, Patch)>);
+pub(crate) struct Overwrites(Vec<(u64, Overwrite)>);
 
 #[derive(Clone, Debug)]
-enum Patch {
+enum Overwrite {
     Bytes(Vec<u8>),
     Zeros(u64),
 }
 
-impl Patches {
+impl Overwrites {
     pub(crate) fn bytes(&mut self, at: u64, bytes: Vec<u8>) {
-        self.0.push((at, Patch::Bytes(bytes)));
+        self.0.push((at, Overwrite::Bytes(bytes)));
     }
 
     pub(crate) fn zeros(&mut self, range: Range<u64>) {
         self.0
-            .push((range.start, Patch::Zeros(range.end.saturating_sub(range.start))));
+            .push((range.start, Overwrite::Zeros(range.end.saturating_sub(range.start))));
     }
 
     /// The file of `length` bytes with every change made. Changes inside earlier ones are left out.
-    pub(crate) fn apply(mut self, length: u64) -> Pieces {
+    pub(crate) fn apply(mut self, length: u64) -> SegmentList {
         self.0.sort_by_key(|(at, _)| *at);
-        let mut pieces = Pieces::default();
+        let mut pieces = SegmentList::default();
         let mut done = 0;
         for (at, patch) in self.0 {
             if at < done {
@@ -95,12 +95,12 @@ impl Patches {
             }
             pieces.keep(done..at);
             done = match patch {
-                Patch::Bytes(bytes) => {
+                Overwrite::Bytes(bytes) => {
                     let end = at + bytes.len() as u64;
                     pieces.put(bytes);
                     end
                 }
-                Patch::Zeros(count) => {
+                Overwrite::Zeros(count) => {
                     pieces.zeros(count);
                     at + count
                 }

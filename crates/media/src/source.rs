@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
-use crate::error::Fault;
+use crate::error::Error;
 use crate::limits;
 
 /// Bytes that can be read from any place: a file, or memory in tests.
@@ -10,26 +10,26 @@ pub trait Source: Read + Seek + Send + Sync {}
 
 impl<T: Read + Seek + Send + Sync> Source for T {}
 
-pub(crate) fn length(source: &mut dyn Source) -> Result<u64, Fault> {
+pub(crate) fn length(source: &mut dyn Source) -> Result<u64, Error> {
     Ok(source.seek(SeekFrom::End(0))?)
 }
 
 /// Exactly `length` bytes from `offset` on.
-pub(crate) fn read_at(source: &mut dyn Source, offset: u64, length: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) fn read_at(source: &mut dyn Source, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
     if length > limits::TABLE_BYTES_MAX {
-        return Err(Fault::undecodable("a header is larger than any honest one"));
+        return Err(Error::undecodable("a header is larger than any honest one"));
     }
     source.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     source.take(length).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < length {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     Ok(bytes)
 }
 
 /// The first bytes, as many as there are.
-pub(crate) fn head(source: &mut dyn Source) -> Result<Vec<u8>, Fault> {
+pub(crate) fn head(source: &mut dyn Source) -> Result<Vec<u8>, Error> {
     source.rewind()?;
     let mut bytes = Vec::new();
     source.take(limits::HEAD_BYTES as u64).read_to_end(&mut bytes)?;
@@ -37,17 +37,17 @@ pub(crate) fn head(source: &mut dyn Source) -> Result<Vec<u8>, Fault> {
 }
 
 /// The whole file, if it is no larger than `allowed`.
-pub(crate) fn whole(source: &mut dyn Source, allowed: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) fn whole(source: &mut dyn Source, allowed: u64) -> Result<Vec<u8>, Error> {
     source.rewind()?;
     let mut bytes = Vec::new();
     source.take(allowed.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > allowed {
-        return Err(Fault::undecodable("the file is larger than can be looked at"));
+        return Err(Error::undecodable("the file is larger than can be looked at"));
     }
     Ok(bytes)
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::UnexpectedEof => Self::truncated(),

@@ -1,6 +1,6 @@
 //! Refusals as errors of the module language.
 
-use ::media::Fault;
+use ::media::Error;
 use module::Code;
 use module::envelope::ErrorBody;
 use module::media::check_input;
@@ -30,14 +30,14 @@ pub(super) fn at(body: Refusal, index: usize, place: &str) -> Refusal {
     Box::new(body.detail("index", index).detail("path", place))
 }
 
-pub(super) fn refused(fault: &Fault) -> Refusal {
+pub(super) fn refused(fault: &Error) -> Refusal {
     let code = match Code::find(fault.code()) {
         Some(code) => code,
         None => Code::E1013,
     };
     // What our own disk says is nobody else's business.
     let message = match fault {
-        Fault::Unreadable(_) => String::from("the media could not be read"),
+        Error::Unreadable(_) => String::from("the media could not be read"),
         fault => fault.to_string(),
     };
     let mut body = ErrorBody::new(code, message);
@@ -49,7 +49,7 @@ pub(super) fn refused(fault: &Fault) -> Refusal {
 
 pub(super) fn fetching(error: &FetchError, url: &str) -> Refusal {
     if let FetchError::TooLarge { allowed, actual } = error {
-        return refused(&Fault::TooLarge {
+        return refused(&Error::TooLarge {
             limit: ::media::Limit::Size,
             allowed: *allowed,
             actual: *actual,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
-use ::media::{Bounds, Declared, Fault, Format, Limit, Source};
+use ::media::{Bounds, Declared, Error, Format, Limit, Source};
 use ir::media::{Base64, Checksum, MediaHandle, Media, MediaSource, StoredRef};
 use module::Code;
 use module::envelope::ErrorBody;
@@ -113,7 +113,7 @@ pub(super) async fn bring(
     if let Some(mime) = &item.media_type
         && Format::from_mime(mime).is_none()
     {
-        return Err(refused(&Fault::Unsupported {
+        return Err(refused(&Error::Unsupported {
             media_type: Some(mime.clone()),
             allowed: bounds
                 .formats
@@ -165,7 +165,7 @@ async fn blocking(
 fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, Refusal> {
     let actual = data.as_str().len() as u64 / 4 * 3;
     if actual > allowed.saturating_add(2) {
-        return Err(refused(&Fault::TooLarge {
+        return Err(refused(&Error::TooLarge {
             limit: Limit::Size,
             allowed,
             actual,

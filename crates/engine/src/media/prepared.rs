@@ -1,6 +1,6 @@
 //! The media of a run when all of it is ready, and what is said about it.
 
-use ::media::{Adaptation, Facts, Fault, Limit, Prepared};
+use ::media::{Adaptation, Facts, Error, Limit, Prepared};
 use ir::media::{Media, MediaKind};
 use module::input::show_media;
 use module::{Code, Module};
@@ -90,7 +90,7 @@ fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), Refusal> {
     if actual <= allowed {
         return Ok(());
     }
-    Err(refused(&Fault::TooLarge {
+    Err(refused(&Error::TooLarge {
         limit,
         allowed,
         actual,

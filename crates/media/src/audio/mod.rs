@@ -15,47 +15,47 @@ use symphonia_format_ogg::OggReader;
 use symphonia_format_riff::WavReader;
 
 use crate::facts::Facts;
-use crate::error::Fault;
+use crate::error::Error;
 use crate::format::Format;
 use crate::limits;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 use crate::source::{Source, length};
 
 /// What is kept, and what was left out.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    pub(crate) pieces: Pieces,
+pub(crate) struct RetainedAudio {
+    pub(crate) pieces: SegmentList,
     pub(crate) removed: Vec<&'static str>,
 }
 
-pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<Kept, Fault> {
+pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<RetainedAudio, Error> {
     let kept = match facts.format {
         Format::Mpeg => mpeg::walk(source),
         Format::Wav => wav::walk(source),
         Format::Ogg => ogg::walk(source),
-        _ => return Err(Fault::undecodable("it is no sound")),
+        _ => return Err(Error::undecodable("it is no sound")),
     }?;
     measure(source, facts)?;
     Ok(kept)
 }
 
 /// Counts every packet of the longest track.
-fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Fault> {
+fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
     let length = length(source)?;
     source.rewind()?;
     let stream = MediaSourceStream::new(
-        Box::new(Borrowed { source, length }),
+        Box::new(SourceAdapter { source, length }),
         MediaSourceStreamOptions::default(),
     );
     let options = FormatOptions::default();
-    let broken = |error: symphonia_core::errors::Error| Fault::undecodable(error.to_string());
+    let broken = |error: symphonia_core::errors::Error| Error::undecodable(error.to_string());
     let mut reader: Box<dyn FormatReader + '_> = match facts.format {
         Format::Mpeg => Box::new(MpaReader::try_new(stream, options).map_err(broken)?),
         Format::Ogg => Box::new(OggReader::try_new(stream, options).map_err(broken)?),
         _ => Box::new(WavReader::try_new(stream, options).map_err(broken)?),
     };
     let Some(track) = reader.tracks().first() else {
-        return Err(Fault::undecodable("it holds no sound"));
+        return Err(Error::undecodable("it holds no sound"));
     };
     if let Some(CodecParameters::Audio(audio)) = &track.codec_params {
         facts.sample_rate_hz = audio.sample_rate.map(u64::from);
@@ -80,38 +80,38 @@ fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Fault> {
             Err(error) => return Err(broken(error)),
         }
     }
-    Err(Fault::undecodable("it has too many packets"))
+    Err(Error::undecodable("it has too many packets"))
 }
 
 /// A header that counts its frames tells when some are missing. A packet may be left out at the seams.
-fn whole(facts: &Facts, promised: Option<u64>, units: u64) -> Result<(), Fault> {
+fn whole(facts: &Facts, promised: Option<u64>, units: u64) -> Result<(), Error> {
     const SEAM_UNITS: u64 = 4 * 1_152;
     let missing = promised.is_some_and(|promised| units.saturating_add(SEAM_UNITS) < promised);
     if facts.format == Format::Mpeg && missing {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     Ok(())
 }
 
 /// A source that is lent to the demuxer.
-struct Borrowed<'s> {
+struct SourceAdapter<'s> {
     source: &'s mut dyn Source,
     length: u64,
 }
 
-impl Read for Borrowed<'_> {
+impl Read for SourceAdapter<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.source.read(buffer)
     }
 }
 
-impl Seek for Borrowed<'_> {
+impl Seek for SourceAdapter<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         self.source.seek(to)
     }
 }
 
-impl MediaSource for Borrowed<'_> {
+impl MediaSource for SourceAdapter<'_> {
     fn is_seekable(&self) -> bool {
         true
     }

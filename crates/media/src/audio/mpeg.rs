@@ -1,7 +1,7 @@
 //! MP3: frames in a row. Tags stand before and behind them and are left out.
 
-use super::Kept;
-use crate::error::Fault;
+use super::RetainedAudio;
+use crate::error::Error;
 use crate::source::{Source, le_u32, length, read_at};
 
 const ID3V1_BYTES: u64 = 128;
@@ -11,8 +11,8 @@ const TAGS_MAX: usize = 16;
 /// Zeros that writers leave behind a tag.
 const PADDING_BYTES_MAX: u64 = 64 * 1024;
 
-pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
-    let mut kept = Kept::default();
+pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
+    let mut kept = RetainedAudio::default();
     let total = length(source)?;
     let mut start = 0;
     for _ in 0..TAGS_MAX {
@@ -40,7 +40,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
 }
 
 /// The end of an ID3v2 tag that begins here.
-fn id3v2(source: &mut dyn Source, at: u64, total: u64) -> Result<Option<u64>, Fault> {
+fn id3v2(source: &mut dyn Source, at: u64, total: u64) -> Result<Option<u64>, Error> {
     if total.saturating_sub(at) < 10 {
         return Ok(None);
     }
@@ -52,23 +52,23 @@ fn id3v2(source: &mut dyn Source, at: u64, total: u64) -> Result<Option<u64>, Fa
     let footer = if flags & 0x10 == 0 { 0 } else { 10 };
     let end = at + 10 + size + footer;
     if end >= total {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     Ok(Some(end))
 }
 
 /// Where sound begins: behind nothing but zeros.
-fn first_frame(source: &mut dyn Source, from: u64, total: u64) -> Result<u64, Fault> {
+fn first_frame(source: &mut dyn Source, from: u64, total: u64) -> Result<u64, Error> {
     let window = read_at(source, from, total.saturating_sub(from).min(PADDING_BYTES_MAX))?;
     let zeros = window.iter().take_while(|byte| **byte == 0).count();
     match window.get(zeros..zeros + 2) {
         Some([0xff, second]) if second & 0xe0 == 0xe0 => Ok(from + zeros as u64),
-        _ => Err(Fault::undecodable("no sound stands behind its tags")),
+        _ => Err(Error::undecodable("no sound stands behind its tags")),
     }
 }
 
 /// Where a tag begins that ends here.
-fn tag_before(source: &mut dyn Source, start: u64, end: u64) -> Result<Option<u64>, Fault> {
+fn tag_before(source: &mut dyn Source, start: u64, end: u64) -> Result<Option<u64>, Error> {
     let room = end.saturating_sub(start);
     if room > ID3V1_BYTES && read_at(source, end - ID3V1_BYTES, 3)? == b"TAG" {
         return Ok(Some(end - ID3V1_BYTES));

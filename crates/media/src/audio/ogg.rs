@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::Kept;
-use crate::error::Fault;
+use super::RetainedAudio;
+use crate::error::Error;
 use crate::limits;
-use crate::range_writer::Patches;
+use crate::range_writer::Overwrites;
 use crate::source::{Source, le_u32, length, read_at};
 
 const BEGINS: u8 = 2;
@@ -35,7 +35,7 @@ struct Page {
     bytes: Vec<u8>,
 }
 
-pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
+pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
     let total = length(source)?;
     let mut streams: HashMap<u32, Stream> = HashMap::new();
     let mut touched: Vec<Page> = Vec::new();
@@ -44,11 +44,11 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
     while at < total {
         parts += 1;
         if parts > limits::PARTS_MAX {
-            return Err(Fault::undecodable("it has too many pages"));
+            return Err(Error::undecodable("it has too many pages"));
         }
         let head = read_at(source, at, 27)?;
         if !head.starts_with(b"OggS\0") {
-            return Err(Fault::undecodable("a page does not begin as pages do"));
+            return Err(Error::undecodable("a page does not begin as pages do"));
         }
         let (flags, segments) = (head[5], usize::from(head[26]));
         let serial = le_u32(&head, 14).unwrap_or(0);
@@ -57,13 +57,13 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
         let body_length: u64 = table.iter().map(|lace| u64::from(*lace)).sum();
         let end = body_at + body_length;
         if end > total {
-            return Err(Fault::truncated());
+            return Err(Error::truncated());
         }
         if flags & BEGINS != 0 {
             streams.insert(serial, Stream::default());
         }
         let Some(stream) = streams.get_mut(&serial) else {
-            return Err(Fault::undecodable("a stream goes on that never began"));
+            return Err(Error::undecodable("a stream goes on that never began"));
         };
         stream.ended |= flags & ENDS != 0;
         if stream.packets < 2 {
@@ -74,7 +74,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
         at = end;
     }
     if streams.is_empty() || !streams.values().all(|stream| stream.ended) {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     clean(&streams, touched, total)
 }
@@ -102,11 +102,11 @@ impl Stream {
     }
 }
 
-fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> Result<Kept, Fault> {
+fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> Result<RetainedAudio, Error> {
     let mut changed = Vec::new();
     for stream in streams.values() {
         let Some(mut fresh) = blank(&stream.comment_bytes).map(Vec::into_iter) else {
-            return Err(Fault::undecodable("its comments cannot be told from its sound"));
+            return Err(Error::undecodable("its comments cannot be told from its sound"));
         };
         for span in &stream.comment {
             let from = usize::try_from(span.at).unwrap_or(usize::MAX);
@@ -121,14 +121,14 @@ fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> 
     }
     changed.sort_unstable();
     changed.dedup();
-    let mut patches = Patches::default();
+    let mut patches = Overwrites::default();
     for index in changed {
         if let Some(page) = touched.get_mut(index) {
             seal(&mut page.bytes);
             patches.bytes(page.at, std::mem::take(&mut page.bytes));
         }
     }
-    Ok(Kept {
+    Ok(RetainedAudio {
         pieces: patches.apply(total),
         removed: vec!["comments"],
     })

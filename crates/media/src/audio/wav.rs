@@ -1,18 +1,18 @@
 //! WAV, chunk by chunk. Kept: the form of the samples, their count, and the samples.
 
-use super::Kept;
-use crate::error::Fault;
+use super::RetainedAudio;
+use crate::error::Error;
 use crate::limits;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 use crate::source::{Source, le_u32, length, read_at};
 
 /// A size that a writer leaves when it could not go back to fill it in.
 const UNKNOWN: u64 = 0xffff_ffff;
 
-pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
-    let mut kept = Kept::default();
+pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
+    let mut kept = RetainedAudio::default();
     let total = length(source)?;
-    let mut chunks = Pieces::default();
+    let mut chunks = SegmentList::default();
     let mut size = 4;
     let mut at = 12;
     let mut samples = false;
@@ -20,7 +20,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
     while at + 8 <= total {
         parts += 1;
         if parts > limits::PARTS_MAX {
-            return Err(Fault::undecodable("it has too many chunks"));
+            return Err(Error::undecodable("it has too many chunks"));
         }
         let head = read_at(source, at, 8)?;
         let stated = u64::from(le_u32(&head, 4).unwrap_or(0));
@@ -29,7 +29,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
         let length = if endless { total - at - 8 } else { stated };
         let end = at + 8 + length;
         if end > total {
-            return Err(Fault::truncated());
+            return Err(Error::truncated());
         }
         let next = (end + length % 2).min(total);
         match kind {
@@ -50,7 +50,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
         at = next;
     }
     if !samples {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     let mut head = Vec::from(*b"RIFF");
     head.extend(u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
@@ -60,7 +60,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Kept, Fault> {
     Ok(kept)
 }
 
-fn remove(kept: &mut Kept, what: &'static str) {
+fn remove(kept: &mut RetainedAudio, what: &'static str) {
     if !kept.removed.contains(&what) {
         kept.removed.push(what);
     }

@@ -1,34 +1,34 @@
 //! GIF, block by block. Kept: pictures, their timing and how often they repeat. The first picture can be
 //! cut out as it stands.
 
-use super::Walk;
-use crate::error::Fault;
+use super::ContainerScan;
+use crate::error::Error;
 use crate::limits;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
-    let mut walk = Walk::default();
-    let screen = *bytes.get(10).ok_or_else(Fault::truncated)?;
+pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
+    let mut walk = ContainerScan::default();
+    let screen = *bytes.get(10).ok_or_else(Error::truncated)?;
     let mut at = 13 + table(screen);
-    let mut first = Pieces::default();
+    let mut first = SegmentList::default();
     walk.pieces.keep(0..at as u64);
     first.keep(0..at as u64);
     for _ in 0..limits::PARTS_MAX {
         let start = at;
-        match *bytes.get(at).ok_or_else(Fault::truncated)? {
+        match *bytes.get(at).ok_or_else(Error::truncated)? {
             0x3b => {
                 let range = start as u64..start as u64 + 1;
                 walk.pieces.keep(range.clone());
                 first.keep(range.clone());
                 walk.end = range.end;
                 if walk.frames == 0 {
-                    return Err(Fault::undecodable("it holds no picture"));
+                    return Err(Error::undecodable("it holds no picture"));
                 }
                 walk.first = (walk.frames > 1).then_some(first);
                 return Ok(walk);
             }
             0x2c => {
-                let flags = *bytes.get(at + 9).ok_or_else(Fault::truncated)?;
+                let flags = *bytes.get(at + 9).ok_or_else(Error::truncated)?;
                 at = behind_blocks(bytes, at + 10 + table(flags) + 1)?;
                 walk.frames += 1;
                 walk.pieces.keep(start as u64..at as u64);
@@ -37,7 +37,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
                 }
             }
             0x21 => {
-                let label = *bytes.get(at + 1).ok_or_else(Fault::truncated)?;
+                let label = *bytes.get(at + 1).ok_or_else(Error::truncated)?;
                 at = behind_blocks(bytes, at + 2)?;
                 let range = start as u64..at as u64;
                 match label {
@@ -53,10 +53,10 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
                     _ => walk.remove("text"),
                 }
             }
-            _ => return Err(Fault::undecodable("a block is of no known kind")),
+            _ => return Err(Error::undecodable("a block is of no known kind")),
         }
     }
-    Err(Fault::undecodable("it has too many blocks"))
+    Err(Error::undecodable("it has too many blocks"))
 }
 
 /// Bytes of the colour table that these flags announce.
@@ -69,10 +69,10 @@ fn table(flags: u8) -> usize {
 }
 
 /// The place behind a run of sub-blocks.
-fn behind_blocks(bytes: &[u8], from: usize) -> Result<usize, Fault> {
+fn behind_blocks(bytes: &[u8], from: usize) -> Result<usize, Error> {
     let mut at = from;
     loop {
-        let length = usize::from(*bytes.get(at).ok_or_else(Fault::truncated)?);
+        let length = usize::from(*bytes.get(at).ok_or_else(Error::truncated)?);
         at += 1 + length;
         if length == 0 {
             return Ok(at);

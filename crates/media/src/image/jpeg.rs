@@ -1,18 +1,18 @@
 //! JPEG, marker by marker. Kept: what decoding needs, JFIF without its thumbnail, colour profiles,
 //! Adobe's colour transform, and the orientation.
 
-use super::Walk;
-use crate::error::Fault;
+use super::ContainerScan;
+use crate::error::Error;
 use crate::limits;
 use crate::orientation::Orientation;
 use crate::source::be_u16;
 
 const EXIF: &[u8] = b"Exif\0\0";
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
-    let mut walk = Walk {
+pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
+    let mut walk = ContainerScan {
         frames: 1,
-        ..Walk::default()
+        ..ContainerScan::default()
     };
     walk.pieces.keep(0..2);
     let mut at = 2;
@@ -25,13 +25,13 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
                 walk.end = start as u64 + 1;
                 return Ok(walk);
             }
-            0xd9 => return Err(Fault::undecodable("it holds no picture")),
-            0x00 | 0x01 | 0xd0..=0xd8 => return Err(Fault::undecodable("a marker stands where none may")),
+            0xd9 => return Err(Error::undecodable("it holds no picture")),
+            0x00 | 0x01 | 0xd0..=0xd8 => return Err(Error::undecodable("a marker stands where none may")),
             _ => {}
         }
-        let length = usize::from(be_u16(bytes, start + 1).ok_or_else(Fault::truncated)?);
+        let length = usize::from(be_u16(bytes, start + 1).ok_or_else(Error::truncated)?);
         let end = start + 1 + length;
-        let body = bytes.get(start + 3..end).ok_or_else(Fault::truncated)?;
+        let body = bytes.get(start + 3..end).ok_or_else(Error::truncated)?;
         let range = start as u64 - 1..end as u64;
         at = end;
         match marker {
@@ -44,44 +44,44 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
             _ => segment(&mut walk, marker, body, range),
         }
     }
-    Err(Fault::undecodable("it has too many segments"))
+    Err(Error::undecodable("it has too many segments"))
 }
 
 /// The next marker and the place of its second byte. Fill bytes before it do not count.
-fn marker(bytes: &[u8], at: usize) -> Result<(u8, usize), Fault> {
-    if *bytes.get(at).ok_or_else(Fault::truncated)? != 0xff {
-        return Err(Fault::undecodable("a segment does not begin with a marker"));
+fn marker(bytes: &[u8], at: usize) -> Result<(u8, usize), Error> {
+    if *bytes.get(at).ok_or_else(Error::truncated)? != 0xff {
+        return Err(Error::undecodable("a segment does not begin with a marker"));
     }
     let mut place = at + 1;
     loop {
         match bytes.get(place) {
             Some(0xff) => place += 1,
             Some(&marker) => return Ok((marker, place)),
-            None => return Err(Fault::truncated()),
+            None => return Err(Error::truncated()),
         }
     }
 }
 
 /// Coded data goes on until a marker that is neither stuffing nor a restart.
-fn behind_scan(bytes: &[u8], from: usize) -> Result<usize, Fault> {
+fn behind_scan(bytes: &[u8], from: usize) -> Result<usize, Error> {
     let mut at = from;
     loop {
-        let rest = bytes.get(at..).ok_or_else(Fault::truncated)?;
+        let rest = bytes.get(at..).ok_or_else(Error::truncated)?;
         let found = rest
             .iter()
             .position(|byte| *byte == 0xff)
-            .ok_or_else(Fault::truncated)?;
+            .ok_or_else(Error::truncated)?;
         match rest.get(found + 1) {
             Some(0x00 | 0xd0..=0xd7) => at += found + 2,
             Some(0xff) => at += found + 1,
             Some(_) => return Ok(at + found),
-            None => return Err(Fault::truncated()),
+            None => return Err(Error::truncated()),
         }
     }
 }
 
 /// Application segments and comments.
-fn segment(walk: &mut Walk, marker: u8, body: &[u8], range: std::ops::Range<u64>) {
+fn segment(walk: &mut ContainerScan, marker: u8, body: &[u8], range: std::ops::Range<u64>) {
     match marker {
         0xe0 if body.starts_with(b"JFIF\0") && body.len() >= 14 => {
             let mut head = vec![0xff, 0xe0, 0, 16];

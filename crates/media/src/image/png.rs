@@ -1,8 +1,8 @@
 //! PNG, chunk by chunk, each with its check. Kept: what showing the still picture needs, colour and the
 //! orientation. An animation loses its frames behind the first here.
 
-use super::Walk;
-use crate::error::Fault;
+use super::ContainerScan;
+use crate::error::Error;
 use crate::limits;
 use crate::orientation::Orientation;
 use crate::source::be_u32;
@@ -13,25 +13,25 @@ const KEPT: &[&[u8; 4]] = &[
     b"pHYs", b"cICP", b"mDCV", b"cLLI",
 ];
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
-    let mut walk = Walk {
+pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
+    let mut walk = ContainerScan {
         frames: 1,
-        ..Walk::default()
+        ..ContainerScan::default()
     };
     walk.pieces.keep(0..8);
     let mut at = 8;
     let mut first = true;
     for _ in 0..limits::PARTS_MAX {
-        let length = be_u32(bytes, at).ok_or_else(Fault::truncated)? as usize;
-        let kind = bytes.get(at + 4..at + 8).ok_or_else(Fault::truncated)?;
-        let body_end = (at + 8).checked_add(length).ok_or_else(Fault::truncated)?;
-        let body = bytes.get(at + 8..body_end).ok_or_else(Fault::truncated)?;
-        let stated = be_u32(bytes, body_end).ok_or_else(Fault::truncated)?;
+        let length = be_u32(bytes, at).ok_or_else(Error::truncated)? as usize;
+        let kind = bytes.get(at + 4..at + 8).ok_or_else(Error::truncated)?;
+        let body_end = (at + 8).checked_add(length).ok_or_else(Error::truncated)?;
+        let body = bytes.get(at + 8..body_end).ok_or_else(Error::truncated)?;
+        let stated = be_u32(bytes, body_end).ok_or_else(Error::truncated)?;
         if crc32fast::hash(bytes.get(at + 4..body_end).unwrap_or_default()) != stated {
-            return Err(Fault::undecodable("a chunk does not match its check"));
+            return Err(Error::undecodable("a chunk does not match its check"));
         }
         if first != (kind == b"IHDR") {
-            return Err(Fault::undecodable("its header is not where it belongs"));
+            return Err(Error::undecodable("its header is not where it belongs"));
         }
         first = false;
         let range = at as u64..body_end as u64 + 4;
@@ -46,10 +46,10 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
             return Ok(walk);
         }
     }
-    Err(Fault::undecodable("it has too many chunks"))
+    Err(Error::undecodable("it has too many chunks"))
 }
 
-fn leave_out(walk: &mut Walk, kind: &[u8], body: &[u8]) -> Result<(), Fault> {
+fn leave_out(walk: &mut ContainerScan, kind: &[u8], body: &[u8]) -> Result<(), Error> {
     match kind {
         b"eXIf" => {
             walk.remove("exif");
@@ -68,7 +68,7 @@ fn leave_out(walk: &mut Walk, kind: &[u8], body: &[u8]) -> Result<(), Fault> {
         b"fcTL" | b"fdAT" => {}
         // A capital letter says that the picture cannot be shown without it.
         [first, ..] if first.is_ascii_uppercase() => {
-            return Err(Fault::undecodable("it needs a chunk that nobody knows"));
+            return Err(Error::undecodable("it needs a chunk that nobody knows"));
         }
         _ => walk.remove("application data"),
     }

@@ -1,8 +1,8 @@
 //! What stands behind the end of a picture. Phones put a second picture or a film there: it is cut off.
 //! A program, an archive or a page there makes the file two files in one, and it is refused.
 
-use super::Walk;
-use crate::error::Fault;
+use super::ContainerScan;
+use crate::error::Error;
 
 const FOREIGN: &[&[u8]] = &[
     b"PK\x03\x04",
@@ -19,7 +19,7 @@ const FOREIGN: &[&[u8]] = &[
     b"#!/",
 ];
 
-pub(super) fn check(bytes: &[u8], walk: &mut Walk) -> Result<(), Fault> {
+pub(super) fn check(bytes: &[u8], walk: &mut ContainerScan) -> Result<(), Error> {
     let end = usize::try_from(walk.end).unwrap_or(usize::MAX);
     let rest = bytes.get(end..).unwrap_or_default();
     if rest.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn check(bytes: &[u8], walk: &mut Walk) -> Result<(), Fault> {
             .any(|window| window.eq_ignore_ascii_case(magic))
     };
     if FOREIGN.iter().any(foreign) {
-        return Err(Fault::undecodable(
+        return Err(Error::undecodable(
             "another file stands behind the end of this one",
         ));
     }

@@ -1,10 +1,10 @@
 //! WebP, chunk by chunk. Kept: pictures, transparency, timing, colour profiles and the orientation.
 
-use super::Walk;
-use crate::error::Fault;
+use super::ContainerScan;
+use crate::error::Error;
 use crate::limits;
 use crate::orientation::Orientation;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 use crate::source::le_u32;
 
 const KEPT: &[&[u8; 4]] = &[b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"];
@@ -12,24 +12,24 @@ const KEPT: &[&[u8; 4]] = &[b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"
 const HAS_EXIF: u8 = 0x08;
 const HAS_XMP: u8 = 0x04;
 
-pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
-    let mut walk = Walk::default();
-    let size = le_u32(bytes, 4).ok_or_else(Fault::truncated)? as usize;
+pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
+    let mut walk = ContainerScan::default();
+    let size = le_u32(bytes, 4).ok_or_else(Error::truncated)? as usize;
     let end = size.checked_add(8).filter(|end| *end <= bytes.len());
-    let end = end.ok_or_else(Fault::truncated)?;
+    let end = end.ok_or_else(Error::truncated)?;
     walk.end = end as u64;
-    let mut kept = Kept::default();
+    let mut kept = RetainedChunks::default();
     let mut at = 12;
     let mut parts = 0;
     while at < end {
         parts += 1;
         if parts > limits::PARTS_MAX {
-            return Err(Fault::undecodable("it has too many chunks"));
+            return Err(Error::undecodable("it has too many chunks"));
         }
-        let kind = bytes.get(at..at + 4).ok_or_else(Fault::truncated)?;
-        let length = le_u32(bytes, at + 4).ok_or_else(Fault::truncated)? as usize;
+        let kind = bytes.get(at..at + 4).ok_or_else(Error::truncated)?;
+        let length = le_u32(bytes, at + 4).ok_or_else(Error::truncated)? as usize;
         let body_end = (at + 8).checked_add(length).filter(|body_end| *body_end <= end);
-        let body_end = body_end.ok_or_else(Fault::truncated)?;
+        let body_end = body_end.ok_or_else(Error::truncated)?;
         let body = bytes.get(at + 8..body_end).unwrap_or_default();
         let next = (body_end + length % 2).min(end);
         match kind {
@@ -50,7 +50,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
         at = next;
     }
     if walk.frames == 0 {
-        return Err(Fault::undecodable("it holds no picture"));
+        return Err(Error::undecodable("it holds no picture"));
     }
     walk.pieces = kept.into_pieces(walk.orientation);
     Ok(walk)
@@ -58,16 +58,16 @@ pub(super) fn walk(bytes: &[u8]) -> Result<Walk, Fault> {
 
 /// What is kept, before the sizes at the beginning are known.
 #[derive(Default)]
-struct Kept {
+struct RetainedChunks {
     header: Option<Vec<u8>>,
     ranges: Vec<std::ops::Range<u64>>,
     length: u64,
 }
 
-impl Kept {
-    fn extended(&mut self, body: &[u8], walk: &mut Walk) -> Result<(), Fault> {
+impl RetainedChunks {
+    fn extended(&mut self, body: &[u8], walk: &mut ContainerScan) -> Result<(), Error> {
         if self.header.is_some() || !self.ranges.is_empty() || body.len() != 10 {
-            return Err(Fault::undecodable("its extended header is not where it belongs"));
+            return Err(Error::undecodable("its extended header is not where it belongs"));
         }
         let mut header = Vec::from(*b"VP8X\x0a\0\0\0");
         header.extend(body);
@@ -84,7 +84,7 @@ impl Kept {
         self.length += (to - from) as u64;
     }
 
-    fn into_pieces(mut self, orientation: Option<Orientation>) -> Pieces {
+    fn into_pieces(mut self, orientation: Option<Orientation>) -> SegmentList {
         let exif = match (&mut self.header, orientation) {
             (Some(header), Some(orientation)) => {
                 if let Some(flags) = header.get_mut(8) {
@@ -105,7 +105,7 @@ impl Kept {
         head.extend(u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
         head.extend(b"WEBP");
         head.extend(header);
-        let mut pieces = Pieces::default();
+        let mut pieces = SegmentList::default();
         pieces.put(head);
         for range in self.ranges {
             pieces.keep(range);

@@ -3,32 +3,32 @@
 
 use std::collections::HashMap;
 
-use super::Found;
-use super::boxes::{Box, children};
-use crate::error::Fault;
+use super::ContainerFacts;
+use super::boxes::{Mp4Box, children};
+use crate::error::Error;
 use crate::format::Format;
 use crate::limits;
-use crate::range_writer::Patches;
+use crate::range_writer::Overwrites;
 use crate::source::{Source, be_u16, be_u32, be_u64, length, read_at};
 
-pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
+pub(crate) fn look(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     let total = length(source)?;
-    let mut film = Film {
+    let mut film = Movie {
         budget: limits::PARTS_MAX,
-        ..Film::default()
+        ..Movie::default()
     };
     let top = children(source, 0..total, &mut film.budget)?;
     if top.last().is_some_and(|last| last.body.end != total) {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     let brand = match top.first() {
         Some(first) if &first.kind == b"ftyp" => read_at(source, first.body.start, 4)?,
-        _ => return Err(Fault::undecodable("it does not say of which brand it is")),
+        _ => return Err(Error::undecodable("it does not say of which brand it is")),
     };
     let movie = top.iter().find(|one| &one.kind == b"moov");
-    film.movie(source, movie.ok_or_else(Fault::truncated)?)?;
+    film.movie(source, movie.ok_or_else(Error::truncated)?)?;
     if !top.iter().any(|one| matches!(&one.kind, b"mdat" | b"moof")) {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     for one in &top {
         match &one.kind {
@@ -41,12 +41,12 @@ pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
 }
 
 #[derive(Default)]
-struct Film {
+struct Movie {
     budget: usize,
     scale: u64,
     stated: u64,
     tracks: HashMap<u32, Track>,
-    patches: Patches,
+    patches: Overwrites,
     removed: Vec<&'static str>,
 }
 
@@ -63,8 +63,8 @@ struct Track {
     sample_rate: u64,
 }
 
-impl Film {
-    fn movie(&mut self, source: &mut dyn Source, movie: &Box) -> Result<(), Fault> {
+impl Movie {
+    fn movie(&mut self, source: &mut dyn Source, movie: &Mp4Box) -> Result<(), Error> {
         for one in children(source, movie.body.clone(), &mut self.budget)? {
             match &one.kind {
                 b"mvhd" => {
@@ -80,7 +80,7 @@ impl Film {
         Ok(())
     }
 
-    fn track(&mut self, source: &mut dyn Source, track: &Box) -> Result<(), Fault> {
+    fn track(&mut self, source: &mut dyn Source, track: &Mp4Box) -> Result<(), Error> {
         let mut id = 0;
         let mut fresh = Track::default();
         for one in children(source, track.body.clone(), &mut self.budget)? {
@@ -88,7 +88,7 @@ impl Film {
                 b"tkhd" => {
                     let body = open(source, &one)?;
                     let long = body.first() == Some(&1);
-                    id = be_u32(&body, if long { 20 } else { 12 }).ok_or_else(Fault::truncated)?;
+                    id = be_u32(&body, if long { 20 } else { 12 }).ok_or_else(Error::truncated)?;
                     self.forget_times(&one, long);
                 }
                 b"mdia" => self.media(source, &one, &mut fresh)?,
@@ -105,7 +105,7 @@ impl Film {
         Ok(())
     }
 
-    fn media(&mut self, source: &mut dyn Source, media: &Box, track: &mut Track) -> Result<(), Fault> {
+    fn media(&mut self, source: &mut dyn Source, media: &Mp4Box, track: &mut Track) -> Result<(), Error> {
         for one in children(source, media.body.clone(), &mut self.budget)? {
             match &one.kind {
                 b"mdhd" => track.scale = self.header(source, &one)?.0,
@@ -127,7 +127,7 @@ impl Film {
         Ok(())
     }
 
-    fn samples(&mut self, source: &mut dyn Source, table: &Box, track: &mut Track) -> Result<(), Fault> {
+    fn samples(&mut self, source: &mut dyn Source, table: &Mp4Box, track: &mut Track) -> Result<(), Error> {
         for one in children(source, table.body.clone(), &mut self.budget)? {
             match &one.kind {
                 b"stts" => {
@@ -151,7 +151,7 @@ impl Film {
         Ok(())
     }
 
-    fn extends(&mut self, source: &mut dyn Source, extends: &Box) -> Result<(), Fault> {
+    fn extends(&mut self, source: &mut dyn Source, extends: &Mp4Box) -> Result<(), Error> {
         for one in children(source, extends.body.clone(), &mut self.budget)? {
             if &one.kind == b"trex" {
                 let body = open(source, &one)?;
@@ -164,7 +164,7 @@ impl Film {
         Ok(())
     }
 
-    fn fragment(&mut self, source: &mut dyn Source, fragment: &Box) -> Result<(), Fault> {
+    fn fragment(&mut self, source: &mut dyn Source, fragment: &Mp4Box) -> Result<(), Error> {
         for one in children(source, fragment.body.clone(), &mut self.budget)? {
             if &one.kind != b"traf" {
                 continue;
@@ -178,7 +178,7 @@ impl Film {
                 };
                 let flags = be_u32(&body, 0).unwrap_or(0) & 0x00ff_ffff;
                 if &one.kind == b"tfhd" {
-                    id = be_u32(&body, 4).ok_or_else(Fault::truncated)?;
+                    id = be_u32(&body, 4).ok_or_else(Error::truncated)?;
                     usual = usual_length(&body, flags);
                 } else if let Some(track) = self.tracks.get_mut(&id) {
                     let more = run_length(&body, flags, usual.unwrap_or(track.default_length));
@@ -190,7 +190,7 @@ impl Film {
     }
 
     /// Scale and length of a header that also knows when the film was made. That is overwritten.
-    fn header(&mut self, source: &mut dyn Source, one: &Box) -> Result<(u64, u64), Fault> {
+    fn header(&mut self, source: &mut dyn Source, one: &Mp4Box) -> Result<(u64, u64), Error> {
         let body = open(source, one)?;
         let long = body.first() == Some(&1);
         self.forget_times(one, long);
@@ -202,10 +202,10 @@ impl Film {
                 .filter(|length| *length != u32::MAX)
                 .map(u64::from)
         };
-        Ok((scale.ok_or_else(Fault::truncated)?, length.unwrap_or(0)))
+        Ok((scale.ok_or_else(Error::truncated)?, length.unwrap_or(0)))
     }
 
-    fn forget_times(&mut self, one: &Box, long: bool) {
+    fn forget_times(&mut self, one: &Mp4Box, long: bool) {
         let from = one.body.start + 4;
         let until = from + if long { 16 } else { 8 };
         if until <= one.body.end {
@@ -214,7 +214,7 @@ impl Film {
     }
 
     /// Turns a box into free space of the same size.
-    fn blank(&mut self, one: &Box) {
+    fn blank(&mut self, one: &Mp4Box) {
         self.patches.bytes(one.start + 4, Vec::from(*b"free"));
         self.patches.zeros(one.body.clone());
         let what = match &one.kind {
@@ -226,7 +226,7 @@ impl Film {
         }
     }
 
-    fn found(self, brand: &[u8], total: u64) -> Result<Found, Fault> {
+    fn found(self, brand: &[u8], total: u64) -> Result<ContainerFacts, Error> {
         let of = |handler: &[u8; 4]| {
             let mut tracks: Vec<&Track> = self
                 .tracks
@@ -238,7 +238,7 @@ impl Film {
         };
         let (picture, sound) = (of(b"vide"), of(b"soun"));
         let format = match (picture, sound, brand) {
-            (None, None, _) => return Err(Fault::undecodable("it holds neither picture nor sound")),
+            (None, None, _) => return Err(Error::undecodable("it holds neither picture nor sound")),
             (_, _, b"qt  ") => Format::QuickTime,
             (None, Some(_), _) => Format::AudioMp4,
             (Some(_), _, _) => Format::Mp4,
@@ -250,7 +250,7 @@ impl Film {
         let tracks = self.tracks.values().map(|track| in_ms(track.length, track.scale));
         let longest = tracks.max().unwrap_or(0).max(in_ms(self.stated, self.scale));
         let known = |number: u64| Some(number).filter(|number| *number > 0);
-        Ok(Found {
+        Ok(ContainerFacts {
             format,
             width: picture.and_then(|track| known(track.width)),
             height: picture.and_then(|track| known(track.height)),
@@ -263,7 +263,7 @@ impl Film {
     }
 }
 
-fn open(source: &mut dyn Source, one: &Box) -> Result<Vec<u8>, Fault> {
+fn open(source: &mut dyn Source, one: &Mp4Box) -> Result<Vec<u8>, Error> {
     read_at(source, one.body.start, one.body.end - one.body.start)
 }
 

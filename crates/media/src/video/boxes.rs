@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use crate::error::Fault;
+use crate::error::Error;
 use crate::source::{Source, be_u32, be_u64, read_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Box {
+pub(super) struct Mp4Box {
     pub(super) kind: [u8; 4],
     /// Where its length stands.
     pub(super) start: u64,
@@ -15,7 +15,7 @@ pub(super) struct Box {
 }
 
 /// The box at `at`, in a space that ends at `end`.
-pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Box, Fault> {
+pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Mp4Box, Error> {
     let head = read_at(source, at, 8)?;
     let kind = [head[4], head[5], head[6], head[7]];
     let (header, length) = match be_u32(&head, 0).unwrap_or(0) {
@@ -24,11 +24,11 @@ pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Box, Fa
         length => (8, u64::from(length)),
     };
     let stop = at.checked_add(length).filter(|stop| *stop <= end);
-    let stop = stop.ok_or_else(Fault::truncated)?;
+    let stop = stop.ok_or_else(Error::truncated)?;
     if length < header {
-        return Err(Fault::undecodable("a box is shorter than its own head"));
+        return Err(Error::undecodable("a box is shorter than its own head"));
     }
-    Ok(Box {
+    Ok(Mp4Box {
         kind,
         start: at,
         body: at + header..stop,
@@ -40,14 +40,14 @@ pub(super) fn children(
     source: &mut dyn Source,
     space: Range<u64>,
     budget: &mut usize,
-) -> Result<Vec<Box>, Fault> {
+) -> Result<Vec<Mp4Box>, Error> {
     let mut found = Vec::new();
     let mut at = space.start;
     // Four zero bytes end some lists in old films.
     while at + 8 <= space.end {
         *budget = budget
             .checked_sub(1)
-            .ok_or_else(|| Fault::undecodable("it has too many boxes"))?;
+            .ok_or_else(|| Error::undecodable("it has too many boxes"))?;
         let one = read(source, at, space.end)?;
         at = one.body.end;
         found.push(one);

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use crate::error::Fault;
+use crate::error::Error;
 use crate::limits;
-use crate::range_writer::Patches;
+use crate::range_writer::Overwrites;
 use crate::source::{Source, be_u32, length, read_at};
 
 const HEADER: u32 = 0x1a45_dfa3;
@@ -45,18 +45,18 @@ struct Element {
 
 /// What a walk through the elements found.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
-    pub(super) patches: Patches,
+pub(super) struct ElementScan {
+    pub(super) patches: Overwrites,
     pub(super) removed: Vec<&'static str>,
     parts: usize,
 }
 
-pub(super) fn walk(source: &mut dyn Source) -> Result<Walk, Fault> {
+pub(super) fn walk(source: &mut dyn Source) -> Result<ElementScan, Error> {
     let total = length(source)?;
-    let mut walk = Walk::default();
+    let mut walk = ElementScan::default();
     let header = read(source, 0, total)?;
     if header.id != HEADER {
-        return Err(Fault::undecodable("it does not begin as WebM does"));
+        return Err(Error::undecodable("it does not begin as WebM does"));
     }
     let mut at = header.body.end;
     let mut segments = 0;
@@ -70,21 +70,21 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<Walk, Fault> {
         }
     }
     if segments == 0 {
-        return Err(Fault::truncated());
+        return Err(Error::truncated());
     }
     Ok(walk)
 }
 
-impl Walk {
-    fn count(&mut self) -> Result<(), Fault> {
+impl ElementScan {
+    fn count(&mut self) -> Result<(), Error> {
         self.parts += 1;
         if self.parts > limits::PARTS_MAX {
-            return Err(Fault::undecodable("it has too many elements"));
+            return Err(Error::undecodable("it has too many elements"));
         }
         Ok(())
     }
 
-    fn segment(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<(), Fault> {
+    fn segment(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<(), Error> {
         let mut at = space.start;
         while at < space.end {
             let element = read(source, at, space.end)?;
@@ -115,7 +115,7 @@ impl Walk {
     }
 
     /// Where a cluster ends whose length nobody wrote: before the next thing that cannot be in it.
-    fn behind_cluster(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<u64, Fault> {
+    fn behind_cluster(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<u64, Error> {
         let mut at = space.start;
         while at < space.end {
             let element = read(source, at, space.end)?;
@@ -129,7 +129,7 @@ impl Walk {
     }
 
     /// The index at the beginning must not lead to what is gone: strict readers follow it.
-    fn index(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<(), Fault> {
+    fn index(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<(), Error> {
         let mut at = space.start;
         while at < space.end {
             let entry = read(source, at, space.end)?;
@@ -143,9 +143,9 @@ impl Walk {
     }
 
     /// Names and dates among the facts of a film and of its tracks. The check over them goes too.
-    fn named(&mut self, source: &mut dyn Source, space: Range<u64>, depth: usize) -> Result<(), Fault> {
+    fn named(&mut self, source: &mut dyn Source, space: Range<u64>, depth: usize) -> Result<(), Error> {
         if depth > limits::DEPTH_MAX {
-            return Err(Fault::undecodable("its elements are nested too deep"));
+            return Err(Error::undecodable("its elements are nested too deep"));
         }
         let mut at = space.start;
         while at < space.end {
@@ -186,7 +186,7 @@ impl Walk {
 }
 
 /// Whether an entry of the index names an element that is left out.
-fn leads_to_spoken(source: &mut dyn Source, space: Range<u64>) -> Result<bool, Fault> {
+fn leads_to_spoken(source: &mut dyn Source, space: Range<u64>) -> Result<bool, Error> {
     let mut at = space.start;
     while at < space.end {
         let element = read(source, at, space.end)?;
@@ -201,29 +201,29 @@ fn leads_to_spoken(source: &mut dyn Source, space: Range<u64>) -> Result<bool, F
 }
 
 /// The element at `at`, in a space that ends at `end`.
-fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Element, Fault> {
+fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Element, Error> {
     let head = read_at(source, at, end.saturating_sub(at).min(12))?;
-    let width = usize::try_from(head.first().ok_or_else(Fault::truncated)?.leading_zeros()).unwrap_or(8) + 1;
+    let width = usize::try_from(head.first().ok_or_else(Error::truncated)?.leading_zeros()).unwrap_or(8) + 1;
     if width > 4 {
-        return Err(Fault::undecodable("an element has no name"));
+        return Err(Error::undecodable("an element has no name"));
     }
-    let name = head.get(..width).ok_or_else(Fault::truncated)?;
+    let name = head.get(..width).ok_or_else(Error::truncated)?;
     let id = name.iter().fold(0, |id, byte| id << 8 | u32::from(*byte));
-    let first = *head.get(width).ok_or_else(Fault::truncated)?;
+    let first = *head.get(width).ok_or_else(Error::truncated)?;
     let size_width = usize::try_from(first.leading_zeros()).unwrap_or(8) + 1;
     if size_width > 8 {
-        return Err(Fault::undecodable("an element has no length"));
+        return Err(Error::undecodable("an element has no length"));
     }
-    let size = head.get(width..width + size_width).ok_or_else(Fault::truncated)?;
+    let size = head.get(width..width + size_width).ok_or_else(Error::truncated)?;
     let mask = (1_u64 << (7 * size_width)) - 1;
     let length = size.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)) & mask;
     let body = at + (width + size_width) as u64;
     let open = length == mask;
     if open && !matches!(id, SEGMENT | CLUSTER) {
-        return Err(Fault::undecodable("an element goes on for ever"));
+        return Err(Error::undecodable("an element goes on for ever"));
     }
     let stop = if open { Some(end) } else { body.checked_add(length) };
-    let stop = stop.filter(|stop| *stop <= end).ok_or_else(Fault::truncated)?;
+    let stop = stop.filter(|stop| *stop <= end).ok_or_else(Error::truncated)?;
     Ok(Element {
         id,
         start: at,

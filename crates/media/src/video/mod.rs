@@ -10,17 +10,17 @@ pub(crate) use bmff::look as look_at_boxes;
 pub(crate) use webm::look as look_at_elements;
 
 use crate::format::Format;
-use crate::range_writer::Pieces;
+use crate::range_writer::SegmentList;
 
 /// What a container turned out to be.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ContainerFacts {
     pub(crate) format: Format,
     pub(crate) width: Option<u64>,
     pub(crate) height: Option<u64>,
     pub(crate) duration_ms: Option<u64>,
     pub(crate) sample_rate_hz: Option<u64>,
     pub(crate) channels: Option<u64>,
-    pub(crate) pieces: Pieces,
+    pub(crate) pieces: SegmentList,
     pub(crate) removed: Vec<&'static str>,
 }

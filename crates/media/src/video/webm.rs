@@ -5,19 +5,19 @@ use std::io::{Read, Seek, SeekFrom};
 
 use matroska_demuxer::{DemuxError, Frame, MatroskaFile, TrackType};
 
-use super::{Found, ebml};
-use crate::error::Fault;
+use super::{ContainerFacts, ebml};
+use crate::error::Error;
 use crate::format::Format;
 use crate::limits;
 use crate::source::{Source, length};
 
-pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
+pub(crate) fn look(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     let walk = ebml::walk(source)?;
     let total = length(source)?;
     source.rewind()?;
-    let mut film = MatroskaFile::open(Lent(&mut *source)).map_err(|error| broken(&error))?;
+    let mut film = MatroskaFile::open(SourceAdapter(&mut *source)).map_err(|error| broken(&error))?;
     if film.ebml_header().doc_type() != "webm" {
-        return Err(Fault::undecodable("it is Matroska, not WebM"));
+        return Err(Error::undecodable("it is Matroska, not WebM"));
     }
     let scale = film.info().timestamp_scale().get();
     let stated = film
@@ -31,9 +31,9 @@ pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
     let format = match (picture, sound) {
         (Some(_), _) => Format::Webm,
         (None, Some(_)) => Format::AudioWebm,
-        (None, None) => return Err(Fault::undecodable("it holds neither picture nor sound")),
+        (None, None) => return Err(Error::undecodable("it holds neither picture nor sound")),
     };
-    let mut found = Found {
+    let mut found = ContainerFacts {
         format,
         width: picture.map(|video| video.pixel_width().get()),
         height: picture.map(|video| video.pixel_height().get()),
@@ -52,7 +52,7 @@ pub(crate) fn look(source: &mut dyn Source) -> Result<Found, Fault> {
 }
 
 /// When the last frame begins, or ends where it says so.
-fn last_frame<R: Read + Seek>(film: &mut MatroskaFile<R>) -> Result<u64, Fault> {
+fn last_frame<R: Read + Seek>(film: &mut MatroskaFile<R>) -> Result<u64, Error> {
     let mut frame = Frame::default();
     let mut last = 0;
     for _ in 0..limits::PACKETS_MAX {
@@ -62,23 +62,23 @@ fn last_frame<R: Read + Seek>(film: &mut MatroskaFile<R>) -> Result<u64, Fault> 
             Err(error) => return Err(broken(&error)),
         }
     }
-    Err(Fault::undecodable("it has too many frames"))
+    Err(Error::undecodable("it has too many frames"))
 }
 
-fn broken(error: &DemuxError) -> Fault {
-    Fault::undecodable(error.to_string())
+fn broken(error: &DemuxError) -> Error {
+    Error::undecodable(error.to_string())
 }
 
 /// A source that is lent to the demuxer.
-struct Lent<'s>(&'s mut dyn Source);
+struct SourceAdapter<'s>(&'s mut dyn Source);
 
-impl Read for Lent<'_> {
+impl Read for SourceAdapter<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl Seek for Lent<'_> {
+impl Seek for SourceAdapter<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         self.0.seek(to)
     }

@@ -22,7 +22,7 @@ fn a_cut_file_is_refused_wherever_it_is_cut() {
             let result = prepare(&bytes[..length], &declared(name), &Bounds::default());
             // A film may end in free space; a document in a line break.
             let whole = result.is_ok() && bytes.len() - length <= 2;
-            let code = result.as_ref().err().map(media::Fault::code);
+            let code = result.as_ref().err().map(media::Error::code);
             assert!(
                 whole || matches!(code, Some("E1013" | "E1014")),
                 "{name} at {length}: {code:?}"

@@ -1,11 +1,11 @@
 //! One refusal per code, with the details that its page promises.
 
 use ir::media::Checksum;
-use media::{Bounds, Declared, Fault};
+use media::{Bounds, Declared, Error};
 
 use crate::samples::{declared, prepare, read};
 
-fn refusal(bytes: &[u8], declared: &Declared, bounds: &Bounds) -> Fault {
+fn refusal(bytes: &[u8], declared: &Declared, bounds: &Bounds) -> Error {
     prepare(bytes, declared, bounds).unwrap_err()
 }
 

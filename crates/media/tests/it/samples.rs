@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use media::{Bounds, Declared, Fault, Prepared};
+use media::{Bounds, Declared, Error, Prepared};
 use tempfile::TempDir;
 use testkit::tools::{need, run};
 
@@ -79,7 +79,7 @@ pub(crate) fn prepare(
     bytes: &[u8],
     declared: &Declared,
     bounds: &Bounds,
-) -> Result<(Prepared, Vec<u8>), Fault> {
+) -> Result<(Prepared, Vec<u8>), Error> {
     let mut out = Vec::new();
     let prepared = media::prepare(&mut std::io::Cursor::new(bytes), declared, bounds, &mut out)?;
     Ok((prepared, out))
