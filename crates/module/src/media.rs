@@ -5,19 +5,19 @@
 use serde_json::{Map, Value};
 
 use crate::code::Code;
-use crate::envelope::Violation;
+use crate::envelope::ShapeViolation;
 
 /// Families of media that may go in; `application/` is there for documents.
 const INPUT_FAMILIES: &[&str] = &["image", "audio", "video", "application"];
 const OUTPUT_FAMILIES: &[&str] = &["image", "audio", "video"];
 
 /// Every way in which `value` is not a media input; pointers are relative to it.
-pub fn check_input(value: &Value) -> Vec<Violation> {
-    let mut check = Check::default();
+pub fn check_input(value: &Value) -> Vec<ShapeViolation> {
+    let mut check = MediaCheck::default();
     let Some(map) = check.item(value) else {
         return check.found;
     };
-    let media_type = |check: &mut Check| check.media_type(map, INPUT_FAMILIES);
+    let media_type = |check: &mut MediaCheck| check.media_type(map, INPUT_FAMILIES);
     match map.get("type").and_then(Value::as_str) {
         Some("url") => {
             check.only(map, &["type", "url", "media_type", "checksum"]);
@@ -47,8 +47,8 @@ pub fn check_input(value: &Value) -> Vec<Violation> {
 }
 
 /// Every way in which `value` is not a media output; pointers are relative to it.
-pub fn check_output(value: &Value) -> Vec<Violation> {
-    let mut check = Check::default();
+pub fn check_output(value: &Value) -> Vec<ShapeViolation> {
+    let mut check = MediaCheck::default();
     let Some(map) = check.item(value) else {
         return check.found;
     };
@@ -193,11 +193,11 @@ fn is_media_type(text: &str, families: &[&str]) -> bool {
 }
 
 #[derive(Default)]
-struct Check {
-    found: Vec<Violation>,
+struct MediaCheck {
+    found: Vec<ShapeViolation>,
 }
 
-impl Check {
+impl MediaCheck {
     fn item<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
         if !value.is_object() {
             self.wrong_type("", "a media item is an object");
@@ -368,7 +368,7 @@ impl Check {
     }
 
     fn add(&mut self, code: Code, pointer: &str, keyword: &'static str, message: &str) {
-        self.found.push(Violation {
+        self.found.push(ShapeViolation {
             pointer: String::from(pointer),
             keyword: keyword.into(),
             message: String::from(message),

@@ -25,12 +25,12 @@ pub struct Module {
     pub tests: Vec<TestPair>,
     pub assets: Vec<Asset>,
     /// What is made of the above when it is first needed.
-    pub derived: Derived,
+    pub derived: DerivedCache,
 }
 
 /// What runs of a module have in common.
 #[derive(Debug, Default)]
-pub struct Derived {
+pub struct DerivedCache {
     output_schema: OnceLock<SharedJson>,
     system_message: OnceLock<String>,
 }
@@ -79,7 +79,7 @@ impl Module {
                 .collect(),
             tests: self.tests.clone(),
             assets: self.assets.clone(),
-            derived: Derived::default(),
+            derived: DerivedCache::default(),
         }
     }
 

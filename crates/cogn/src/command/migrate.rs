@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use module::migrate::{Decision, Plan, Refusal, Weight, diff, plan};
+use module::migrate::{Decision, Plan, MigrateError, DecisionLevel, diff, plan};
 use module::{Diagnostic, FileMap, Format, Severity, Strict, check};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ enum Done {
         /// The caller's working folder was inside the module, and moved away with the old folder.
         stands_in_old: bool,
     },
-    Refused(Refusal),
+    Refused(MigrateError),
 }
 
 impl Migrate {
@@ -187,7 +187,7 @@ impl Migrate {
                 for line in pressing(plan, remaining) {
                     writeln!(output.stderr(), "{line}").ok();
                 }
-                for decision in decisions(plan, Weight::Review) {
+                for decision in decisions(plan, DecisionLevel::Review) {
                     let place = at(&decision.file, decision.line);
                     output.note(format!("  {} {place}: {}", "review".yellow(), decision.what));
                 }
@@ -303,7 +303,7 @@ fn remaining(plan: &Plan) -> Vec<Diagnostic> {
 /// What a person has to do before the module is valid.
 fn pressing(plan: &Plan, remaining: &[Diagnostic]) -> Vec<String> {
     let mut lines = Vec::new();
-    for decision in decisions(plan, Weight::Must) {
+    for decision in decisions(plan, DecisionLevel::Must) {
         let place = at(&decision.file, decision.line);
         lines.push(format!("  {} {place}: {}", "decide".red().bold(), decision.what));
     }
@@ -319,7 +319,7 @@ fn pressing(plan: &Plan, remaining: &[Diagnostic]) -> Vec<String> {
     lines
 }
 
-fn decisions(plan: &Plan, weight: Weight) -> impl Iterator<Item = &Decision> {
+fn decisions(plan: &Plan, weight: DecisionLevel) -> impl Iterator<Item = &Decision> {
     plan.decisions
         .iter()
         .filter(move |decision| decision.weight == weight)

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use module::Strict;
-use module::check::{Surroundings, check_among};
+use module::check::{CheckContext, check_among};
 
 use crate::exit::Exit;
 use crate::modules::{Found, Neighbours, Search, is_module, read_folder, survey};
@@ -97,7 +97,7 @@ impl Validate {
     fn look(&self, found: &Found, neighbours: &Neighbours<'_>) -> Result<Checked> {
         let files = read_folder(&found.path)?;
         let find = |name: &str| neighbours.find(&found.path, name);
-        let surroundings = Surroundings {
+        let surroundings = CheckContext {
             folder: Some(&found.name),
             find: Some(&find),
         };

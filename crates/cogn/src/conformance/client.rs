@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
-use module::conformance::server::{Answer, Ask, Method, Over};
+use module::conformance::server::{ServerResponse, ServerRequest, Method, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Url};
@@ -68,11 +68,11 @@ impl Client {
     }
 
     /// The answer, or why there is none.
-    pub(crate) async fn send(&self, ask: &Ask) -> Result<Answer, String> {
+    pub(crate) async fn send(&self, ask: &ServerRequest) -> Result<ServerResponse, String> {
         let work = async {
             match ask.over {
-                Over::Http => self.exchange(ask).await,
-                Over::Socket => websocket::exchange(self, ask).await,
+                Transport::Http => self.exchange(ask).await,
+                Transport::Socket => websocket::exchange(self, ask).await,
             }
         };
         match tokio::time::timeout(self.patience, work).await {
@@ -81,13 +81,13 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, ask: &Ask) -> Result<Answer, String> {
+    async fn exchange(&self, ask: &ServerRequest) -> Result<ServerResponse, String> {
         let response = self.request(ask).send().await.map_err(|error| reason(&error))?;
         let headers = response.headers().iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (String::from(name.as_str()), value)
         });
-        let mut answer = Answer {
+        let mut answer = ServerResponse {
             status: response.status().as_u16(),
             headers: headers.collect(),
             body: Vec::new(),
@@ -107,7 +107,7 @@ impl Client {
         Ok(answer)
     }
 
-    fn request(&self, ask: &Ask) -> RequestBuilder {
+    fn request(&self, ask: &ServerRequest) -> RequestBuilder {
         let url = self.url(&ask.path);
         let mut request = match ask.method {
             Method::Get => self.http.get(url),

@@ -1,7 +1,7 @@
 //! Which modules a server has, as far as it says so.
 
 use anyhow::{Result, anyhow};
-use module::conformance::server::{Answer, Ask, Listed, Subjects};
+use module::conformance::server::{ServerResponse, ServerRequest, ListedModule, TestModules};
 use serde_json::Value;
 
 use super::client::Client;
@@ -16,8 +16,8 @@ pub(crate) struct Named {
 }
 
 /// The modules that were named; without names, those that the server lists.
-pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<Subjects> {
-    let listing = client.send(&Ask::list_modules()).await;
+pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<TestModules> {
+    let listing = client.send(&ServerRequest::list_modules()).await;
     let listing = listing.map_err(|reason| {
         hinted(
             format!("{} cannot be reached: {reason}", client.shown()),
@@ -47,19 +47,19 @@ pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<Subject
             return Err(anyhow!("`{name}` is no name of a module"));
         }
         let row = rows.iter().find(|row| row["name"] == name.as_str());
-        let whole = client.send(&Ask::show_module(&name)).await.ok();
+        let whole = client.send(&ServerRequest::show_module(&name)).await.ok();
         let whole = whole
             .filter(|answer| answer.status == 200)
             .and_then(|answer| answer.json());
         let whole = whole.map(|body| body.get("data").cloned().unwrap_or(body));
         let described: Vec<&Value> = whole.iter().chain(row).collect();
-        listed.push(Listed::read(&name, &described, input));
+        listed.push(ListedModule::read(&name, &described, input));
     }
-    Ok(Subjects::new(listed))
+    Ok(TestModules::new(listed))
 }
 
 /// A list under `modules`, bare or as the data of an envelope.
-fn rows(listing: &Answer) -> Vec<Value> {
+fn rows(listing: &ServerResponse) -> Vec<Value> {
     let body = listing.json().unwrap_or_default();
     let list = body.pointer("/data/modules").or_else(|| body.pointer("/modules"));
     list.and_then(Value::as_array).cloned().unwrap_or_default()

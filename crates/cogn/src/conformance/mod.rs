@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use module::conformance::server::{
-    Answer, Check, CheckRow, Need, ServerReport, Stop, Subject, Subjects, checks,
+    ServerResponse, Check, CheckRow, Capability, ServerReport, CheckEnd, TestModule, TestModules, checks,
 };
 
 pub(crate) use client::Client;
@@ -29,7 +29,7 @@ pub(crate) async fn examine(client: &Client, named: &[Named], level: u8) -> Resu
                 let stop = make(client, &check, subject).await.err();
                 CheckRow::new(&check, Some(&subject.name), stop)
             }
-            Err(reason) => CheckRow::new(&check, None, Some(Stop::Skipped(reason.clone()))),
+            Err(reason) => CheckRow::new(&check, None, Some(CheckEnd::Skipped(reason.clone()))),
         };
         rows.push(row);
     }
@@ -37,32 +37,32 @@ pub(crate) async fn examine(client: &Client, named: &[Named], level: u8) -> Resu
 }
 
 /// One check, request by request.
-async fn make(client: &Client, check: &Check, subject: &Subject) -> Result<(), Stop> {
-    let mut answers: Vec<Answer> = Vec::new();
+async fn make(client: &Client, check: &Check, subject: &TestModule) -> Result<(), CheckEnd> {
+    let mut answers: Vec<ServerResponse> = Vec::new();
     while let Some(ask) = check.next(subject, &answers)? {
         if answers.len() >= limits::REQUESTS_PER_CHECK_MAX {
-            return Err(Stop::Failed(String::from("the check came to no end")));
+            return Err(CheckEnd::Failed(String::from("the check came to no end")));
         }
         let answer = client.send(&ask).await;
-        answers.push(answer.map_err(|reason| Stop::Failed(format!("no answer: {reason}")))?);
+        answers.push(answer.map_err(|reason| CheckEnd::Failed(format!("no answer: {reason}")))?);
     }
     Ok(())
 }
 
 /// Who plays which part, or why nobody does.
-struct Cast(HashMap<&'static str, Result<Subject, String>>);
+struct Cast(HashMap<&'static str, Result<TestModule, String>>);
 
 impl Cast {
-    async fn rehearse(client: &Client, subjects: &Subjects) -> Result<Self> {
+    async fn rehearse(client: &Client, subjects: &TestModules) -> Result<Self> {
         let mut parts = HashMap::new();
-        for need in Need::ALL {
+        for need in Capability::ALL {
             let part = match subjects.choose(need) {
                 None => Err(format!(
                     "the server lists no {} whose input is known",
                     need.said()
                 )),
                 Some(subject) => match client.send(&subject.rehearsal()).await {
-                    Ok(answer) => match Subject::unfit(&answer) {
+                    Ok(answer) => match TestModule::unfit(&answer) {
                         None => Ok(subject),
                         Some(reason) => Err(format!("module `{}` is no use: {reason}", subject.name)),
                     },
@@ -72,7 +72,7 @@ impl Cast {
             parts.insert(need.said(), part);
         }
         let cast = Self(parts);
-        match cast.part(Need::Both) {
+        match cast.part(Capability::Both) {
             Ok(_) => Ok(cast),
             Err(reason) => Err(hinted(
                 format!("nothing can be checked: {reason}"),
@@ -81,7 +81,7 @@ impl Cast {
         }
     }
 
-    fn part(&self, need: Need) -> Result<&Subject, String> {
+    fn part(&self, need: Capability) -> Result<&TestModule, String> {
         match self.0.get(need.said()) {
             Some(Ok(subject)) => Ok(subject),
             Some(Err(reason)) => Err(reason.clone()),

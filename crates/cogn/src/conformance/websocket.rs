@@ -1,7 +1,7 @@
 //! The same over a WebSocket: one message goes out, and what comes back is gathered line by line.
 
 use futures::{SinkExt, StreamExt};
-use module::conformance::server::{Answer, Ask};
+use module::conformance::server::{ServerResponse, ServerRequest};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -10,7 +10,7 @@ use super::limits;
 
 const SWITCHED: u16 = 101;
 
-pub(super) async fn exchange(client: &Client, ask: &Ask) -> Result<Answer, String> {
+pub(super) async fn exchange(client: &Client, ask: &ServerRequest) -> Result<ServerResponse, String> {
     let url = client.url(&ask.path);
     let Some(rest) = url.strip_prefix("http://") else {
         return Ok(refused(0, "a WebSocket is tried over plain HTTP only"));
@@ -51,8 +51,8 @@ pub(super) async fn exchange(client: &Client, ask: &Ask) -> Result<Answer, Strin
 }
 
 /// An answer without headers.
-fn refused(status: u16, said: &str) -> Answer {
-    Answer {
+fn refused(status: u16, said: &str) -> ServerResponse {
+    ServerResponse {
         status,
         headers: Vec::new(),
         body: said.as_bytes().to_vec(),

@@ -1,6 +1,6 @@
 //! What there is to draw, in the form that `--format json` prints.
 
-use module::compose::{Choice, Graph, Link};
+use module::compose::{Resolved, Graph, Dependency};
 use module::manifest::Composition;
 use serde::Serialize;
 
@@ -81,8 +81,8 @@ impl Drawing {
 
 impl Edge {
     fn of(
-        link: &Link,
-        choice: Result<&Choice, &module::compose::Absence>,
+        link: &Dependency,
+        choice: Result<&Resolved, &module::compose::ResolveError>,
         composition: &Composition,
     ) -> Self {
         let requirement = &link.requirement;

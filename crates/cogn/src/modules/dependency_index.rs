@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use module::check::Card;
+use module::check::ModuleSummary;
 
 use super::{Search, read_essentials};
 
 #[derive(Debug)]
 pub(crate) struct Neighbours<'a> {
     search: &'a Search,
-    cards: Mutex<HashMap<PathBuf, Option<Card>>>,
+    cards: Mutex<HashMap<PathBuf, Option<ModuleSummary>>>,
 }
 
 impl<'a> Neighbours<'a> {
@@ -24,7 +24,7 @@ impl<'a> Neighbours<'a> {
 
     /// The card of the module that `name` means to the module in `folder`: one that can be found
     /// anywhere, or one that lies beside it.
-    pub(crate) fn find(&self, folder: &Path, name: &str) -> Option<Card> {
+    pub(crate) fn find(&self, folder: &Path, name: &str) -> Option<ModuleSummary> {
         let beside = || {
             let real = std::fs::canonicalize(folder).ok()?;
             let path = real.parent()?.join(name);
@@ -38,7 +38,7 @@ impl<'a> Neighbours<'a> {
         if let Some(card) = lock().get(&path) {
             return card.clone();
         }
-        let card = read_essentials(&path).ok().and_then(|files| Card::read(&files));
+        let card = read_essentials(&path).ok().and_then(|files| ModuleSummary::read(&files));
         lock().insert(path, card.clone());
         card
     }

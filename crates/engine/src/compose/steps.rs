@@ -9,7 +9,7 @@ use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, FuturesUnordered};
 use futures::{FutureExt, SinkExt, StreamExt};
-use module::compose::{Flow, Outcome, Start, choose};
+use module::compose::{CompositionMachine, Outcome, StepStart, choose};
 use module::context::{self, CONTEXT_KEY, EMITTED_KEY};
 use module::envelope::{Envelope, ErrorBody};
 use module::lower::{LowerOptions, lower_with_media};
@@ -109,7 +109,7 @@ struct StepEnd {
 
 impl Work {
     async fn compose(mut self) -> Composed {
-        let mut flow = match Flow::new(&self.job.module, &self.job.input) {
+        let mut flow = match CompositionMachine::new(&self.job.module, &self.job.input) {
             Ok(Some(flow)) => flow,
             Ok(None) => {
                 let outcome = Outcome::Ask {
@@ -139,7 +139,7 @@ impl Work {
         self.composed(outcome, warnings)
     }
 
-    async fn run(&mut self, flow: &mut Flow) -> Outcome {
+    async fn run(&mut self, flow: &mut CompositionMachine) -> Outcome {
         let mut running: FuturesUnordered<BoxFuture<'static, StepEnd>> = FuturesUnordered::new();
         loop {
             for start in flow.start() {
@@ -159,7 +159,7 @@ impl Work {
         }
     }
 
-    fn take(&mut self, flow: &mut Flow, end: StepEnd) {
+    fn take(&mut self, flow: &mut CompositionMachine, end: StepEnd) {
         for mut ended in end.ended {
             for attempt in &mut ended.attempts {
                 let inner = attempt.step.take();
@@ -190,7 +190,7 @@ impl Work {
     }
 
     /// What a step is told beside its input: the shared context, and the result it asks for.
-    fn context_for(&self, flow: &Flow, start: &Start) -> Map<String, Value> {
+    fn context_for(&self, flow: &CompositionMachine, start: &StepStart) -> Map<String, Value> {
         let mut context = self.context.clone();
         let Some(module) = self.launcher.modules.get(&start.requirement.name) else {
             return context;
@@ -212,7 +212,7 @@ impl Work {
     }
 
     /// A note that finds no room is not worth waiting for.
-    fn note(&mut self, flow: &Flow, message: String) {
+    fn note(&mut self, flow: &CompositionMachine, message: String) {
         let (ended, of) = flow.progress();
         self.notes.try_send(Prepared::Step { ended, of, message }).ok();
     }
@@ -263,7 +263,7 @@ impl Work {
 const PREVIOUS: &str = "previous_result";
 
 /// Runs a step, and its fallback if it fails.
-async fn step(launcher: Launcher, job: Job, start: Start, context: Map<String, Value>) -> StepEnd {
+async fn step(launcher: Launcher, job: Job, start: StepStart, context: Map<String, Value>) -> StepEnd {
     let requirement = &start.requirement;
     let find = |name: &str| launcher.modules.get(name).cloned();
     let mut end = StepEnd {
@@ -321,7 +321,7 @@ async fn step(launcher: Launcher, job: Job, start: Start, context: Map<String, V
 async fn ask(
     launcher: &Launcher,
     job: &Job,
-    start: &Start,
+    start: &StepStart,
     module: Arc<Module>,
     context: &Map<String, Value>,
     ended: &mut Vec<Ended>,

@@ -14,7 +14,7 @@ use ir::fold::unfold;
 use ir::{Dialect, Event};
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
-use module::stream::{Chunk, DataText, TakenBack};
+use module::stream::{Chunk, AppendOnlyText, Retracted};
 use serde_json::{Map, Value};
 
 use super::error::Failure;
@@ -30,7 +30,7 @@ use crate::streaming::{self, OpenStream};
 pub(super) struct Telling {
     subscription: Subscription,
     dialect: Dialect,
-    text: DataText,
+    text: AppendOnlyText,
     voice: Voice,
     /// The text of the answer has begun.
     speaks: bool,
@@ -44,7 +44,7 @@ impl Telling {
         Self {
             subscription,
             dialect: manner.dialect,
-            text: DataText::new(),
+            text: AppendOnlyText::new(),
             voice: Voice::new(manner),
             speaks: false,
             begun: false,
@@ -109,7 +109,7 @@ impl Telling {
                 let grown = chunk.map_or(Ok(String::new()), |chunk| self.text.push(&chunk));
                 match grown {
                     Ok(text) => self.tell(text, words),
-                    Err(TakenBack) => return self.conclude(&taken_back(), words),
+                    Err(Retracted) => return self.conclude(&taken_back(), words),
                 }
                 Ok(())
             }
@@ -144,7 +144,7 @@ impl Telling {
     }
 
     fn rest(&mut self, data: &Map<String, Value>) -> Result<String, Value> {
-        self.text.finish(data).map_err(|TakenBack| taken_back())
+        self.text.finish(data).map_err(|Retracted| taken_back())
     }
 
     fn tell(&mut self, text: String, words: &mut Vec<u8>) {
@@ -180,7 +180,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 fn taken_back() -> Value {
-    let body = ErrorBody::new(Code::E2010, TakenBack.to_string());
+    let body = ErrorBody::new(Code::E2010, Retracted.to_string());
     let body = body.suggest("ask again, or without a stream: a whole answer may be begun anew");
     Envelope::failure(body).into_value()
 }

@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Location, Rule};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::file_map::{self, Entry};
-use crate::load::Reading;
+use crate::load::LoadContext;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
         let limits = &module.manifest.modalities.constraints;
@@ -127,17 +127,17 @@ fn kind(path: &str) -> Option<Kind> {
 }
 
 /// `{"type": "file", "path": "assets/x.png"}` anywhere in a test's input.
-pub(super) fn media_files(reading: &Reading<'_>, file: &str, input: &Value, found: &mut Vec<Diagnostic>) {
+pub(super) fn media_files(reading: &LoadContext<'_>, file: &str, input: &Value, found: &mut Vec<Diagnostic>) {
     look(reading, file, input, "", found);
 }
 
-fn look(reading: &Reading<'_>, file: &str, value: &Value, pointer: &str, found: &mut Vec<Diagnostic>) {
+fn look(reading: &LoadContext<'_>, file: &str, value: &Value, pointer: &str, found: &mut Vec<Diagnostic>) {
     match value {
         Value::Object(map) => {
             if map.get("type").and_then(Value::as_str) == Some("file")
                 && let Some(path) = map.get("path").and_then(Value::as_str)
             {
-                let place = || reading.in_json(file, &join(pointer, "path"), Part::Value);
+                let place = || reading.in_json(file, &join(pointer, "path"), EntryPart::Value);
                 match file_map::normalise(path) {
                     None => {
                         let message = format!("`{path}` leads out of the module's folder");

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Rule, nearest};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::expression::{parse_condition, parse_path};
-use crate::load::Reading;
+use crate::load::LoadContext;
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module
         && let Some(composition) = module.source.get("composition")
@@ -25,33 +25,33 @@ pub(super) fn check(reading: &mut Reading<'_>) {
             .filter_map(|name| name?.as_str())
             .collect();
         let own = module.manifest.name.as_str();
-        let look = Look { reading, steps, own };
+        let look = CompositionCheck { reading, steps, own };
         look.dataflow(composition, &mut found);
         look.routing(composition, &mut found);
     }
     reading.report.extend(found);
 }
 
-fn ranges(reading: &Reading<'_>, found: &mut Vec<Diagnostic>) {
+fn ranges(reading: &LoadContext<'_>, found: &mut Vec<Diagnostic>) {
     let Some(module) = &reading.module else { return };
     for (index, required) in module.manifest.composition.requires.iter().enumerate() {
         if let Err(error) = required.range() {
             let range = required.version.as_deref().unwrap_or_default();
             let message = format!("`{range}` is not a version range: {error}");
-            let place = reading.in_manifest(&format!("/composition/requires/{index}/version"), Part::Value);
+            let place = reading.in_manifest(&format!("/composition/requires/{index}/version"), EntryPart::Value);
             let diagnostic = Diagnostic::new(Rule::BAD_VERSION_RANGE, message).at(place);
             found.push(diagnostic.hint("write `1.2.3`, `>=1.0.0`, `^2.0.0`, `~1.4` or `*`"));
         }
     }
 }
 
-struct Look<'a> {
-    reading: &'a Reading<'a>,
+struct CompositionCheck<'a> {
+    reading: &'a LoadContext<'a>,
     steps: BTreeSet<&'a str>,
     own: &'a str,
 }
 
-impl Look<'_> {
+impl CompositionCheck<'_> {
     fn dataflow(&self, composition: &Value, found: &mut Vec<Diagnostic>) {
         let flows = composition.get("dataflow").and_then(Value::as_array);
         for (index, flow) in flows.into_iter().flatten().enumerate() {
@@ -109,7 +109,7 @@ impl Look<'_> {
 
     fn bad_expression(&self, pointer: &str, text: &str, why: &str, found: &mut Vec<Diagnostic>) {
         let message = format!("`{text}` cannot be parsed: {why}");
-        let place = self.reading.in_manifest(pointer, Part::Value);
+        let place = self.reading.in_manifest(pointer, EntryPart::Value);
         let diagnostic = Diagnostic::new(Rule::BAD_EXPRESSION, message).at(place);
         found.push(diagnostic.hint("for example `$.triage.meta.confidence > 0.8 && exists($.triage.data)`"));
     }
@@ -122,7 +122,7 @@ impl Look<'_> {
             return;
         }
         let message = format!("`{step}` is not among the required modules");
-        let place = self.reading.in_manifest(pointer, Part::Value);
+        let place = self.reading.in_manifest(pointer, EntryPart::Value);
         let known = self.steps.iter().copied().chain([end]);
         let hint = match nearest(step, known) {
             Some(near) => format!("did you mean `{near}`?"),

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::file_map;
-use crate::load::Reading;
+use crate::load::LoadContext;
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let Some(context) = reading
         .module
         .as_ref()
@@ -33,16 +33,16 @@ pub(super) fn check(reading: &mut Reading<'_>) {
 }
 
 /// A reference such as `./schemas/history.json` or `./schema.json#/$defs/history`.
-fn schema_file(reading: &mut Reading<'_>, pointer: &str, reference: &str) {
+fn schema_file(reading: &mut LoadContext<'_>, pointer: &str, reference: &str) {
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let Some(file) = file_map::normalise(path) else {
-        let place = reading.in_manifest(pointer, Part::Value);
+        let place = reading.in_manifest(pointer, EntryPart::Value);
         let message = format!("`{reference}` leads out of the module's folder");
         reading.push(Diagnostic::new(Rule::PATH_ESCAPES, message).at(place));
         return;
     };
-    let complain = |reading: &mut Reading<'_>, message: String| {
-        let place = reading.in_manifest(pointer, Part::Value);
+    let complain = |reading: &mut LoadContext<'_>, message: String| {
+        let place = reading.in_manifest(pointer, EntryPart::Value);
         reading.push(Diagnostic::new(Rule::CONTEXT_SCHEMA, message).at(place));
     };
     if !reading.files.contains(&file) {

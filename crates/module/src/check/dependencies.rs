@@ -7,22 +7,22 @@ use semver::Version;
 
 use crate::compose::calls;
 use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
-use crate::document::Part;
+use crate::document::EntryPart;
 use crate::file_map::FileMap;
 use crate::limits;
-use crate::load::Reading;
+use crate::load::LoadContext;
 use crate::module::Module;
 
 /// What other modules need to know about a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct ModuleSummary {
     pub name: String,
     pub version: String,
     /// The modules that it requires or calls.
     pub leads_to: Vec<String>,
 }
 
-impl Card {
+impl ModuleSummary {
     pub fn of(module: &Module) -> Self {
         let required = module
             .manifest
@@ -48,12 +48,12 @@ impl Card {
 }
 
 /// Finds the card of a module by name.
-pub type Find<'a> = dyn Fn(&str) -> Option<Card> + 'a;
+pub type FindSummary<'a> = dyn Fn(&str) -> Option<ModuleSummary> + 'a;
 
-pub(super) fn check(reading: &mut Reading<'_>, find: &Find<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>, find: &FindSummary<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
-        let card = Card::of(module);
+        let card = ModuleSummary::of(module);
         if !card.leads_to.is_empty() {
             requirements(reading, module, find, &mut found);
             called(reading, module, find, &mut found);
@@ -63,10 +63,10 @@ pub(super) fn check(reading: &mut Reading<'_>, find: &Find<'_>) {
     reading.report.extend(found);
 }
 
-fn requirements(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut Vec<Diagnostic>) {
+fn requirements(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'_>, found: &mut Vec<Diagnostic>) {
     for (index, required) in module.manifest.composition.requires.iter().enumerate() {
         let at =
-            |key: &str| reading.in_manifest(&format!("/composition/requires/{index}/{key}"), Part::Value);
+            |key: &str| reading.in_manifest(&format!("/composition/requires/{index}/{key}"), EntryPart::Value);
         let Some(card) = find(&required.name) else {
             let fallback = required.fallback.as_deref();
             if required.optional || fallback.is_some_and(|name| find(name).is_some()) {
@@ -98,7 +98,7 @@ fn requirements(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: 
 }
 
 /// Modules that the prompt calls without requiring them.
-fn called(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut Vec<Diagnostic>) {
+fn called(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'_>, found: &mut Vec<Diagnostic>) {
     let requires = &module.manifest.composition.requires;
     for call in calls(&module.prompt).flatten() {
         let required = requires.iter().any(|required| required.name == call.name);
@@ -119,10 +119,10 @@ fn called(reading: &Reading<'_>, module: &Module, find: &Find<'_>, found: &mut V
 
 /// Follows what the module leads to. Cards are fetched once, and no more than the limit of them.
 fn circles(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     module: &Module,
-    card: &Card,
-    find: &Find<'_>,
+    card: &ModuleSummary,
+    find: &FindSummary<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut cards: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -162,20 +162,20 @@ fn circles(
         let diagnostic = Diagnostic::new(Rule::COMPOSITION_TOO_DEEP, message);
         found.push(
             diagnostic
-                .at(reading.in_manifest("/composition", Part::Key))
+                .at(reading.in_manifest("/composition", EntryPart::Key))
                 .hint("raise composition.max_depth, or call fewer modules in a row"),
         );
     }
 }
 
-fn place_of(reading: &Reading<'_>, module: &Module, name: &str) -> Location {
+fn place_of(reading: &LoadContext<'_>, module: &Module, name: &str) -> Location {
     let requires = &module.manifest.composition.requires;
     if let Some(index) = requires.iter().position(|required| required.name == name) {
-        return reading.in_manifest(&format!("/composition/requires/{index}/name"), Part::Value);
+        return reading.in_manifest(&format!("/composition/requires/{index}/name"), EntryPart::Value);
     }
     match calls(&module.prompt).flatten().find(|call| call.name == name) {
         Some(call) => reading.in_prompt(call.range),
-        None => reading.in_manifest("/composition", Part::Key),
+        None => reading.in_manifest("/composition", EntryPart::Key),
     }
 }
 

@@ -4,15 +4,15 @@
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Rule, Severity};
-use crate::document::{Part, join};
-use crate::load::Reading;
+use crate::document::{EntryPart, join};
+use crate::load::LoadContext;
 use crate::manifest::EnumStrategy;
-use crate::schema::{Flow, Section, resolve, walk};
+use crate::schema::{Visit, Section, resolve, walk};
 
 /// Longest value of the model's own, in characters.
 const CUSTOM_CHARS_MAX: u64 = 32;
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
         let contract = &module.contract;
@@ -48,7 +48,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
                         pattern.look(keyword, forms, strict, &mut found);
                     }
                 }
-                Flow::Into
+                Visit::Into
             });
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
 }
 
 struct Pattern<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a LoadContext<'a>,
     document: &'a Value,
     tag: &'a str,
     at: &'a str,
@@ -97,7 +97,7 @@ impl Pattern<'_> {
         if strict {
             let message = "the schema lets the enum be extended, but the module's enums are strict";
             let diagnostic = Diagnostic::new(Rule::ENUM_PATTERN, message).severity(Severity::Warning);
-            let place = self.reading.in_contract(self.at, Part::Key);
+            let place = self.reading.in_contract(self.at, EntryPart::Key);
             found.push(
                 diagnostic
                     .at(place)
@@ -161,7 +161,7 @@ impl Pattern<'_> {
     fn complain(&self, below: &str, message: &str, found: &mut Vec<Diagnostic>) {
         let place = self
             .reading
-            .in_contract(&format!("{}{below}", self.at), Part::Key);
+            .in_contract(&format!("{}{below}", self.at), EntryPart::Key);
         let hint = "the form is `oneOf: [{type: string, enum: [...]}, {type: object, required: [custom, reason], ...}]`";
         found.push(Diagnostic::new(Rule::ENUM_PATTERN, message).at(place).hint(hint));
     }

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use super::violation::Violation;
 use crate::diagnostic::{Diagnostic, Location, Rule};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::format::Format;
-use crate::load::{Reading, is_test_path, split_expected, split_input};
+use crate::load::{LoadContext, is_test_path, split_expected, split_input};
 use crate::module::{Module, TestPair};
 use crate::schema::Section;
 
 /// Most complaints about one file.
 const PER_FILE_MAX: usize = 5;
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let Some(module) = reading.module.take() else {
         return;
     };
@@ -39,8 +39,8 @@ pub(super) fn check(reading: &mut Reading<'_>) {
     reading.module = Some(module);
 }
 
-fn missing(reading: &Reading<'_>, index: usize, file: &str) -> Diagnostic {
-    let place = reading.in_manifest(&join("/tests", &index.to_string()), Part::Value);
+fn missing(reading: &LoadContext<'_>, index: usize, file: &str) -> Diagnostic {
+    let place = reading.in_manifest(&join("/tests", &index.to_string()), EntryPart::Value);
     let near = crate::diagnostic::nearest(file, reading.files.paths().filter(|path| is_test_path(path)));
     let diagnostic = Diagnostic::new(Rule::MISSING_TEST_FILE, format!("`{file}` does not exist")).at(place);
     match near {
@@ -50,7 +50,7 @@ fn missing(reading: &Reading<'_>, index: usize, file: &str) -> Diagnostic {
 }
 
 /// Halves without a partner, when pairs are found by name.
-fn orphans(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+fn orphans(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
     if module.source.contains_key("tests") {
         return;
     }
@@ -80,7 +80,7 @@ fn orphans(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) 
 }
 
 fn check_input(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     module: &Module,
     pair: &TestPair,
     input: &Value,
@@ -88,7 +88,7 @@ fn check_input(
 ) {
     let Value::Object(map) = input else {
         let diagnostic = Diagnostic::new(Rule::TEST_INPUT_INVALID, "a test's input must be an object");
-        found.push(diagnostic.at(reading.in_json(&pair.input, "", Part::Value)));
+        found.push(diagnostic.at(reading.in_json(&pair.input, "", EntryPart::Value)));
         return;
     };
     super::asset::media_files(reading, &pair.input, input, found);
@@ -102,30 +102,30 @@ fn check_input(
         .filter(|(key, _)| !key.starts_with('_'))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let fit = Fit {
+    let fit = SchemaFit {
         reading,
         module,
         file: &pair.input,
         rule: Rule::TEST_INPUT_INVALID,
     };
-    fit.against(Section::Input, &Value::Object(own), "", Whole::Yes, found);
+    fit.against(Section::Input, &Value::Object(own), "", Completeness::Yes, found);
 }
 
 /// Whether a value claims to be all there is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whole {
+enum Completeness {
     Yes,
     No,
 }
 
 fn check_expected(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     module: &Module,
     file: &str,
     expected: &Value,
     found: &mut Vec<Diagnostic>,
 ) {
-    let fit = Fit {
+    let fit = SchemaFit {
         reading,
         module,
         file,
@@ -144,16 +144,16 @@ fn check_expected(
     }
 }
 
-struct Fit<'a> {
-    reading: &'a Reading<'a>,
+struct SchemaFit<'a> {
+    reading: &'a LoadContext<'a>,
     module: &'a Module,
     file: &'a str,
     rule: Rule,
 }
 
-impl Fit<'_> {
+impl SchemaFit<'_> {
     fn complain(&self, pointer: &str, message: &str, found: &mut Vec<Diagnostic>) {
-        let place = self.reading.in_json(self.file, pointer, Part::Value);
+        let place = self.reading.in_json(self.file, pointer, EntryPart::Value);
         found.push(Diagnostic::new(self.rule, message).at(place));
     }
 
@@ -228,7 +228,7 @@ impl Fit<'_> {
     fn answer(&self, map: &Map<String, Value>, pointer: &str, found: &mut Vec<Diagnostic>) {
         let Some(ok) = map.get("ok") else {
             let bare = self.module.format < Format::V2_0;
-            let whole = if bare { Whole::Yes } else { Whole::No };
+            let whole = if bare { Completeness::Yes } else { Completeness::No };
             let data = match map.get("data") {
                 Some(data) if map.contains_key("meta") => (data.clone(), join(pointer, "data")),
                 _ => (Value::Object(map.clone()), String::from(pointer)),
@@ -244,9 +244,9 @@ impl Fit<'_> {
         let has = |key: &str| map.contains_key(key);
         let separate = self.module.format.separates_meta();
         let whole = if has(content) && (has("meta") || !separate) {
-            Whole::Yes
+            Completeness::Yes
         } else {
-            Whole::No
+            Completeness::No
         };
         for (key, section) in [
             ("meta", Section::Meta),
@@ -257,7 +257,7 @@ impl Fit<'_> {
                 self.against(section, value, &join(pointer, key), whole, found);
             }
         }
-        if whole == Whole::Yes {
+        if whole == Completeness::Yes {
             self.against(
                 Section::Envelope,
                 &Value::Object(map.clone()),
@@ -273,7 +273,7 @@ impl Fit<'_> {
         section: Section,
         value: &Value,
         pointer: &str,
-        whole: Whole,
+        whole: Completeness,
         found: &mut Vec<Diagnostic>,
     ) {
         // A schema that cannot be compiled has been reported where it stands.
@@ -285,12 +285,12 @@ impl Fit<'_> {
         }
         let complaints = validator
             .iter_errors(value)
-            .filter(|error| whole == Whole::Yes || !is_about_absence(error.kind()))
+            .filter(|error| whole == Completeness::Yes || !is_about_absence(error.kind()))
             .take(PER_FILE_MAX);
         for error in complaints {
             let violation = Violation::of(&error);
             let full = format!("{pointer}{}", violation.pointer);
-            let part = if violation.at_key { Part::Key } else { Part::Value };
+            let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
             let place = self.reading.in_json(self.file, &full, part);
             let message = format!("{} (schema `{}`)", violation.message, section.as_str());
             let mut diagnostic = Diagnostic::new(self.rule, message).at(place);

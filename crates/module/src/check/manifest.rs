@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::violation::{Violation, shown};
 use crate::diagnostic::{Diagnostic, Location, Rule, nearest};
-use crate::document::{Part, dotted, join};
+use crate::document::{EntryPart, dotted, join};
 use crate::format::Format;
-use crate::load::Reading;
+use crate::load::LoadContext;
 
 const SCHEMA: &str = include_str!("../../../../docs/reference/module.schema.json");
 
@@ -33,7 +33,7 @@ fn schema() -> &'static ManifestSchema {
     })
 }
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let Some(module) = &reading.module else { return };
     let source = Value::Object(module.source.clone());
     let format = module.format;
@@ -70,7 +70,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
 }
 
 /// One error of the validator as diagnostics with the rule that fits it.
-fn violations(reading: &Reading<'_>, error: &ValidationError<'_>) -> Vec<Diagnostic> {
+fn violations(reading: &LoadContext<'_>, error: &ValidationError<'_>) -> Vec<Diagnostic> {
     let pointer = error.instance_path().to_string();
     if let ValidationErrorKind::AnyOf { context } = error.kind()
         && error.instance().is_object()
@@ -91,7 +91,7 @@ fn violations(reading: &Reading<'_>, error: &ValidationError<'_>) -> Vec<Diagnos
     }
     let violation = Violation::of(error);
     let (rule, hint) = rule_for(error, &pointer);
-    let part = if violation.at_key { Part::Key } else { Part::Value };
+    let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
     let mut diagnostic =
         Diagnostic::new(rule, violation.message).at(reading.in_manifest(&violation.pointer, part));
     if rule == Rule::UNSUPPORTED_FEATURE {
@@ -228,16 +228,16 @@ fn version_hint(text: &str) -> String {
     }
 }
 
-fn bad_error_code(reading: &Reading<'_>, pointer: &str, key: &str) -> Diagnostic {
+fn bad_error_code(reading: &LoadContext<'_>, pointer: &str, key: &str) -> Diagnostic {
     let message = format!("`{key}` cannot be a module's own error code");
     Diagnostic::new(Rule::BAD_ERROR_CODE, message)
-        .at(reading.in_manifest(&join(pointer, key), Part::Key))
+        .at(reading.in_manifest(&join(pointer, key), EntryPart::Key))
         .hint("a module's own codes are E5000 to E9999; lower ones belong to the runtime")
 }
 
 /// Keys that are not known and look like one that is. Keys of one's own are welcome.
 fn unknown_keys(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     root: &Value,
     schema: &Value,
     value: &Value,
@@ -270,7 +270,7 @@ fn unknown_keys(
                     let diagnostic = Diagnostic::new(Rule::UNKNOWN_KEY, message);
                     found.push(
                         diagnostic
-                            .at(reading.in_manifest(&child, Part::Key))
+                            .at(reading.in_manifest(&child, EntryPart::Key))
                             .hint(format!(
                                 "did you mean `{near}`? keys of your own are best begun with `x-`"
                             )),
@@ -309,7 +309,7 @@ fn misspelt<'a>(key: &str, known: &'a Map<String, Value>, present: &Map<String, 
 }
 
 /// `network: deny` beside `network_allowed: true`, and the older spelling.
-fn policies(reading: &Reading<'_>, source: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
+fn policies(reading: &LoadContext<'_>, source: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
     let Some(policies) = source.get("policies").and_then(Value::as_object) else {
         return;
     };
@@ -317,7 +317,7 @@ fn policies(reading: &Reading<'_>, source: &Map<String, Value>, found: &mut Vec<
         let Some(name) = key.strip_suffix("_allowed") else {
             continue;
         };
-        let place = || reading.in_manifest(&join("/policies", key), Part::Key);
+        let place = || reading.in_manifest(&join("/policies", key), EntryPart::Key);
         let Some(flag) = value.as_bool() else { continue };
         let word = if flag { "allow" } else { "deny" };
         if let Some(other) = policies.get(name).and_then(Value::as_str)
@@ -342,7 +342,7 @@ fn policies(reading: &Reading<'_>, source: &Map<String, Value>, found: &mut Vec<
     }
 }
 
-fn ambiguous(reading: &Reading<'_>, format: Format) -> Option<Diagnostic> {
+fn ambiguous(reading: &LoadContext<'_>, format: Format) -> Option<Diagnostic> {
     let names = ["module.yaml", "module.yml", "MODULE.md", "module.md"];
     let present: Vec<&str> = names
         .into_iter()

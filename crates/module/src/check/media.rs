@@ -4,13 +4,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::document::{Part, join};
-use crate::load::Reading;
+use crate::document::{EntryPart, join};
+use crate::load::LoadContext;
 use crate::manifest::{MediaConstraints, Modality};
 use crate::module::Module;
-use crate::schema::{Flow, Section, walk};
+use crate::schema::{Visit, Section, walk};
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module
         && module.source.contains_key("modalities")
@@ -33,7 +33,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
                 let diagnostic = Diagnostic::new(Rule::MEDIA_PATTERN, message);
                 found.push(
                     diagnostic
-                        .at(reading.in_contract(&place, Part::Value))
+                        .at(reading.in_contract(&place, EntryPart::Value))
                         .hint("`^(image|audio|video|application)/[a-z0-9.+-]+$` takes every kind of media"),
                 );
             }
@@ -122,7 +122,7 @@ fn visit_reachable<'a>(
             {
                 pending.push(String::from(target));
             }
-            Flow::Into
+            Visit::Into
         });
     }
 }

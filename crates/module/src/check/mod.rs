@@ -14,12 +14,12 @@ mod schema;
 mod strict;
 mod violation;
 
-pub use dependencies::{Card, Find};
+pub use dependencies::{ModuleSummary, FindSummary};
 
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::document::Part;
+use crate::document::EntryPart;
 use crate::file_map::FileMap;
-use crate::load::{Loaded, Reading, refusals};
+use crate::load::{Loaded, LoadContext, refusals};
 
 /// Which list of rules applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,14 +35,14 @@ pub enum Strict {
 
 /// What stands around a module and can only be known by whoever found it.
 #[derive(Clone, Copy, Default)]
-pub struct Surroundings<'a> {
+pub struct CheckContext<'a> {
     /// The name of the module's folder.
     pub folder: Option<&'a str>,
     /// The other modules; without this, requirements are not followed.
-    pub find: Option<&'a Find<'a>>,
+    pub find: Option<&'a FindSummary<'a>>,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
+impl std::fmt::Debug for CheckContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings")
             .field("folder", &self.folder)
@@ -52,13 +52,13 @@ impl std::fmt::Debug for Surroundings<'_> {
 
 /// Loads a module by itself and says everything that is wrong with it.
 pub fn check(files: &FileMap, strict: Strict) -> Loaded {
-    check_among(files, strict, Surroundings::default())
+    check_among(files, strict, CheckContext::default())
 }
 
 /// What keeps a module from being run: it cannot be read, or says something about itself that means nothing, and might be
 /// held to less than was meant.
 pub fn check_to_run(files: &FileMap) -> Loaded {
-    let mut reading = Reading::of(files);
+    let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
     reading.report.sort();
     Loaded {
@@ -68,8 +68,8 @@ pub fn check_to_run(files: &FileMap) -> Loaded {
 }
 
 /// The same for a module that stands among others.
-pub fn check_among(files: &FileMap, strict: Strict, surroundings: Surroundings<'_>) -> Loaded {
-    let mut reading = Reading::of(files);
+pub fn check_among(files: &FileMap, strict: Strict, surroundings: CheckContext<'_>) -> Loaded {
+    let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
     folder_name(&mut reading, surroundings.folder);
     schema::check(&mut reading, strict);
@@ -95,7 +95,7 @@ pub fn check_among(files: &FileMap, strict: Strict, surroundings: Surroundings<'
 }
 
 /// A module is found by its folder and calls itself by its name: the two should agree.
-fn folder_name(reading: &mut Reading<'_>, folder: Option<&str>) {
+fn folder_name(reading: &mut LoadContext<'_>, folder: Option<&str>) {
     let (Some(folder), Some(module)) = (folder, &reading.module) else {
         return;
     };
@@ -104,7 +104,7 @@ fn folder_name(reading: &mut Reading<'_>, folder: Option<&str>) {
         return;
     }
     let message = format!("the module is called `{name}`, but its folder `{folder}`");
-    let place = reading.in_manifest("/name", Part::Value);
+    let place = reading.in_manifest("/name", EntryPart::Value);
     let diagnostic = Diagnostic::new(Rule::NAME_MISMATCH, message).at(place);
     reading.push(diagnostic.hint(format!(
         "`cogn run {folder}` finds it by its folder: rename one of the two"

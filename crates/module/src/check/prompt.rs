@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::compose::{Call, calls};
 use crate::diagnostic::{Diagnostic, Rule, nearest};
 use crate::file_map;
-use crate::load::Reading;
+use crate::load::LoadContext;
 use crate::manifest::Modality;
 use crate::module::Module;
 use crate::schema::{Section, resolve};
 
 const PLACEHOLDERS: &[&str] = &["ARGUMENTS", "INPUT", "SCHEMA", "MEDIA_INPUTS"];
 
-pub(super) fn check(reading: &mut Reading<'_>) {
+pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
         if module.prompt.trim().is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn check(reading: &mut Reading<'_>) {
 }
 
 /// `$WORD`, `${field}` and `$MEDIA_INPUTS`.
-fn placeholders(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+fn placeholders(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
     let prompt = &module.prompt;
     let fields = input_fields(module);
     let mut media: Option<Range<usize>> = None;
@@ -84,7 +84,7 @@ fn placeholders(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnost
 }
 
 /// A word in capitals that nothing fills. In a block of code it is likely meant as it stands.
-fn unknown(reading: &Reading<'_>, prompt: &str, word: &str, range: Range<usize>) -> Option<Diagnostic> {
+fn unknown(reading: &LoadContext<'_>, prompt: &str, word: &str, range: Range<usize>) -> Option<Diagnostic> {
     let near = nearest(word, PLACEHOLDERS.iter().copied());
     let fences = prompt
         .get(..range.start)
@@ -110,7 +110,7 @@ fn unknown(reading: &Reading<'_>, prompt: &str, word: &str, range: Range<usize>)
 
 /// `${field}`, which must be a field of the input.
 fn field(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     fields: Option<&[String]>,
     at: usize,
     braced: &str,
@@ -149,7 +149,7 @@ fn input_fields(module: &Module) -> Option<Vec<String>> {
     Some(properties.keys().cloned().collect())
 }
 
-fn call_syntax<'a>(reading: &Reading<'_>, module: &'a Module, found: &mut Vec<Diagnostic>) -> Vec<Call<'a>> {
+fn call_syntax<'a>(reading: &LoadContext<'_>, module: &'a Module, found: &mut Vec<Diagnostic>) -> Vec<Call<'a>> {
     let mut made = Vec::new();
     for call in calls(&module.prompt) {
         match call {
@@ -165,7 +165,7 @@ fn call_syntax<'a>(reading: &Reading<'_>, module: &'a Module, found: &mut Vec<Di
 }
 
 /// `{{module.meta.risk}}` takes from a module that is called or required.
-fn injections(reading: &Reading<'_>, module: &Module, made: &[Call<'_>], found: &mut Vec<Diagnostic>) {
+fn injections(reading: &LoadContext<'_>, module: &Module, made: &[Call<'_>], found: &mut Vec<Diagnostic>) {
     let required = module
         .manifest
         .composition
@@ -198,7 +198,7 @@ fn injections(reading: &Reading<'_>, module: &Module, made: &[Call<'_>], found: 
 }
 
 /// Mentions of `assets/...`.
-fn assets(reading: &Reading<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
+fn assets(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
     for (at, _) in module.prompt.match_indices("assets/") {
         let before = module.prompt.get(..at).and_then(|text| text.chars().next_back());
         if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Strict;
 use super::violation::Violation;
 use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::format::Format;
-use crate::load::Reading;
-use crate::schema::{Contract, Flow, ReferenceProblem, ReferenceProblemKind, Section, walk};
+use crate::load::LoadContext;
+use crate::schema::{Contract, Visit, ReferenceProblem, ReferenceProblemKind, Section, walk};
 
 /// Most complaints about one section; the first few tell what is wrong.
 const PER_SECTION_MAX: usize = 10;
@@ -52,7 +52,7 @@ const RULES: &[&str] = &[
     "uniqueItems",
 ];
 
-pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
+pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
         let contract = &module.contract;
@@ -71,7 +71,7 @@ pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
 
 /// Sections that the format asks for. Without a readable schema there is nothing to add.
 fn sections(
-    reading: &Reading<'_>,
+    reading: &LoadContext<'_>,
     format: Format,
     strict: Strict,
     contract: &Contract,
@@ -105,7 +105,7 @@ fn sections(
                 .filter(|name| !is_section(name));
             if let Some(near) = crate::diagnostic::nearest(section.as_str(), keys) {
                 diagnostic = diagnostic
-                    .at(reading.in_json("schema.json", &join("", near), Part::Key))
+                    .at(reading.in_json("schema.json", &join("", near), EntryPart::Key))
                     .hint(format!("is `{near}` meant to be `{}`?", section.as_str()));
             } else {
                 diagnostic = diagnostic.at(Location::file("schema.json"));
@@ -117,13 +117,13 @@ fn sections(
         let diagnostic = Diagnostic::new(Rule::OUTPUT_ALIAS, "`output` is read as `data`");
         found.push(
             diagnostic
-                .at(reading.in_json("schema.json", "/output", Part::Key))
+                .at(reading.in_json("schema.json", "/output", EntryPart::Key))
                 .hint("since v2.2 the section is called `data`"),
         );
     }
 }
 
-fn reference(reading: &Reading<'_>, problem: &ReferenceProblem) -> Diagnostic {
+fn reference(reading: &LoadContext<'_>, problem: &ReferenceProblem) -> Diagnostic {
     // A schema from a file of its own has been moved; its author wrote the shorter reference.
     let written = match problem.reference.strip_prefix('#') {
         Some(target) => format!("#{}", reading.origin_of(target).1),
@@ -146,12 +146,12 @@ fn reference(reading: &Reading<'_>, problem: &ReferenceProblem) -> Diagnostic {
             "a schema may contain itself only inside a property or an item",
         ),
     };
-    let place = reading.in_contract(&problem.pointer, Part::Value);
+    let place = reading.in_contract(&problem.pointer, EntryPart::Value);
     Diagnostic::new(rule, message).at(place).hint(hint)
 }
 
 /// Rules that look as if they held and do not: up to draft-07 a `$ref` silences everything beside it.
-fn beside_references(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+fn beside_references(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     if matches!(contract.draft(), Draft::Draft201909 | Draft::Draft202012) {
         return;
     }
@@ -166,14 +166,14 @@ fn beside_references(reading: &Reading<'_>, contract: &Contract, found: &mut Vec
             {
                 places.push((String::from(here), silent.clone()));
             }
-            Flow::Into
+            Visit::Into
         });
     }
     for (here, keyword) in places.into_iter().take(PER_SECTION_MAX) {
         let message = format!("`{keyword}` has no effect beside `$ref`");
         found.push(
             Diagnostic::new(Rule::SILENT_KEYWORD, message)
-                .at(reading.in_contract(&join(&here, &keyword), Part::Key))
+                .at(reading.in_contract(&join(&here, &keyword), EntryPart::Key))
                 .hint("write `allOf: [{$ref: ...}, {...}]` to have both"),
         );
     }
@@ -196,7 +196,7 @@ fn roots(contract: &Contract) -> Vec<String> {
 
 /// Each section and each definition against the meta-schema of its draft. The document as a whole is
 /// not a schema, so the meta-schema has to be led to the places where schemas stand.
-fn meta(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+fn meta(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     let document = contract.document();
     for root in roots(contract) {
         let Some(schema) = document.pointer(&root) else {
@@ -208,7 +208,7 @@ fn meta(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>)
         let complaints = meta_violations(contract.draft(), schema);
         for violation in complaints.into_iter().take(PER_SECTION_MAX) {
             let pointer = format!("{root}{}", violation.pointer);
-            let part = if violation.at_key { Part::Key } else { Part::Value };
+            let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
             let mut diagnostic = Diagnostic::new(Rule::INVALID_SCHEMA, violation.message);
             diagnostic = diagnostic.at(reading.in_contract(&pointer, part));
             if let Some(hint) = violation.hint {
@@ -270,11 +270,11 @@ fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
 }
 
 /// What only shows when a section is compiled.
-fn compile(reading: &Reading<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
+fn compile(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     for section in Section::ALL {
         if let Err(error) = contract.validator(section) {
             let message = format!("`{}` cannot be used: {}", section.as_str(), error.message);
-            let place = reading.in_contract(&error.pointer, Part::Value);
+            let place = reading.in_contract(&error.pointer, EntryPart::Value);
             let diagnostic = Diagnostic::new(Rule::INVALID_SCHEMA, message).at(place);
             if !found.iter().any(|other| other.location == diagnostic.location) {
                 found.push(diagnostic);

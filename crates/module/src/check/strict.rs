@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::Strict;
 use super::media::has_place_for_media;
 use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
-use crate::document::Part;
+use crate::document::EntryPart;
 use crate::format::Format;
 use crate::limits;
-use crate::load::Reading;
+use crate::load::LoadContext;
 use crate::manifest::Modality;
 use crate::module::Module;
 use crate::schema::{Section, resolve};
@@ -16,7 +16,7 @@ use crate::schema::{Section, resolve};
 /// A prompt shorter than this can hardly say what it must.
 const PROMPT_CHARS_MIN: usize = 100;
 
-pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
+pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
         let list = List { reading, module };
@@ -37,14 +37,14 @@ pub(super) fn check(reading: &mut Reading<'_>, strict: Strict) {
 }
 
 struct List<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a LoadContext<'a>,
     module: &'a Module,
 }
 
 impl List<'_> {
     fn manifest(&self, rule: Rule, message: &str, hint: &str) -> Diagnostic {
         Diagnostic::new(rule, message)
-            .at(self.reading.in_manifest("", Part::Value))
+            .at(self.reading.in_manifest("", EntryPart::Value))
             .hint(hint)
     }
 
@@ -113,7 +113,7 @@ impl List<'_> {
             .and_then(Value::as_array)
             .is_some_and(Vec::is_empty)
         {
-            let place = self.reading.in_manifest("/excludes", Part::Key);
+            let place = self.reading.in_manifest("/excludes", EntryPart::Key);
             let diagnostic = Diagnostic::new(Rule::EMPTY_EXCLUDES, "`excludes` is empty").at(place);
             found.push(diagnostic.hint("list what the module must not do"));
         }
@@ -130,7 +130,7 @@ impl List<'_> {
         Some((resolve(contract.document(), schema), contract.pointer(section)?))
     }
 
-    fn at(&self, pointer: &str, part: Part) -> Location {
+    fn at(&self, pointer: &str, part: EntryPart) -> Location {
         self.reading.in_contract(pointer, part)
     }
 
@@ -144,7 +144,7 @@ impl List<'_> {
         for key in ["confidence", "risk", "explain"] {
             if !self.requires(meta, key) {
                 let message = format!("the meta schema does not require `{key}`");
-                let place = self.at(pointer, Part::Key);
+                let place = self.at(pointer, EntryPart::Key);
                 found.push(
                     Diagnostic::new(Rule::STRICT_META_SCHEMA, message)
                         .at(place)
@@ -157,7 +157,7 @@ impl List<'_> {
             .and_then(|schema| schema.get("maxLength"))
             .and_then(Value::as_u64);
         if limit.is_none_or(|limit| limit > limits::EXPLAIN_CHARS_MAX as u64) {
-            let place = self.at(&format!("{pointer}/properties/explain"), Part::Key);
+            let place = self.at(&format!("{pointer}/properties/explain"), EntryPart::Key);
             let message = "the meta schema does not limit `explain` to 280 characters";
             let diagnostic = Diagnostic::new(Rule::STRICT_EXPLAIN_LIMIT, message).at(place);
             found.push(diagnostic.hint("add `\"maxLength\": 280`"));
@@ -168,7 +168,7 @@ impl List<'_> {
         let document = self.module.contract.document();
         if let Some((data, pointer)) = self.section(Section::Data) {
             if !self.requires(data, "rationale") {
-                let place = self.at(pointer, Part::Key);
+                let place = self.at(pointer, EntryPart::Key);
                 let diagnostic = Diagnostic::new(
                     Rule::STRICT_RATIONALE,
                     "the data schema does not require `rationale`",
@@ -182,7 +182,7 @@ impl List<'_> {
             let extensions = self.property(data, "extensions").is_some()
                 || document.pointer("/$defs/extensions").is_some();
             if self.module.manifest.overflow.enabled && !extensions {
-                let place = self.at(pointer, Part::Key);
+                let place = self.at(pointer, EntryPart::Key);
                 let diagnostic = Diagnostic::new(
                     Rule::STRICT_EXTENSIONS,
                     "overflow is on, but `data` has no `extensions`",
@@ -294,7 +294,7 @@ impl List<'_> {
                     "media {key} is declared, but the `{}` schema has no place for it",
                     section.as_str()
                 );
-                let place = self.reading.in_manifest(&format!("/modalities/{key}"), Part::Key);
+                let place = self.reading.in_manifest(&format!("/modalities/{key}"), EntryPart::Key);
                 let hint = "add a field with `type` (url, base64, file) and `media_type`";
                 found.push(Diagnostic::new(rule, message).at(place).hint(hint));
             }
@@ -319,7 +319,7 @@ impl List<'_> {
             return;
         };
         if !validator.is_valid(&Value::from("E1001")) || !validator.is_valid(&Value::from("E4010")) {
-            let place = self.at(&format!("{pointer}/properties/code"), Part::Key);
+            let place = self.at(&format!("{pointer}/properties/code"), EntryPart::Key);
             let diagnostic = Diagnostic::new(
                 Rule::STRICT_ERROR_PATTERN,
                 "the error schema refuses the codes of v2.5",

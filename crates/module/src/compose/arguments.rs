@@ -9,8 +9,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::expression_scope::View;
-use crate::expression::{Path, Scope as _, parse_path};
+use super::expression_scope::ExpressionScope;
+use crate::expression::{Path, Variables as _, parse_path};
 use crate::prompt;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Arguments {
         paths
     }
 
-    pub(super) fn input(&self, view: &View<'_>, own: &Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn input(&self, view: &ExpressionScope<'_>, own: &Map<String, Value>) -> Map<String, Value> {
         let value = match self {
             Self::Input => return own.clone(),
             Self::Path(path) => view.find(path).map_or(Value::Null, std::borrow::Cow::into_owned),
@@ -71,7 +71,7 @@ impl Arguments {
     }
 }
 
-fn fill(value: &Value, view: &View<'_>, own: &Map<String, Value>) -> Value {
+fn fill(value: &Value, view: &ExpressionScope<'_>, own: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => match parse_path(text) {
             Ok(path) => view.find(&path).map_or(Value::Null, std::borrow::Cow::into_owned),

@@ -28,7 +28,7 @@ pub struct CallOptions {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallProblem {
+pub struct CallError {
     pub message: String,
     pub range: Range<usize>,
 }
@@ -36,13 +36,13 @@ pub struct CallProblem {
 const MARK: &str = "@call:";
 
 /// Every call in a text, in order.
-pub fn calls(text: &str) -> impl Iterator<Item = Result<Call<'_>, CallProblem>> {
+pub fn calls(text: &str) -> impl Iterator<Item = Result<Call<'_>, CallError>> {
     let marks = memchr_iter(b'@', text.as_bytes());
     let marks = marks.filter(move |at| text.get(*at..).is_some_and(|rest| rest.starts_with(MARK)));
     marks.map(move |at| read(text, at))
 }
 
-fn read(text: &str, at: usize) -> Result<Call<'_>, CallProblem> {
+fn read(text: &str, at: usize) -> Result<Call<'_>, CallError> {
     let start = at + MARK.len();
     let rest = text.get(start..).unwrap_or_default();
     let length = rest
@@ -50,7 +50,7 @@ fn read(text: &str, at: usize) -> Result<Call<'_>, CallProblem> {
         .unwrap_or(rest.len());
     let name = rest.get(..length).unwrap_or_default();
     let mut end = start + length;
-    let fail = |end: usize, message: &str| CallProblem {
+    let fail = |end: usize, message: &str| CallError {
         message: String::from(message),
         range: at..end,
     };

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::results::Results;
-use crate::expression::{Path, Scope, Segment, select};
+use crate::expression::{Path, Variables, Segment, select};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
+pub(super) struct ExpressionScope<'a> {
     pub(super) results: &'a Results,
     pub(super) input: &'a Value,
     /// Where data comes from, if it comes from one place.
@@ -18,7 +18,7 @@ pub(super) struct View<'a> {
     pub(super) current: Option<&'a str>,
 }
 
-impl Scope for View<'_> {
+impl Variables for ExpressionScope<'_> {
     fn find(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let segments = &path.segments;
         let Some(Segment::Name(name)) = segments.first() else {

@@ -12,19 +12,19 @@ use serde_json::{Map, Value, json};
 use super::aggregate::{aggregate, merge};
 use super::outcome;
 use super::results::Results;
-use super::expression_scope::View;
-use super::step::{Feed, Layout, Line, Mapped, Source};
+use super::expression_scope::ExpressionScope;
+use super::step::{StepInput, StepGraph, DataflowEdge, MappingSource, Source};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
-use crate::expression::Scope as _;
+use crate::expression::Variables as _;
 use crate::limits;
 use crate::manifest::{Pattern, Requirement, Tier};
 use crate::module::Module;
 
 #[derive(Debug)]
-pub struct Flow {
+pub struct CompositionMachine {
     pub(super) module: Arc<Module>,
-    pub(super) layout: Layout,
+    pub(super) layout: StepGraph,
     states: Vec<State>,
     /// The input of the whole, without what belongs to the runtime.
     own: Map<String, Value>,
@@ -48,7 +48,7 @@ enum State {
 
 /// A step that is to be run now.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct StepStart {
     pub index: usize,
     pub step: String,
     pub requirement: Requirement,
@@ -79,10 +79,10 @@ pub enum Outcome {
     },
 }
 
-impl Flow {
+impl CompositionMachine {
     /// The flow of a module for an input; `None` for a module that is not composed of others.
     pub fn new(module: &Arc<Module>, input: &Map<String, Value>) -> Result<Option<Self>, Box<ErrorBody>> {
-        let layout = Layout::of(module)?;
+        let layout = StepGraph::of(module)?;
         if layout.steps.is_empty() {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Flow {
     }
 
     /// The steps that may start now; they count as running from here on.
-    pub fn start(&mut self) -> Vec<Start> {
+    pub fn start(&mut self) -> Vec<StepStart> {
         let mut starts = Vec::new();
         if !self.failed.is_empty() {
             return starts;
@@ -118,7 +118,7 @@ impl Flow {
             match self.input_of(index) {
                 Some(input) => {
                     self.set(index, State::Running);
-                    starts.extend(self.layout.steps.get(index).map(|step| Start {
+                    starts.extend(self.layout.steps.get(index).map(|step| StepStart {
                         index,
                         step: step.id.clone(),
                         requirement: step.requirement.clone(),
@@ -270,14 +270,14 @@ impl Flow {
     fn input_of(&self, index: usize) -> Option<Map<String, Value>> {
         let step = self.layout.steps.get(index)?;
         match &step.feed {
-            Feed::Whole => Some(self.own.clone()),
-            Feed::After(before) => {
+            StepInput::Whole => Some(self.own.clone()),
+            StepInput::After(before) => {
                 let id = &self.layout.steps.get(*before)?.id;
                 let data = self.results.get(id)?.get("data")?;
                 data.as_object().cloned()
             }
-            Feed::Call(arguments) => Some(arguments.input(&self.view(None), &self.own)),
-            Feed::Lines(lines) => self.joined(lines),
+            StepInput::Call(arguments) => Some(arguments.input(&self.view(None), &self.own)),
+            StepInput::Lines(lines) => self.joined(lines),
         }
     }
 
@@ -294,7 +294,7 @@ impl Flow {
     }
 
     /// What one line carries; `None` when its condition does not hold or its sources are empty.
-    fn carried(&self, line: &Line) -> Option<Map<String, Value>> {
+    fn carried(&self, line: &DataflowEdge) -> Option<Map<String, Value>> {
         let sources: Vec<(&str, &Value)> = line.from.iter().filter_map(|from| self.source(from)).collect();
         let single = match (line.from.len(), sources.first()) {
             (_, None) => return None,
@@ -315,8 +315,8 @@ impl Flow {
         }
         let mapped = line.mapping.iter().filter_map(|(field, mapped)| {
             let value = match mapped {
-                Mapped::Constant(text) => Value::String(text.clone()),
-                Mapped::Path(path) => view.find(path)?.into_owned(),
+                MappingSource::Constant(text) => Value::String(text.clone()),
+                MappingSource::Path(path) => view.find(path)?.into_owned(),
             };
             Some((field.clone(), value))
         });
@@ -337,8 +337,8 @@ impl Flow {
         }
     }
 
-    fn view<'a>(&'a self, source: Option<&'a Value>) -> View<'a> {
-        View {
+    fn view<'a>(&'a self, source: Option<&'a Value>) -> ExpressionScope<'a> {
+        ExpressionScope {
             results: &self.results,
             input: &self.input,
             source,

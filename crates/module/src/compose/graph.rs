@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::resolve::{Absence, Choice, Find, Link, choose, links};
+use super::resolve::{ResolveError, Resolved, FindModule, Dependency, choose, links};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::limits;
@@ -28,11 +28,11 @@ pub struct Graph {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub module: Arc<Module>,
-    pub links: Vec<(Link, Result<Choice, Absence>)>,
+    pub links: Vec<(Dependency, Result<Resolved, ResolveError>)>,
 }
 
 impl Node {
-    fn new(module: Arc<Module>, find: &Find<'_>) -> Self {
+    fn new(module: Arc<Module>, find: &FindModule<'_>) -> Self {
         let links = links(&module).into_iter().map(|link| {
             let choice = choose(&link.requirement, find);
             (link, choice)
@@ -44,7 +44,7 @@ impl Node {
     }
 
     /// The modules that may be asked, fallbacks included: they are, when the first choice fails.
-    fn leads_to<'a>(&'a self, find: &'a Find<'_>) -> impl Iterator<Item = Arc<Module>> + 'a {
+    fn leads_to<'a>(&'a self, find: &'a FindModule<'_>) -> impl Iterator<Item = Arc<Module>> + 'a {
         self.links.iter().flat_map(move |(link, choice)| {
             let chosen = choice.as_ref().ok().map(|choice| choice.module.clone());
             let fallback = link.requirement.fallback.as_deref().and_then(find);
@@ -54,7 +54,7 @@ impl Node {
 }
 
 /// Follows what `root` leads to.
-pub fn survey(root: &Arc<Module>, find: &Find<'_>) -> Graph {
+pub fn survey(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
     let mut graph = Graph {
         root: String::from(root.name()),
         nodes: BTreeMap::new(),

@@ -17,10 +17,10 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use call::{Call, CallOptions, CallProblem, calls};
-pub use flow::{Flow, Outcome, Start};
+pub use call::{Call, CallOptions, CallError, calls};
+pub use flow::{CompositionMachine, Outcome, StepStart};
 pub use graph::{Graph, Node, survey};
-pub use resolve::{Absence, Choice, Find, Link, Reason, choose, links};
+pub use resolve::{ResolveError, Resolved, FindModule, Dependency, Reason, choose, links};
 pub use results::Results;
 
 pub(crate) use segment::{Segment, segments};

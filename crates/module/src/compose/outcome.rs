@@ -6,13 +6,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::flow::{Flow, Outcome, payload};
+use super::flow::{CompositionMachine, Outcome, payload};
 use super::segment::{Segment, segments};
 use super::step::Source;
 use crate::envelope::Risk;
 use crate::manifest::Pattern;
 
-pub(super) fn of(flow: &Flow) -> Outcome {
+pub(super) fn of(flow: &CompositionMachine) -> Outcome {
     let ask = || Outcome::Ask {
         input: flow.own_input(),
         results: flow.results.clone(),
@@ -49,7 +49,7 @@ pub(super) fn of(flow: &Flow) -> Outcome {
 }
 
 /// An envelope around composed data: no surer than the least sure of its parts, as risky as the riskiest.
-fn compose(flow: &Flow, mut data: Map<String, Value>, sources: &[&str]) -> Map<String, Value> {
+fn compose(flow: &CompositionMachine, mut data: Map<String, Value>, sources: &[&str]) -> Map<String, Value> {
     let mut parts: Vec<(&str, &Value)> = Vec::new();
     for id in sources {
         match flow.results.get(id) {

@@ -13,11 +13,11 @@ use crate::manifest::Requirement;
 use crate::module::Module;
 
 /// Finds a module by name.
-pub type Find<'a> = dyn Fn(&str) -> Option<Arc<Module>> + 'a;
+pub type FindModule<'a> = dyn Fn(&str) -> Option<Arc<Module>> + 'a;
 
 /// One module that another leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct Dependency {
     /// As `composition.requires` states it, or with defaults where only the prompt names it.
     pub requirement: Requirement,
     /// Whether the prompt calls it.
@@ -26,14 +26,14 @@ pub struct Link {
 
 /// The module that is taken, and why it is not the one that was named.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct Resolved {
     pub module: Arc<Module>,
-    pub instead: Option<Absence>,
+    pub instead: Option<ResolveError>,
 }
 
 /// Why a module cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Absence {
+pub struct ResolveError {
     pub name: String,
     pub reason: Reason,
 }
@@ -45,11 +45,11 @@ pub enum Reason {
 }
 
 /// Everything that a module requires or calls, each name once: the required ones first.
-pub fn links(module: &Module) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+pub fn links(module: &Module) -> Vec<Dependency> {
+    let mut links: Vec<Dependency> = Vec::new();
     for requirement in &module.manifest.composition.requires {
         if links.iter().all(|link| link.requirement.name != requirement.name) {
-            links.push(Link {
+            links.push(Dependency {
                 requirement: requirement.clone(),
                 called: false,
             });
@@ -58,7 +58,7 @@ pub fn links(module: &Module) -> Vec<Link> {
     for call in calls(&module.prompt).flatten() {
         match links.iter_mut().find(|link| link.requirement.name == call.name) {
             Some(link) => link.called = true,
-            None => links.push(Link {
+            None => links.push(Dependency {
                 requirement: Requirement {
                     name: String::from(call.name),
                     optional: call.options.optional,
@@ -72,10 +72,10 @@ pub fn links(module: &Module) -> Vec<Link> {
 }
 
 /// The module that a requirement stands for.
-pub fn choose(requirement: &Requirement, find: &Find<'_>) -> Result<Choice, Absence> {
+pub fn choose(requirement: &Requirement, find: &FindModule<'_>) -> Result<Resolved, ResolveError> {
     let absence = match named(requirement, find) {
         Ok(module) => {
-            return Ok(Choice {
+            return Ok(Resolved {
                 module,
                 instead: None,
             });
@@ -83,7 +83,7 @@ pub fn choose(requirement: &Requirement, find: &Find<'_>) -> Result<Choice, Abse
         Err(absence) => absence,
     };
     match requirement.fallback.as_deref().and_then(find) {
-        Some(module) => Ok(Choice {
+        Some(module) => Ok(Resolved {
             module,
             instead: Some(absence),
         }),
@@ -91,8 +91,8 @@ pub fn choose(requirement: &Requirement, find: &Find<'_>) -> Result<Choice, Abse
     }
 }
 
-fn named(requirement: &Requirement, find: &Find<'_>) -> Result<Arc<Module>, Absence> {
-    let absence = |reason| Absence {
+fn named(requirement: &Requirement, find: &FindModule<'_>) -> Result<Arc<Module>, ResolveError> {
+    let absence = |reason| ResolveError {
         name: requirement.name.clone(),
         reason,
     };
@@ -111,7 +111,7 @@ fn named(requirement: &Requirement, find: &Find<'_>) -> Result<Arc<Module>, Abse
     }))
 }
 
-impl fmt::Display for Absence {
+impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.reason {
@@ -126,7 +126,7 @@ impl fmt::Display for Absence {
     }
 }
 
-impl Absence {
+impl ResolveError {
     pub(super) fn into_error(self, asked_by: &str) -> ErrorBody {
         let error = ErrorBody::new(Code::E4006, self.to_string())
             .detail("module", self.name)

@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub(super) id: String,
     pub(super) requirement: Requirement,
     pub(super) tier: Option<Tier>,
-    pub(super) feed: Feed,
+    pub(super) feed: StepInput,
     /// The steps whose results it looks at.
     pub(super) needs: BTreeSet<usize>,
     /// May run beside others whatever the pattern says.
@@ -29,7 +29,7 @@ pub(super) struct Step {
 
 /// Where a step's input comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Feed {
+pub(super) enum StepInput {
     /// The input of the composition.
     Whole,
     /// The data of the step before.
@@ -41,10 +41,10 @@ pub(super) enum Feed {
 
 /// A line of the data flow.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct DataflowEdge {
     pub(super) from: Vec<Source>,
     pub(super) to: Vec<String>,
-    pub(super) mapping: Vec<(String, Mapped)>,
+    pub(super) mapping: Vec<(String, MappingSource)>,
     pub(super) condition: Option<Condition>,
     pub(super) aggregate: Aggregate,
 }
@@ -60,20 +60,20 @@ pub(super) enum Source {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Mapped {
+pub(super) enum MappingSource {
     Path(Path),
     Constant(String),
 }
 
 /// What can be read off a module before it runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct StepGraph {
     pub(super) steps: Vec<Step>,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<DataflowEdge>,
     pub(super) routes: Vec<(Condition, Option<String>)>,
 }
 
-impl Layout {
+impl StepGraph {
     pub(super) fn of(module: &Module) -> Result<Self, Box<ErrorBody>> {
         let composition = &module.manifest.composition;
         let mut layout = Self::default();
@@ -82,13 +82,13 @@ impl Layout {
             let mut mapping = Vec::new();
             for (field, text) in &flow.mapping {
                 let mapped = match text.trim_start().starts_with('$') {
-                    false => Mapped::Constant(text.clone()),
-                    true => Mapped::Path(parse_path(text).map_err(|why| unusable(&at("mapping"), &why))?),
+                    false => MappingSource::Constant(text.clone()),
+                    true => MappingSource::Path(parse_path(text).map_err(|why| unusable(&at("mapping"), &why))?),
                 };
                 mapping.push((field.clone(), mapped));
             }
             let condition = flow.condition.as_deref().map(parse_condition).transpose();
-            layout.lines.push(Line {
+            layout.lines.push(DataflowEdge {
                 from: flow.from.iter().map(|name| source(name)).collect(),
                 to: flow.to.iter().map(|name| String::from(first(name))).collect(),
                 mapping,
@@ -137,7 +137,7 @@ impl Layout {
                 id,
                 requirement,
                 tier: call.options.tier,
-                feed: Feed::Call(Arguments::read(call.arguments)),
+                feed: StepInput::Call(Arguments::read(call.arguments)),
                 needs: BTreeSet::new(),
                 beside: call.options.beside,
                 routed: false,
@@ -188,11 +188,11 @@ impl Layout {
                 continue;
             }
             let feed = match (into.is_empty(), before) {
-                (false, _) => Feed::Lines(into),
+                (false, _) => StepInput::Lines(into),
                 (true, Some(before)) if is_open && composition.pattern == Pattern::Sequential => {
-                    Feed::After(before)
+                    StepInput::After(before)
                 }
-                (true, _) => Feed::Whole,
+                (true, _) => StepInput::Whole,
             };
             before = Some(self.steps.len() + steps.len());
             steps.push(Step {
@@ -251,10 +251,10 @@ impl Layout {
             return BTreeSet::new();
         };
         match &step.feed {
-            Feed::Whole => {}
-            Feed::After(before) => return BTreeSet::from([*before]),
-            Feed::Call(arguments) => names.extend(arguments.paths().iter().filter_map(first_name)),
-            Feed::Lines(lines) => {
+            StepInput::Whole => {}
+            StepInput::After(before) => return BTreeSet::from([*before]),
+            StepInput::Call(arguments) => names.extend(arguments.paths().iter().filter_map(first_name)),
+            StepInput::Lines(lines) => {
                 for line in lines.iter().filter_map(|line| self.lines.get(*line)) {
                     names.extend(line.from.iter().filter_map(|source| match source {
                         Source::Input => None,
@@ -263,8 +263,8 @@ impl Layout {
                     let condition = line.condition.iter().flat_map(Condition::paths);
                     names.extend(condition.filter_map(first_name));
                     names.extend(line.mapping.iter().filter_map(|(_, mapped)| match mapped {
-                        Mapped::Path(path) => first_name(path),
-                        Mapped::Constant(_) => None,
+                        MappingSource::Path(path) => first_name(path),
+                        MappingSource::Constant(_) => None,
                     }));
                 }
             }
@@ -311,7 +311,7 @@ impl Layout {
     }
 }
 
-impl Line {
+impl DataflowEdge {
     fn comes_from(&self, name: &str) -> bool {
         let is = |source: &Source| matches!(source, Source::Step { id, .. } if id == name);
         self.from.iter().any(is)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Flow, Outcome, Start, survey};
+use super::{CompositionMachine, Outcome, StepStart, survey};
 use crate::file_map::FileMap;
 use crate::limits;
 use crate::module::Module;
@@ -28,9 +28,9 @@ fn input() -> Map<String, Value> {
         .clone()
 }
 
-fn flow(composition: &str, prompt: &str) -> Flow {
+fn flow(composition: &str, prompt: &str) -> CompositionMachine {
     let manifest = format!("composition:\n{composition}");
-    Flow::new(&module("own", &manifest, prompt), &input())
+    CompositionMachine::new(&module("own", &manifest, prompt), &input())
         .unwrap()
         .unwrap()
 }
@@ -48,7 +48,7 @@ fn bad(code: &str) -> Value {
 }
 
 /// Runs to the end with one answer per step; gives the inputs in the order of the starts.
-fn drive(flow: &mut Flow, answer: impl Fn(&Start) -> Value) -> (Vec<(String, Value)>, Outcome) {
+fn drive(flow: &mut CompositionMachine, answer: impl Fn(&StepStart) -> Value) -> (Vec<(String, Value)>, Outcome) {
     let mut asked = Vec::new();
     let mut running = Vec::new();
     loop {
@@ -56,7 +56,7 @@ fn drive(flow: &mut Flow, answer: impl Fn(&Start) -> Value) -> (Vec<(String, Val
         if let Some(outcome) = flow.outcome() {
             return (asked, outcome);
         }
-        let start: Start = running.remove(0);
+        let start: StepStart = running.remove(0);
         asked.push((start.step.clone(), Value::Object(start.input.clone())));
         flow.finish(start.index, answer(&start));
     }
@@ -234,7 +234,7 @@ fn data_that_flows_in_a_circle_is_refused() {
   requires: [{name: a}, {name: b}]
   dataflow: [{from: a, to: b}, {from: b, to: a}]
 ";
-    let error = Flow::new(&module("own", manifest, "p"), &input()).unwrap_err();
+    let error = CompositionMachine::new(&module("own", manifest, "p"), &input()).unwrap_err();
     assert_eq!(error.code, "E4004");
 }
 
@@ -245,7 +245,7 @@ fn results_stand_where_the_prompt_wants_them_and_are_never_read_again() {
         "composition:\n  requires: [{name: a}, {name: b}]\n",
         "Risk {{a.meta.risk}}: {{a.data}} {{nobody.meta.risk}} {{ not one }} $INPUT",
     );
-    let mut flow = Flow::new(&own, &input()).unwrap().unwrap();
+    let mut flow = CompositionMachine::new(&own, &input()).unwrap().unwrap();
     let (_, outcome) = drive(&mut flow, |start| {
         good(&json!({"say": format!("{} $INPUT {{{{b.data}}}}", start.step)}))
     });
@@ -365,7 +365,7 @@ proptest! {
             text.push_str(&format!("    - {{from: s{from}, to: s{to}}}\n"));
         }
         let mut flow = flow(&text, "p");
-        let mut running: Vec<Start> = Vec::new();
+        let mut running: Vec<StepStart> = Vec::new();
         let mut ended: Vec<String> = Vec::new();
         let mut picks = picks.into_iter();
         loop {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::evaluator::Finding;
-use crate::compose::{Flow, Outcome, Start, choose, survey};
+use crate::compose::{CompositionMachine, Outcome, StepStart, choose, survey};
 use crate::context;
 use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
 use crate::file_map::FileMap;
@@ -16,7 +16,7 @@ use crate::lower::admit_input;
 use crate::module::Module;
 
 /// What a vector says about a composition.
-struct Scene {
+struct CompositionVector {
     modules: BTreeMap<String, Arc<Module>>,
     root: Arc<Module>,
     input: Map<String, Value>,
@@ -27,7 +27,7 @@ struct Scene {
 
 /// What is wrong with the outcome; `Err` where the vector itself cannot be understood.
 pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
-    let scene = Scene::read(subject)?;
+    let scene = CompositionVector::read(subject)?;
     let mut asked = Vec::new();
     let error = match scene.play(&mut asked) {
         Ok(envelope) => envelope.error().cloned(),
@@ -42,7 +42,7 @@ pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
     Ok(error.iter().map(super::evaluator::of_error).collect())
 }
 
-impl Scene {
+impl CompositionVector {
     fn read(subject: &Value) -> Result<Self, String> {
         let part = |key: &str| subject.get(key).and_then(Value::as_object);
         let mut modules = BTreeMap::new();
@@ -77,12 +77,12 @@ impl Scene {
 
     /// Depth is bounded: the survey has refused circles and chains that are too deep.
     fn run(&self, module: &Arc<Module>, input: &Map<String, Value>, asked: &mut Vec<String>) -> Envelope {
-        let mut flow = match Flow::new(module, input) {
+        let mut flow = match CompositionMachine::new(module, input) {
             Ok(Some(flow)) => flow,
             Ok(None) => return self.answer(module, asked),
             Err(error) => return Envelope::failure(*error),
         };
-        let mut waiting: Vec<Start> = Vec::new();
+        let mut waiting: Vec<StepStart> = Vec::new();
         let outcome = loop {
             waiting.extend(flow.start());
             if let Some(outcome) = flow.outcome() {
@@ -105,7 +105,7 @@ impl Scene {
         }
     }
 
-    fn step(&self, start: &Start, asked: &mut Vec<String>) -> Envelope {
+    fn step(&self, start: &StepStart, asked: &mut Vec<String>) -> Envelope {
         let find = |name: &str| self.modules.get(name).cloned();
         let chosen = match choose(&start.requirement, &find) {
             Ok(chosen) => chosen,

@@ -52,7 +52,7 @@ impl Finding {
         }
     }
 
-    fn within(at: &str, violation: &envelope::Violation) -> Self {
+    fn within(at: &str, violation: &envelope::ShapeViolation) -> Self {
         let place = format!("{at}{}", violation.pointer);
         Self::new(violation.code, place, violation.message.as_str())
     }

@@ -12,7 +12,7 @@ use crate::schema::{Section, resolve};
 
 /// Context that may be shown to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Admitted {
+pub struct AcceptedContext {
     pub context: Map<String, Value>,
     /// Types that were given and are not declared.
     pub left_out: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Admitted {
 /// Takes the context of an input through the module's declaration: undeclared types are left out, a
 /// required type that is missing and a value that does not fit its schema are errors. Of a conversation the
 /// latest turns stay, of an object the declared fields; secrets are blotted out.
-pub fn admit(module: &Module, input: &Map<String, Value>) -> Result<Admitted, Box<ErrorBody>> {
+pub fn admit(module: &Module, input: &Map<String, Value>) -> Result<AcceptedContext, Box<ErrorBody>> {
     let empty = Map::new();
     let given = match input.get(CONTEXT_KEY) {
         None | Some(Value::Null) => &empty,
@@ -37,7 +37,7 @@ pub fn admit(module: &Module, input: &Map<String, Value>) -> Result<Admitted, Bo
         true => Vec::new(),
         false => types_of_schema(module),
     };
-    let mut admitted = Admitted::default();
+    let mut admitted = AcceptedContext::default();
     for (kind, value) in given {
         let accept = module
             .manifest

@@ -7,12 +7,12 @@ mod sanitise;
 #[cfg(test)]
 mod tests;
 
-pub use incoming::{Admitted, admit};
+pub use incoming::{AcceptedContext, admit};
 pub use outgoing::emitted;
 
 use serde_json::{Map, Value};
 
-use crate::envelope::{Violation, check_part};
+use crate::envelope::{ShapeViolation, check_part};
 use crate::module::Module;
 
 /// The key of an input under which context stands.
@@ -21,9 +21,9 @@ pub const CONTEXT_KEY: &str = "_context";
 pub const EMITTED_KEY: &str = "_emitted_context";
 
 /// What `value` breaks in the schema that `reference` names.
-fn breaches(module: &Module, reference: &str, value: &Value) -> Vec<Violation> {
+fn breaches(module: &Module, reference: &str, value: &Value) -> Vec<ShapeViolation> {
     let Some(contract) = module.context_schemas.get(reference) else {
-        return vec![Violation::new(
+        return vec![ShapeViolation::new(
             "",
             "schema",
             format!("`{reference}` cannot be read"),
@@ -31,7 +31,7 @@ fn breaches(module: &Module, reference: &str, value: &Value) -> Vec<Violation> {
     };
     let mut found = Vec::new();
     if let Err(error) = check_part(contract, value, &mut found) {
-        found.push(Violation::new("", "schema", error.message));
+        found.push(ShapeViolation::new("", "schema", error.message));
     }
     found
 }

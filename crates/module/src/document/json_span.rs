@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-use super::{Part, Place, pointer};
+use super::{EntryPart, Span, pointer};
 
 /// Where `pointer` leads; the nearest ancestor when it leads nowhere. Of keys that stand twice the last
 /// one is meant, since it is the one whose value counts.
-pub fn json_place(text: &str, pointer: &str, part: Part) -> Place {
+pub fn json_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     let mut scan = Scan {
         bytes: text.as_bytes(),
         at: 0,
@@ -23,7 +23,7 @@ pub fn json_place(text: &str, pointer: &str, part: Part) -> Place {
                 value = child_value;
             }
             None => {
-                return Place {
+                return Span {
                     range: key.unwrap_or(value),
                     exact: false,
                 };
@@ -31,10 +31,10 @@ pub fn json_place(text: &str, pointer: &str, part: Part) -> Place {
         }
     }
     let range = match (part, key) {
-        (Part::Key, Some(key)) => key,
+        (EntryPart::Key, Some(key)) => key,
         _ => value,
     };
-    Place { range, exact: true }
+    Span { range, exact: true }
 }
 
 type Member = (Option<Range<usize>>, Range<usize>);

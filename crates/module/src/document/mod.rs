@@ -20,14 +20,14 @@ use std::ops::Range;
 
 /// Which part of a mapping entry is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum EntryPart {
     Key,
     Value,
 }
 
 /// Where a pointer leads in a text. When the pointer leads nowhere, this is the nearest ancestor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Span {
     pub range: Range<usize>,
     pub exact: bool,
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, Span};
 
-use super::{Part, Place, pointer};
+use super::{EntryPart, Span, pointer};
 
 /// Where `pointer` leads; the nearest ancestor when it leads nowhere.
-pub fn yaml_place(text: &str, pointer: &str, part: Part) -> Place {
+pub fn yaml_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     let target: Vec<String> = pointer::tokens(pointer).collect();
     let mut walk = Walk {
         target: &target,
@@ -24,7 +24,7 @@ pub fn yaml_place(text: &str, pointer: &str, part: Part) -> Place {
             break;
         }
     }
-    Place {
+    Span {
         range: trim(text, walk.best),
         exact: walk.exact,
     }
@@ -43,7 +43,7 @@ enum Level {
 
 struct Walk<'a> {
     target: &'a [String],
-    part: Part,
+    part: EntryPart,
     levels: Vec<Level>,
     /// How many leading levels agree with the target.
     matched: usize,
@@ -132,7 +132,7 @@ impl Walk<'_> {
         self.matched = depth;
         let last = depth == self.target.len();
         self.best = match (last, self.part) {
-            (true, Part::Value) if !range.is_empty() => range,
+            (true, EntryPart::Value) if !range.is_empty() => range,
             _ => key_range,
         };
         self.exact = last;

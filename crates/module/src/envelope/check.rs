@@ -5,20 +5,20 @@ use serde_json::{Map, Value};
 
 use super::confidence::{check_aggregation, check_confidence_fields};
 use super::error::ErrorBody;
-use super::runtime_meta::{CheckOptions, Facts};
+use super::runtime_meta::{CheckOptions, RuntimeMeta};
 use super::failure::{judge_failure, replace_custom_risk, with_partial};
-use super::tier_rules::{Verdict, check_gate};
+use super::tier_rules::{TierVerdict, check_gate};
 use super::small_map::member;
 use super::meta::{Meta, Risk};
 use super::overflow::check_overflow;
-use super::repair::{Basis, repair_meta};
-use super::repair_log::Repairs;
+use super::repair::{RepairDefaults, repair_meta};
+use super::repair_log::RepairLog;
 use super::reply::{self, Reason, Unreadable, looks_like_envelope};
 use super::risk::{aggregate, escalate};
-use super::structure::{Profile, Violation, kind};
+use super::structure::{Profile, ShapeViolation, kind};
 use super::unreadable::refuse_unreadable;
 use super::schema_errors::{answer_error, check_section, error_of};
-use super::wrap::{Parts, take_apart, wraps};
+use super::wrap::{EnvelopeParts, take_apart, wraps};
 use super::{Body, Envelope};
 use crate::code::Code;
 use crate::context;
@@ -32,12 +32,12 @@ use crate::schema::{Contract, Section};
 pub struct Outcome {
     /// Valid in every case.
     pub envelope: Envelope,
-    pub reading: Reading,
+    pub reading: ReplyForm,
 }
 
 /// How the answer stood in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReplyForm {
     /// The reply was one object and nothing else.
     Whole,
     /// The object stood in a fence, in prose, or among others.
@@ -51,9 +51,9 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
     match reply::read(reply) {
         Ok(objects) => {
             let reading = if objects.alone {
-                Reading::Whole
+                ReplyForm::Whole
             } else {
-                Reading::Embedded
+                ReplyForm::Embedded
             };
             let object = choose(module, objects.list);
             Outcome {
@@ -62,15 +62,15 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
             }
         }
         Err(unreadable) => Outcome {
-            envelope: seal(refuse_unreadable(module, unreadable), options, Repairs::default()),
-            reading: Reading::Unreadable,
+            envelope: seal(refuse_unreadable(module, unreadable), options, RepairLog::default()),
+            reading: ReplyForm::Unreadable,
         },
     }
 }
 
 /// The same for an object that has been read already.
 pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
-    let mut repairs = Repairs::default();
+    let mut repairs = RepairLog::default();
     let envelope = match take_apart(object, wraps(module), &mut repairs) {
         Ok(parts) if parts.ok => judge_success(module, parts, &mut repairs),
         Ok(parts) => judge_failure(module, parts, &mut repairs),
@@ -109,7 +109,7 @@ pub fn check_envelope(module: &Module, envelope: Value) -> Envelope {
     let mut options = CheckOptions::default();
     let mut repairs = Vec::new();
     if let Some(Value::Object(meta)) = map.get_mut("meta") {
-        options.facts = Facts::take(meta);
+        options.facts = RuntimeMeta::take(meta);
         if let Some(Value::Array(earlier)) = meta.shift_remove("repairs") {
             repairs = earlier;
         }
@@ -180,7 +180,7 @@ fn contract(module: &Module) -> &Contract {
 }
 
 /// Writes what the runtime knows, last, so that no check mistakes it for the model's words.
-fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: Repairs) -> Envelope {
+fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: RepairLog) -> Envelope {
     options.facts.write(&mut envelope.meta.more);
     if let Some(repairs) = repairs.into_value() {
         envelope.meta.more.insert(String::from("repairs"), repairs);
@@ -199,13 +199,13 @@ pub(super) fn refuse(
     with_partial(Envelope::failure(error), partial, annotations)
 }
 
-fn judge_success(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelope {
+fn judge_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
     let annotations = parts.annotations;
     let mut found = parts.violations;
     let closed = [("error", &parts.error), ("partial_data", &parts.partial_data)];
     for (key, _) in closed.into_iter().filter(|(_, part)| part.is_some()) {
         let message = format!("a success must not carry `{key}`");
-        found.push(Violation::new(format!("/{key}"), "additionalProperties", message));
+        found.push(ShapeViolation::new(format!("/{key}"), "additionalProperties", message));
     }
     let mut data = match parts.data {
         Some(Value::Object(data)) => data,
@@ -213,16 +213,16 @@ fn judge_success(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelo
             found.push(match other {
                 Some(other) => {
                     let message = format!("must be an object, not {}", kind(&other));
-                    Violation::new("/data", "type", message)
+                    ShapeViolation::new("/data", "type", message)
                 }
-                None => Violation::new("", "required", "`data` is missing from a success"),
+                None => ShapeViolation::new("", "required", "`data` is missing from a success"),
             });
             return refuse(module, answer_error(&found), None, annotations);
         }
     };
     require_confidence(module, parts.meta.as_ref(), &data, &mut found);
     let aggregated = aggregate(module.manifest.risk_rule, &data);
-    let basis = Basis {
+    let basis = RepairDefaults {
         tier: module.manifest.tier,
         confidence: promoted_confidence(parts.wrapped, &data),
         risk: aggregated.unwrap_or(Risk::Medium),
@@ -261,9 +261,9 @@ fn finish(
     let mut warnings: Vec<Value> = check_aggregation(&meta, &data).into_iter().collect();
     let meta = Meta::from_map(meta);
     match check_gate(&module.manifest, &meta) {
-        Verdict::Pass => {}
-        Verdict::Warn(warning) => warnings.push(warning),
-        Verdict::Refuse(error) => return refuse(module, *error, Some(data), annotations),
+        TierVerdict::Pass => {}
+        TierVerdict::Warn(warning) => warnings.push(warning),
+        TierVerdict::Refuse(error) => return refuse(module, *error, Some(data), annotations),
     }
     if !warnings.is_empty() {
         annotations.insert(String::from("_warnings"), Value::Array(warnings));
@@ -294,7 +294,7 @@ fn require_confidence(
     module: &Module,
     meta: Option<&Value>,
     data: &Map<String, Value>,
-    found: &mut Vec<Violation>,
+    found: &mut Vec<ShapeViolation>,
 ) {
     if !module.manifest.constraints.require_confidence {
         return;
@@ -304,7 +304,7 @@ fn require_confidence(
         .or_else(|| data.get("confidence"));
     if !given.is_some_and(Value::is_number) {
         let message = "`confidence` is missing, and the module's constraints require it";
-        found.push(Violation::new("/data", "required", message));
+        found.push(ShapeViolation::new("/data", "required", message));
     }
 }
 
@@ -312,7 +312,7 @@ fn check_parts(
     module: &Module,
     meta: &mut Map<String, Value>,
     data: &mut Map<String, Value>,
-    found: &mut Vec<Violation>,
+    found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
     let contract = contract(module);
     let has_rationale = check_rationale(data, found);
@@ -341,9 +341,9 @@ fn check_parts(
 
 /// Adds what a schema found and nothing else has: a value of the wrong type breaks the rules for the right
 /// one, too, and a schema often repeats what every envelope has to keep.
-fn add_untold(found: &mut Vec<Violation>, mut from_schema: Vec<Violation>) {
+fn add_untold(found: &mut Vec<ShapeViolation>, mut from_schema: Vec<ShapeViolation>) {
     from_schema.retain(|new| {
-        let is_same = |old: &Violation| match &*old.keyword {
+        let is_same = |old: &ShapeViolation| match &*old.keyword {
             "type" => true,
             "required" => old.message == new.message,
             keyword => keyword == new.keyword,
@@ -353,7 +353,7 @@ fn add_untold(found: &mut Vec<Violation>, mut from_schema: Vec<Violation>) {
     found.append(&mut from_schema);
 }
 
-fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) -> bool {
+fn check_rationale(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) -> bool {
     let (pointer, message) = match member(data, "rationale") {
         Some(Value::String(rationale)) if !rationale.trim().is_empty() => return true,
         Some(Value::String(_)) => ("/data/rationale", String::from("is empty")),
@@ -363,14 +363,14 @@ fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) -> boo
         ),
         None => ("/data", String::from("`rationale` is missing")),
     };
-    let mut violation = Violation::new(pointer, "required", message);
+    let mut violation = ShapeViolation::new(pointer, "required", message);
     violation.code = Code::E3003;
     found.push(violation);
     false
 }
 
 /// A risk of the module's own making needs a schema that offers it and a strategy that allows it.
-fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     let schema = module.contract.schema(Section::Meta);
     let speaks_of_risk = schema
         .and_then(|schema| schema.get("properties"))
@@ -383,7 +383,7 @@ fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec
     };
     if !offered || text("custom").is_none() || text("reason").is_none() {
         let message = "must be one of none, low, medium, high";
-        found.push(Violation::new("/meta/risk", "enum", message));
+        found.push(ShapeViolation::new("/meta/risk", "enum", message));
     }
 }
 
@@ -392,7 +392,7 @@ fn check_map(
     contract: &Contract,
     section: Section,
     map: &mut Map<String, Value>,
-    found: &mut Vec<Violation>,
+    found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
     let value = Value::Object(std::mem::take(map));
     let checked = check_section(contract, section, &value, found);

@@ -4,14 +4,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::structure::{Violation, kind};
+use super::structure::{ShapeViolation, kind};
 use crate::code::Code;
 use crate::limits;
 
 /// How far a stated aggregate may lie from the recomputed one: models round to two places.
 const TOLERANCE: f64 = 0.0051;
 
-pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     // Confidence, risk and explanation are always there, so three fields leave room for no other.
     if meta.len() <= 3 {
         return;
@@ -24,7 +24,7 @@ pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec
         Some(Value::String(method)) if matches!(method.as_str(), "mean" | "min" | "weighted_mean") => {}
         Some(_) => {
             let message = "must be one of mean, min, weighted_mean";
-            found.push(Violation::new("/meta/confidence_aggregation", "enum", message));
+            found.push(ShapeViolation::new("/meta/confidence_aggregation", "enum", message));
         }
     }
     if let Some(temporal) = meta.get("temporal_confidence") {
@@ -32,7 +32,7 @@ pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec
     }
 }
 
-fn check_quality(quality: &Value, found: &mut Vec<Violation>) {
+fn check_quality(quality: &Value, found: &mut Vec<ShapeViolation>) {
     let at = "/meta/generation_quality";
     let Value::Object(quality) = quality else {
         found.push(not_an_object(at, quality));
@@ -43,7 +43,7 @@ fn check_quality(quality: &Value, found: &mut Vec<Violation>) {
     }
 }
 
-fn check_temporal(temporal: &Value, found: &mut Vec<Violation>) {
+fn check_temporal(temporal: &Value, found: &mut Vec<ShapeViolation>) {
     let at = "/meta/temporal_confidence";
     let Value::Object(temporal) = temporal else {
         found.push(not_an_object(at, temporal));
@@ -56,7 +56,7 @@ fn check_temporal(temporal: &Value, found: &mut Vec<Violation>) {
             Some(Value::Array(items)) => items,
             Some(other) => {
                 let message = format!("must be an array, not {}", kind(other));
-                found.push(Violation::new(format!("{at}/{list}"), "type", message));
+                found.push(ShapeViolation::new(format!("{at}/{list}"), "type", message));
                 continue;
             }
         };
@@ -67,30 +67,30 @@ fn check_temporal(temporal: &Value, found: &mut Vec<Violation>) {
                 (Some(start), Some(end)) if start <= end => {}
                 _ => {
                     let message = "must have start_ms and end_ms, the end not before the start";
-                    found.push(Violation::new(at(), "required", message));
+                    found.push(ShapeViolation::new(at(), "required", message));
                 }
             }
             check_score(item.get("confidence"), || format!("{}/confidence", at()), found);
             if list == "segments" && item.get("confidence").is_none() {
-                found.push(Violation::new(at(), "required", "`confidence` is missing"));
+                found.push(ShapeViolation::new(at(), "required", "`confidence` is missing"));
             }
         }
     }
 }
 
-fn check_score(score: Option<&Value>, pointer: impl Fn() -> String, found: &mut Vec<Violation>) {
+fn check_score(score: Option<&Value>, pointer: impl Fn() -> String, found: &mut Vec<ShapeViolation>) {
     match score {
         None => {}
         Some(score) if score.as_f64().is_some_and(|score| (0.0..=1.0).contains(&score)) => {}
         Some(_) => {
             let message = "must be a number between 0 and 1";
-            found.push(Violation::new(pointer(), "maximum", message));
+            found.push(ShapeViolation::new(pointer(), "maximum", message));
         }
     }
 }
 
-fn not_an_object(pointer: &str, value: &Value) -> Violation {
-    Violation::new(pointer, "type", format!("must be an object, not {}", kind(value)))
+fn not_an_object(pointer: &str, value: &Value) -> ShapeViolation {
+    ShapeViolation::new(pointer, "type", format!("must be an object, not {}", kind(value)))
 }
 
 /// A warning when `meta.confidence` is not what its `confidence_aggregation` makes of the items. Where

@@ -9,23 +9,23 @@ use serde_json::{Map, Value};
 use super::error::ErrorBody;
 use super::small_map::member_mut;
 use super::meta::{Meta, Risk};
-use super::repair::{Basis, repair_meta};
-use super::repair_log::{Action, Repairs};
-use super::structure::{Violation, check_error, kind};
+use super::repair::{RepairDefaults, repair_meta};
+use super::repair_log::{Action, RepairLog};
+use super::structure::{ShapeViolation, check_error, kind};
 use super::schema_errors::{answer_error, check_section};
-use super::wrap::Parts;
+use super::wrap::EnvelopeParts;
 use super::{Body, Envelope};
 use crate::code::{Code, is_module_specific};
 use crate::limits;
 use crate::module::Module;
 use crate::schema::Section;
 
-pub(super) fn judge_failure(module: &Module, parts: Parts, repairs: &mut Repairs) -> Envelope {
+pub(super) fn judge_failure(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
     let mut found = parts.violations;
     let mut partial = partial_data(module, parts.partial_data, repairs, &mut found);
     if let Some(data) = parts.data {
         let message = "a failure must not carry data; unfinished work goes into partial_data";
-        found.push(Violation::new("/data", "additionalProperties", message));
+        found.push(ShapeViolation::new("/data", "additionalProperties", message));
         if let (None, Value::Object(data)) = (&partial, data) {
             partial = module.manifest.failure.partial_allowed.then_some(data);
         }
@@ -41,7 +41,7 @@ pub(super) fn judge_failure(module: &Module, parts: Parts, repairs: &mut Repairs
         .as_ref()
         .and_then(|error| error.get("message"))
         .and_then(Value::as_str);
-    let basis = Basis {
+    let basis = RepairDefaults {
         tier: module.manifest.tier,
         confidence: Value::from(0.0),
         risk: Risk::High,
@@ -90,7 +90,7 @@ pub(super) fn with_partial(
 
 /// The envelope's risk is one of four words; a risk of a module's own making is acted on as high and kept
 /// beside it.
-pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs) {
+pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut RepairLog) {
     if let Some(risk @ Value::Object(_)) = member_mut(meta, "risk") {
         let custom = std::mem::replace(risk, Value::from(Risk::High.as_str()));
         let after = Value::from(Risk::High.as_str());
@@ -102,8 +102,8 @@ pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut R
 fn partial_data(
     module: &Module,
     given: Option<Value>,
-    repairs: &mut Repairs,
-    found: &mut Vec<Violation>,
+    repairs: &mut RepairLog,
+    found: &mut Vec<ShapeViolation>,
 ) -> Option<Map<String, Value>> {
     match given? {
         Value::Object(partial) if module.manifest.failure.partial_allowed => Some(partial),
@@ -114,7 +114,7 @@ fn partial_data(
         }
         other => {
             let message = format!("must be an object, not {}", kind(&other));
-            found.push(Violation::new("/partial_data", "type", message));
+            found.push(ShapeViolation::new("/partial_data", "type", message));
             None
         }
     }
@@ -123,17 +123,17 @@ fn partial_data(
 fn check_error_part(
     module: &Module,
     error: Option<&mut Value>,
-    repairs: &mut Repairs,
-    found: &mut Vec<Violation>,
+    repairs: &mut RepairLog,
+    found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
     let Some(error) = error else {
         let message = "`error` is missing from a failure";
-        found.push(Violation::new("", "required", message));
+        found.push(ShapeViolation::new("", "required", message));
         return Ok(());
     };
     let Value::Object(map) = error else {
         let message = format!("must be an object, not {}", kind(error));
-        found.push(Violation::new("/error", "type", message));
+        found.push(ShapeViolation::new("/error", "type", message));
         return Ok(());
     };
     check_error(map, found);
@@ -145,7 +145,7 @@ fn check_error_part(
         // A schema may know codes by number while the model still uses the older name.
         broken = retry_with_number(module, error, broken, repairs)?;
     }
-    let said = |new: &Violation| {
+    let said = |new: &ShapeViolation| {
         found
             .iter()
             .any(|old| (&old.pointer, &old.keyword) == (&new.pointer, &new.keyword))
@@ -155,7 +155,7 @@ fn check_error_part(
     Ok(())
 }
 
-fn error_violations(module: &Module, error: &Value) -> Result<Vec<Violation>, Box<ErrorBody>> {
+fn error_violations(module: &Module, error: &Value) -> Result<Vec<ShapeViolation>, Box<ErrorBody>> {
     let manifest = &module.manifest;
     let contract = module
         .contract
@@ -172,9 +172,9 @@ fn error_violations(module: &Module, error: &Value) -> Result<Vec<Violation>, Bo
 fn retry_with_number(
     module: &Module,
     error: &mut Value,
-    broken: Vec<Violation>,
-    repairs: &mut Repairs,
-) -> Result<Vec<Violation>, Box<ErrorBody>> {
+    broken: Vec<ShapeViolation>,
+    repairs: &mut RepairLog,
+) -> Result<Vec<ShapeViolation>, Box<ErrorBody>> {
     let number = error
         .get("code")
         .and_then(Value::as_str)

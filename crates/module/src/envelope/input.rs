@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::ErrorBody;
-use super::structure::Violation;
+use super::structure::ShapeViolation;
 use super::schema_errors::{check_section, error_of};
 use crate::code::Code;
 use crate::manifest::Modality;
@@ -35,8 +35,8 @@ pub fn check_input(module: &Module, input: &Value) -> Result<(), Box<ErrorBody>>
 
 /// A schema only says that an item of media fits none of its variants. What is wrong with the variant it
 /// was meant to be is said here.
-fn explain_media(input: &Value, found: Vec<Violation>) -> Vec<Violation> {
-    let mut explained: Vec<Violation> = Vec::with_capacity(found.len());
+fn explain_media(input: &Value, found: Vec<ShapeViolation>) -> Vec<ShapeViolation> {
+    let mut explained: Vec<ShapeViolation> = Vec::with_capacity(found.len());
     for violation in found {
         let item = input
             .pointer(&violation.pointer)
@@ -49,7 +49,7 @@ fn explain_media(input: &Value, found: Vec<Violation>) -> Vec<Violation> {
             inner.push(violation);
         }
         for new in inner {
-            let same = |old: &Violation| old.pointer == new.pointer && old.message == new.message;
+            let same = |old: &ShapeViolation| old.pointer == new.pointer && old.message == new.message;
             if !explained.iter().any(same) {
                 explained.push(new);
             }
@@ -65,7 +65,7 @@ fn looks_like_media(item: &Value) -> bool {
 }
 
 /// The code of one problem of an input. A schema knows only those of answers.
-fn code_of(violation: &Violation) -> Code {
+fn code_of(violation: &ShapeViolation) -> Code {
     let of_an_answer = [Code::E3001, Code::E3005].contains(&violation.code);
     match &*violation.keyword {
         _ if !of_an_answer => violation.code,

@@ -29,12 +29,12 @@ mod wrap;
 
 use serde_json::{Map, Value};
 
-pub use check::{Outcome, Reading, check_envelope, check_object, check_reply};
+pub use check::{Outcome, ReplyForm, check_envelope, check_object, check_reply};
 pub use error::ErrorBody;
-pub use runtime_meta::{CheckOptions, Facts};
+pub use runtime_meta::{CheckOptions, RuntimeMeta};
 pub use input::check_input;
 pub use meta::{Meta, Risk};
-pub use structure::{Profile, Violation, check_structure};
+pub use structure::{Profile, ShapeViolation, check_structure};
 
 pub(crate) use schema_errors::check_part;
 

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::small_map::member;
-use super::structure::{Violation, check_extensions};
+use super::structure::{ShapeViolation, check_extensions};
 use crate::code::Code;
 use crate::limits;
 use crate::module::Module;
@@ -21,7 +21,7 @@ pub(super) fn insights_max(module: &Module) -> u64 {
     overflow.max_items.min(stated).min(limits::INSIGHTS_MAX)
 }
 
-pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: &mut Vec<Violation>) {
+pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     let Some(extensions) = member(data, "extensions") else {
         return;
     };
@@ -42,7 +42,7 @@ pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: 
             (count, 1) => format!("holds {count} insights, at most one is allowed"),
             (count, max) => format!("holds {count} insights, at most {max} are allowed"),
         };
-        let mut violation = Violation::new("/data/extensions/insights", "maxItems", message);
+        let mut violation = ShapeViolation::new("/data/extensions/insights", "maxItems", message);
         violation.code = Code::E3004;
         found.push(violation);
     }
@@ -52,7 +52,7 @@ pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: 
             if mapping.is_some_and(|mapping| mapping.trim().is_empty()) {
                 let pointer = format!("/data/extensions/insights/{index}/suggested_mapping");
                 let message = "must say where the insight belongs";
-                found.push(Violation::new(pointer, "minLength", message));
+                found.push(ShapeViolation::new(pointer, "minLength", message));
             }
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
 use super::meta::Meta;
-use super::structure::{Profile, Violation, check_structure};
+use super::structure::{Profile, ShapeViolation, check_structure};
 use super::{Body, Envelope};
 
 impl Envelope {
@@ -21,7 +21,7 @@ impl Envelope {
     }
 
     /// The envelope that a value is, or why it is none.
-    pub fn from_value(value: Value, profile: Profile) -> Result<Self, Vec<Violation>> {
+    pub fn from_value(value: Value, profile: Profile) -> Result<Self, Vec<ShapeViolation>> {
         let violations = check_structure(&value, profile);
         let Value::Object(map) = value else {
             return Err(violations);

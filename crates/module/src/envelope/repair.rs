@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::small_map::{member, member_mut};
 use super::meta::Risk;
-use super::repair_log::{Action, Repairs};
-use super::structure::{Violation, exceeds, kind};
+use super::repair_log::{Action, RepairLog};
+use super::structure::{ShapeViolation, exceeds, kind};
 use crate::limits;
 use crate::manifest::Tier;
 
@@ -25,7 +25,7 @@ const RUNTIME_FIELDS: [&str; 7] = [
 
 /// What defaults are made of.
 #[derive(Debug)]
-pub(super) struct Basis<'a> {
+pub(super) struct RepairDefaults<'a> {
     pub(super) tier: Tier,
     /// The confidence an older answer carries inside its data, or the default.
     pub(super) confidence: Value,
@@ -38,16 +38,16 @@ pub(super) struct Basis<'a> {
 /// The repaired meta, or everything that is beyond repair.
 pub(super) fn repair_meta(
     meta: Option<Value>,
-    basis: Basis<'_>,
-    repairs: &mut Repairs,
-    found: &mut Vec<Violation>,
+    basis: RepairDefaults<'_>,
+    repairs: &mut RepairLog,
+    found: &mut Vec<ShapeViolation>,
 ) -> Map<String, Value> {
     let mut meta = match meta {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(meta)) => meta,
         Some(other) => {
             let message = format!("must be an object, not {}", kind(&other));
-            found.push(Violation::new("/meta", "type", message));
+            found.push(ShapeViolation::new("/meta", "type", message));
             return Map::new();
         }
     };
@@ -73,7 +73,7 @@ pub(super) fn repair_meta(
     meta
 }
 
-fn fill(meta: &mut Map<String, Value>, field: &str, default: impl FnOnce() -> Value, repairs: &mut Repairs) {
+fn fill(meta: &mut Map<String, Value>, field: &str, default: impl FnOnce() -> Value, repairs: &mut RepairLog) {
     let before = match member(meta, field) {
         None => None,
         Some(Value::Null) => Some(Value::Null),
@@ -92,15 +92,15 @@ fn fill(meta: &mut Map<String, Value>, field: &str, default: impl FnOnce() -> Va
 fn repair_confidence(
     meta: &mut Map<String, Value>,
     tier: Tier,
-    repairs: &mut Repairs,
-    found: &mut Vec<Violation>,
+    repairs: &mut RepairLog,
+    found: &mut Vec<ShapeViolation>,
 ) {
     let Some(confidence) = member_mut(meta, "confidence") else {
         return;
     };
     let Some(number) = confidence.as_f64() else {
         let message = format!("must be a number, not {}", kind(confidence));
-        found.push(Violation::new("/meta/confidence", "type", message));
+        found.push(ShapeViolation::new("/meta/confidence", "type", message));
         return;
     };
     if (0.0..=1.0).contains(&number) {
@@ -110,7 +110,7 @@ fn repair_confidence(
         let message =
             format!("must lie between 0 and 1, not at {confidence}; tier exec repairs nothing here");
         let keyword = if number < 0.0 { "minimum" } else { "maximum" };
-        found.push(Violation::new("/meta/confidence", keyword, message));
+        found.push(ShapeViolation::new("/meta/confidence", keyword, message));
         return;
     }
     let clamped = Value::from(number.clamp(0.0, 1.0));
@@ -119,7 +119,7 @@ fn repair_confidence(
 }
 
 /// A risk may also be the object that a module's own schema offers; that is for its schema to judge.
-fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut Vec<Violation>) {
+fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut RepairLog, found: &mut Vec<ShapeViolation>) {
     let wrong = match member_mut(meta, "risk") {
         Some(Value::String(risk)) => {
             if Risk::find(risk).is_some() {
@@ -143,16 +143,16 @@ fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut
         None | Some(Value::Object(_)) => return,
         Some(other) => ("type", format!("must be a string, not {}", kind(other))),
     };
-    found.push(Violation::new("/meta/risk", wrong.0, wrong.1));
+    found.push(ShapeViolation::new("/meta/risk", wrong.0, wrong.1));
 }
 
-fn repair_explain(meta: &mut Map<String, Value>, repairs: &mut Repairs, found: &mut Vec<Violation>) {
+fn repair_explain(meta: &mut Map<String, Value>, repairs: &mut RepairLog, found: &mut Vec<ShapeViolation>) {
     let Some(explain) = member_mut(meta, "explain") else {
         return;
     };
     let Value::String(text) = explain else {
         let message = format!("must be a string, not {}", kind(explain));
-        found.push(Violation::new("/meta/explain", "type", message));
+        found.push(ShapeViolation::new("/meta/explain", "type", message));
         return;
     };
     let trimmed = text.trim();

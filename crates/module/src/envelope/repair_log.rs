@@ -41,9 +41,9 @@ impl Action {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Repairs(Vec<Value>);
+pub(super) struct RepairLog(Vec<Value>);
 
-impl Repairs {
+impl RepairLog {
     pub(super) fn record(
         &mut self,
         pointer: impl Into<String>,

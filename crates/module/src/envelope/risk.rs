@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::small_map::{member, member_mut};
 use super::meta::Risk;
-use super::repair_log::{Action, Repairs};
+use super::repair_log::{Action, RepairLog};
 use crate::manifest::RiskRule;
 
 /// The highest risk among the items that the rule names. `None` when there is no such list or the rule
@@ -27,7 +27,7 @@ pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Ris
 }
 
 /// Raises `meta.risk` to the aggregate. A list that is absent says nothing, so it raises nothing.
-pub(super) fn escalate(meta: &mut Map<String, Value>, aggregated: Option<Risk>, repairs: &mut Repairs) {
+pub(super) fn escalate(meta: &mut Map<String, Value>, aggregated: Option<Risk>, repairs: &mut RepairLog) {
     let (Some(aggregated), Some(Value::String(risk))) = (aggregated, member_mut(meta, "risk")) else {
         return;
     };

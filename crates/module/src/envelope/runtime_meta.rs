@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// Facts for meta; what is `None` is not written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct RuntimeMeta {
     /// `provider/model`.
     pub model: Option<String>,
     pub processing_time_ms: Option<u64>,
@@ -18,10 +18,10 @@ pub struct Facts {
 /// What a check of a reply is told besides the reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckOptions {
-    pub facts: Facts,
+    pub facts: RuntimeMeta,
 }
 
-impl Facts {
+impl RuntimeMeta {
     /// Takes the facts out of a meta that a runtime has written, as far as they have the form of facts.
     pub(super) fn take(meta: &mut Map<String, Value>) -> Self {
         let mut text = |key: &str| match meta.shift_remove(key)? {

@@ -7,7 +7,7 @@ use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Value, json};
 
 use super::error::ErrorBody;
-use super::structure::Violation;
+use super::structure::ShapeViolation;
 use crate::code::Code;
 use crate::limits;
 use crate::schema::{Contract, SchemaError, Section};
@@ -17,7 +17,7 @@ pub(super) fn check_section(
     contract: &Contract,
     section: Section,
     value: &Value,
-    found: &mut Vec<Violation>,
+    found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
     let validator = contract
         .validator(section)
@@ -32,7 +32,7 @@ pub(super) fn check_section(
         collect(validator, value, &root, found);
         if found.len() == before {
             // The validator said no, so its silence about the reason must not become a yes.
-            found.push(Violation::new(root, "schema", "does not fit the schema"));
+            found.push(ShapeViolation::new(root, "schema", "does not fit the schema"));
         }
     }
     Ok(())
@@ -42,18 +42,18 @@ pub(super) fn check_section(
 pub(crate) fn check_part(
     contract: &Contract,
     value: &Value,
-    found: &mut Vec<Violation>,
+    found: &mut Vec<ShapeViolation>,
 ) -> Result<(), Box<ErrorBody>> {
     check_section(contract, Section::Input, value, found)
 }
 
-fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<Violation>) {
+fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<ShapeViolation>) {
     // One more than is listed, so that the list can say that it is not complete.
     for error in validator.iter_errors(value).take(limits::ERRORS_LISTED_MAX + 1) {
         let pointer = format!("{root}{}", error.instance_path());
         let keyword = String::from(error.kind().keyword());
         let is_enum = breaks_enum(&error);
-        found.push(Violation {
+        found.push(ShapeViolation {
             message: describe(&error, is_enum),
             pointer,
             keyword: Cow::Owned(keyword),
@@ -131,7 +131,7 @@ pub(super) fn broken_contract(section: Section, error: &SchemaError) -> ErrorBod
 /// One error for a list of violations of an answer; the list is not empty. A missing rationale and too
 /// many insights have codes that say more than that something is wrong; a wrong enum value has one only
 /// when nothing else is wrong.
-pub(super) fn answer_error(found: &[Violation]) -> ErrorBody {
+pub(super) fn answer_error(found: &[ShapeViolation]) -> ErrorBody {
     let any = |code: Code| found.iter().find(|violation| violation.code == code);
     let first = any(Code::E3003)
         .or_else(|| any(Code::E3004))
@@ -142,7 +142,7 @@ pub(super) fn answer_error(found: &[Violation]) -> ErrorBody {
 }
 
 /// One error with the given code for a list of violations of `whole`.
-pub(super) fn error_of(code: Code, first: Option<&Violation>, found: &[Violation], whole: &str) -> ErrorBody {
+pub(super) fn error_of(code: Code, first: Option<&ShapeViolation>, found: &[ShapeViolation], whole: &str) -> ErrorBody {
     let (place, what) = first.map_or_else(
         || (String::from(whole), String::from(code.summary())),
         |first| match first.pointer.as_str() {

@@ -34,7 +34,7 @@ impl Profile {
 
 /// One way in which a value is not an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct ShapeViolation {
     /// JSON pointer of the value that is wrong, or of the object that lacks a key.
     pub pointer: String,
     /// The JSON Schema keyword that states the same rule.
@@ -43,7 +43,7 @@ pub struct Violation {
     pub code: Code,
 }
 
-impl Violation {
+impl ShapeViolation {
     pub(crate) fn new(pointer: impl Into<String>, keyword: &'static str, message: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -64,73 +64,73 @@ impl Violation {
 }
 
 /// Everything about `value` that keeps it from being an envelope; empty means that it is one.
-pub fn check_structure(value: &Value, profile: Profile) -> Vec<Violation> {
+pub fn check_structure(value: &Value, profile: Profile) -> Vec<ShapeViolation> {
     let mut found = Vec::new();
     let Value::Object(map) = value else {
-        found.push(Violation::wrong_type("", "an object", value));
+        found.push(ShapeViolation::wrong_type("", "an object", value));
         return found;
     };
     check_version(map, profile, &mut found);
     match map.get("ok") {
         Some(Value::Bool(true)) => check_success(map, &mut found),
         Some(Value::Bool(false)) => check_failure(map, &mut found),
-        Some(other) => found.push(Violation::wrong_type("/ok", "true or false", other)),
-        None => found.push(Violation::missing("", "ok")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/ok", "true or false", other)),
+        None => found.push(ShapeViolation::missing("", "ok")),
     }
     match map.get("meta") {
         Some(Value::Object(meta)) => check_meta(meta, &mut found),
-        Some(other) => found.push(Violation::wrong_type("/meta", "an object", other)),
-        None => found.push(Violation::missing("", "meta")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/meta", "an object", other)),
+        None => found.push(ShapeViolation::missing("", "meta")),
     }
     found
 }
 
-fn check_version(map: &Map<String, Value>, profile: Profile, found: &mut Vec<Violation>) {
+fn check_version(map: &Map<String, Value>, profile: Profile, found: &mut Vec<ShapeViolation>) {
     match (profile, map.get("version")) {
         (Profile::Cognitive, None) => {}
         (Profile::Cognitive, Some(_)) => {
             let message = "`version` belongs to the cep-2.2 profile only";
-            found.push(Violation::new("/version", "additionalProperties", message));
+            found.push(ShapeViolation::new("/version", "additionalProperties", message));
         }
         (Profile::Cep22, Some(Value::String(version))) if version == "2.2" => {}
         (Profile::Cep22, Some(_)) => {
-            found.push(Violation::new("/version", "const", "`version` must be \"2.2\""));
+            found.push(ShapeViolation::new("/version", "const", "`version` must be \"2.2\""));
         }
-        (Profile::Cep22, None) => found.push(Violation::missing("", "version")),
+        (Profile::Cep22, None) => found.push(ShapeViolation::missing("", "version")),
     }
 }
 
-fn check_success(map: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_success(map: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     check_closed(map, &["ok", "version", "meta", "data"], found);
     match map.get("data") {
         Some(Value::Object(data)) => {
             check_rationale(data, found);
             check_extensions(data, found);
         }
-        Some(other) => found.push(Violation::wrong_type("/data", "an object", other)),
-        None => found.push(Violation::missing("", "data")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/data", "an object", other)),
+        None => found.push(ShapeViolation::missing("", "data")),
     }
 }
 
-fn check_failure(map: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_failure(map: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     check_closed(map, &["ok", "version", "meta", "error", "partial_data"], found);
     match map.get("error") {
         Some(Value::Object(error)) => check_error(error, found),
-        Some(other) => found.push(Violation::wrong_type("/error", "an object", other)),
-        None => found.push(Violation::missing("", "error")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/error", "an object", other)),
+        None => found.push(ShapeViolation::missing("", "error")),
     }
     match map.get("partial_data") {
         None | Some(Value::Object(_)) => {}
-        Some(other) => found.push(Violation::wrong_type("/partial_data", "an object", other)),
+        Some(other) => found.push(ShapeViolation::wrong_type("/partial_data", "an object", other)),
     }
 }
 
 /// The top level is closed, but for annotations.
-pub(super) fn check_closed(map: &Map<String, Value>, known: &[&str], found: &mut Vec<Violation>) {
+pub(super) fn check_closed(map: &Map<String, Value>, known: &[&str], found: &mut Vec<ShapeViolation>) {
     for key in map.keys() {
         if !known.contains(&key.as_str()) && !key.starts_with('_') {
             let message = format!("`{key}` has no place here: an envelope is closed at the top");
-            found.push(Violation::new(
+            found.push(ShapeViolation::new(
                 format!("/{}", escape(key)),
                 "additionalProperties",
                 message,
@@ -139,7 +139,7 @@ pub(super) fn check_closed(map: &Map<String, Value>, known: &[&str], found: &mut
     }
 }
 
-fn check_meta(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_meta(meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     match meta.get("confidence") {
         Some(Value::Number(number)) => {
             if !number
@@ -147,70 +147,70 @@ fn check_meta(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
                 .is_some_and(|number| (0.0..=1.0).contains(&number))
             {
                 let message = format!("must lie between 0 and 1, not at {number}");
-                found.push(Violation::new("/meta/confidence", "maximum", message));
+                found.push(ShapeViolation::new("/meta/confidence", "maximum", message));
             }
         }
-        Some(other) => found.push(Violation::wrong_type("/meta/confidence", "a number", other)),
-        None => found.push(Violation::missing("/meta", "confidence")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/meta/confidence", "a number", other)),
+        None => found.push(ShapeViolation::missing("/meta", "confidence")),
     }
     match meta.get("risk") {
         Some(Value::String(risk)) if Risk::find(risk).is_some() => {}
         Some(Value::String(_)) => {
             let message = "must be one of none, low, medium, high";
-            found.push(Violation::new("/meta/risk", "enum", message));
+            found.push(ShapeViolation::new("/meta/risk", "enum", message));
         }
-        Some(other) => found.push(Violation::wrong_type("/meta/risk", "a string", other)),
-        None => found.push(Violation::missing("/meta", "risk")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/meta/risk", "a string", other)),
+        None => found.push(ShapeViolation::missing("/meta", "risk")),
     }
     match meta.get("explain") {
         Some(Value::String(explain)) => {
             if exceeds(explain, limits::EXPLAIN_CHARS_MAX) {
                 let message = format!("must not exceed {} characters", limits::EXPLAIN_CHARS_MAX);
-                found.push(Violation::new("/meta/explain", "maxLength", message));
+                found.push(ShapeViolation::new("/meta/explain", "maxLength", message));
             }
         }
-        Some(other) => found.push(Violation::wrong_type("/meta/explain", "a string", other)),
-        None => found.push(Violation::missing("/meta", "explain")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/meta/explain", "a string", other)),
+        None => found.push(ShapeViolation::missing("/meta", "explain")),
     }
     for (key, pointer) in [("trace_id", "/meta/trace_id"), ("model", "/meta/model")] {
         if let Some(other) = meta.get(key).filter(|value| !value.is_string()) {
-            found.push(Violation::wrong_type(pointer, "a string", other));
+            found.push(ShapeViolation::wrong_type(pointer, "a string", other));
         }
     }
     if let Some(latency) = meta.get("latency_ms") {
         match latency.as_f64() {
-            None => found.push(Violation::wrong_type("/meta/latency_ms", "a number", latency)),
+            None => found.push(ShapeViolation::wrong_type("/meta/latency_ms", "a number", latency)),
             Some(number) if number < 0.0 => {
                 let message = "must not be negative";
-                found.push(Violation::new("/meta/latency_ms", "minimum", message));
+                found.push(ShapeViolation::new("/meta/latency_ms", "minimum", message));
             }
             Some(_) => {}
         }
     }
 }
 
-fn check_rationale(data: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_rationale(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     match data.get("rationale") {
         Some(Value::String(_)) => {}
-        Some(other) => found.push(Violation::wrong_type("/data/rationale", "a string", other)),
-        None => found.push(Violation::missing("/data", "rationale")),
+        Some(other) => found.push(ShapeViolation::wrong_type("/data/rationale", "a string", other)),
+        None => found.push(ShapeViolation::missing("/data", "rationale")),
     }
 }
 
 /// The overflow container: closed, and at most [`limits::INSIGHTS_MAX`] insights whatever a module says.
-pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<Violation>) {
+pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     let extensions = match data.get("extensions") {
         None => return,
         Some(Value::Object(extensions)) => extensions,
         Some(other) => {
-            found.push(Violation::wrong_type("/data/extensions", "an object", other));
+            found.push(ShapeViolation::wrong_type("/data/extensions", "an object", other));
             return;
         }
     };
     for key in extensions.keys().filter(|key| *key != "insights") {
         let message = format!("`{key}` has no place here: only `insights` stands under extensions");
         let pointer = format!("/data/extensions/{}", escape(key));
-        found.push(Violation::new(pointer, "additionalProperties", message));
+        found.push(ShapeViolation::new(pointer, "additionalProperties", message));
     }
     match extensions.get("insights") {
         None => {}
@@ -221,14 +221,14 @@ pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<Violat
                     insights.len(),
                     limits::INSIGHTS_MAX
                 );
-                found.push(Violation::new("/data/extensions/insights", "maxItems", message));
+                found.push(ShapeViolation::new("/data/extensions/insights", "maxItems", message));
             }
             for (index, insight) in insights.iter().enumerate() {
                 check_insight(insight, index, found);
             }
         }
         Some(other) => {
-            found.push(Violation::wrong_type(
+            found.push(ShapeViolation::wrong_type(
                 "/data/extensions/insights",
                 "an array",
                 other,
@@ -237,45 +237,45 @@ pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<Violat
     }
 }
 
-fn check_insight(insight: &Value, index: usize, found: &mut Vec<Violation>) {
+fn check_insight(insight: &Value, index: usize, found: &mut Vec<ShapeViolation>) {
     let at = || format!("/data/extensions/insights/{index}");
     let Value::Object(insight) = insight else {
-        found.push(Violation::wrong_type(at(), "an object", insight));
+        found.push(ShapeViolation::wrong_type(at(), "an object", insight));
         return;
     };
     for key in ["text", "suggested_mapping"] {
         if !insight.contains_key(key) {
-            found.push(Violation::missing(at(), key));
+            found.push(ShapeViolation::missing(at(), key));
         }
     }
     for (key, value) in insight {
         let pointer = || format!("{}/{}", at(), escape(key));
         if !matches!(key.as_str(), "text" | "suggested_mapping" | "evidence") {
             let message = format!("`{key}` has no place in an insight");
-            found.push(Violation::new(pointer(), "additionalProperties", message));
+            found.push(ShapeViolation::new(pointer(), "additionalProperties", message));
         } else if !value.is_string() {
-            found.push(Violation::wrong_type(pointer(), "a string", value));
+            found.push(ShapeViolation::wrong_type(pointer(), "a string", value));
         }
     }
 }
 
-pub(super) fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
+pub(super) fn check_error(error: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     for (key, pointer) in [("code", "/error/code"), ("message", "/error/message")] {
         match error.get(key) {
             Some(Value::String(_)) => {}
-            Some(other) => found.push(Violation::wrong_type(pointer, "a string", other)),
-            None => found.push(Violation::missing("/error", key)),
+            Some(other) => found.push(ShapeViolation::wrong_type(pointer, "a string", other)),
+            None => found.push(ShapeViolation::missing("/error", key)),
         }
     }
     if let Some(other) = error.get("recoverable").filter(|value| !value.is_boolean()) {
-        found.push(Violation::wrong_type(
+        found.push(ShapeViolation::wrong_type(
             "/error/recoverable",
             "true or false",
             other,
         ));
     }
     if let Some(other) = error.get("suggestion").filter(|value| !value.is_string()) {
-        found.push(Violation::wrong_type("/error/suggestion", "a string", other));
+        found.push(ShapeViolation::wrong_type("/error/suggestion", "a string", other));
     }
 }
 

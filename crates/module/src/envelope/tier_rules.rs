@@ -11,28 +11,28 @@ use crate::manifest::{Manifest, Tier};
 
 /// What a gate says about an answer.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum TierVerdict {
     Pass,
     Warn(Value),
     Refuse(Box<ErrorBody>),
 }
 
-pub(super) fn check_gate(manifest: &Manifest, meta: &Meta) -> Verdict {
+pub(super) fn check_gate(manifest: &Manifest, meta: &Meta) -> TierVerdict {
     if !manifest.tier_declared {
-        return Verdict::Pass;
+        return TierVerdict::Pass;
     }
     let threshold = manifest.tier.confidence_min();
     let unsure = threshold.filter(|threshold| meta.confidence < *threshold);
     match (manifest.tier, unsure) {
-        (Tier::Exec, Some(threshold)) => Verdict::Refuse(Box::new(unsure_error(meta.confidence, threshold))),
-        (Tier::Exec, None) if meta.risk_level() > Risk::Low => Verdict::Refuse(Box::new(risky_error(meta))),
-        (Tier::Decision, Some(threshold)) => Verdict::Warn(json!({
+        (Tier::Exec, Some(threshold)) => TierVerdict::Refuse(Box::new(unsure_error(meta.confidence, threshold))),
+        (Tier::Exec, None) if meta.risk_level() > Risk::Low => TierVerdict::Refuse(Box::new(risky_error(meta))),
+        (Tier::Decision, Some(threshold)) => TierVerdict::Warn(json!({
             "code": Code::W2001.as_str(),
             "message": format!("meta.confidence {} is below {threshold}: let a person look at this decision", meta.confidence),
             "threshold": threshold,
             "actual": meta.confidence,
         })),
-        _ => Verdict::Pass,
+        _ => TierVerdict::Pass,
     }
 }
 

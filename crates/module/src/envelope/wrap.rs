@@ -5,13 +5,13 @@
 use serde_json::{Map, Value};
 
 use super::small_map::member;
-use super::repair_log::{Action, Repairs};
-use super::structure::{Violation, check_closed, kind};
+use super::repair_log::{Action, RepairLog};
+use super::structure::{ShapeViolation, check_closed, kind};
 use crate::module::Module;
 
 /// An answer in pieces, before any of them is judged.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct EnvelopeParts {
     pub(super) ok: bool,
     /// An older answer, whose data may carry what belongs into meta.
     pub(super) wrapped: bool,
@@ -21,7 +21,7 @@ pub(super) struct Parts {
     pub(super) partial_data: Option<Value>,
     pub(super) annotations: Map<String, Value>,
     /// What is wrong at the top level.
-    pub(super) violations: Vec<Violation>,
+    pub(super) violations: Vec<ShapeViolation>,
 }
 
 /// Whether answers without `meta`, or without any envelope, are wrapped for this module. Formats from
@@ -33,8 +33,8 @@ pub(super) fn wraps(module: &Module) -> bool {
 
 /// An object that is no envelope and may not be made into one.
 #[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) violation: Violation,
+pub(super) struct NotAnEnvelope {
+    pub(super) violation: ShapeViolation,
     /// What of it looks most like data.
     pub(super) data: Map<String, Value>,
 }
@@ -42,8 +42,8 @@ pub(super) struct Refused {
 pub(super) fn take_apart(
     object: Map<String, Value>,
     wraps: bool,
-    repairs: &mut Repairs,
-) -> Result<Parts, Box<Refused>> {
+    repairs: &mut RepairLog,
+) -> Result<EnvelopeParts, Box<NotAnEnvelope>> {
     let has = |key: &str| member(&object, key).is_some_and(|value| !value.is_null());
     let has_parts = has("meta") || has("data") || has("error");
     match member(&object, "ok") {
@@ -74,12 +74,12 @@ pub(super) fn take_apart(
         None if wraps => Ok(wrap_bare(object, repairs)),
         other => {
             let violation = match other {
-                Some(other) => Violation::new(
+                Some(other) => ShapeViolation::new(
                     "/ok",
                     "type",
                     format!("must be true or false, not {}", kind(other)),
                 ),
-                None => Violation::new("", "required", "`ok` is missing: this is not an envelope"),
+                None => ShapeViolation::new("", "required", "`ok` is missing: this is not an envelope"),
             };
             Err(refuse(object, violation))
         }
@@ -90,10 +90,10 @@ fn is_envelope_key(key: &str) -> bool {
     matches!(key, "ok" | "meta" | "data" | "error" | "partial_data" | "version") || key.starts_with('_')
 }
 
-fn split(object: Map<String, Value>, ok: bool, repairs: &mut Repairs) -> Parts {
-    let mut parts = Parts {
+fn split(object: Map<String, Value>, ok: bool, repairs: &mut RepairLog) -> EnvelopeParts {
+    let mut parts = EnvelopeParts {
         ok,
-        ..Parts::default()
+        ..EnvelopeParts::default()
     };
     let known = ["ok", "version", "meta", "data", "error", "partial_data"];
     check_closed(&object, &known, &mut parts.violations);
@@ -123,22 +123,22 @@ fn split(object: Map<String, Value>, ok: bool, repairs: &mut Repairs) -> Parts {
     parts
 }
 
-fn wrap_bare(data: Map<String, Value>, repairs: &mut Repairs) -> Parts {
+fn wrap_bare(data: Map<String, Value>, repairs: &mut RepairLog) -> EnvelopeParts {
     repairs.record("", Action::Wrapped, None, None);
-    Parts {
+    EnvelopeParts {
         ok: true,
         wrapped: true,
         data: Some(Value::Object(data)),
-        ..Parts::default()
+        ..EnvelopeParts::default()
     }
 }
 
 /// A bare object with an error. What else it holds is the part of the work that was done.
-fn wrap_failure(object: Map<String, Value>, repairs: &mut Repairs) -> Parts {
+fn wrap_failure(object: Map<String, Value>, repairs: &mut RepairLog) -> EnvelopeParts {
     repairs.record("", Action::Wrapped, None, None);
-    let mut parts = Parts {
+    let mut parts = EnvelopeParts {
         wrapped: true,
-        ..Parts::default()
+        ..EnvelopeParts::default()
     };
     let mut rest = Map::new();
     for (key, value) in object {
@@ -158,7 +158,7 @@ fn wrap_failure(object: Map<String, Value>, repairs: &mut Repairs) -> Parts {
 }
 
 /// Not an envelope, and not to be made into one: the object is kept as what may be salvaged.
-fn refuse(mut object: Map<String, Value>, violation: Violation) -> Box<Refused> {
+fn refuse(mut object: Map<String, Value>, violation: ShapeViolation) -> Box<NotAnEnvelope> {
     let data = match object.swap_remove("data") {
         Some(Value::Object(data)) => data,
         Some(other) => {
@@ -167,5 +167,5 @@ fn refuse(mut object: Map<String, Value>, violation: Violation) -> Box<Refused> 
         }
         None => object,
     };
-    Box::new(Refused { violation, data })
+    Box::new(NotAnEnvelope { violation, data })
 }

@@ -10,11 +10,11 @@ use super::condition::{Comparison, Condition, Operand};
 use super::path::{Path, Segment};
 
 /// Where paths are looked up.
-pub trait Scope {
+pub trait Variables {
     fn find(&self, path: &Path) -> Option<Cow<'_, Value>>;
 }
 
-impl Scope for Value {
+impl Variables for Value {
     fn find(&self, path: &Path) -> Option<Cow<'_, Value>> {
         select(self, &path.segments)
     }
@@ -52,7 +52,7 @@ fn length(value: &Value) -> Option<Value> {
 }
 
 impl Condition {
-    pub fn holds(&self, scope: &dyn Scope) -> bool {
+    pub fn holds(&self, scope: &dyn Variables) -> bool {
         match self {
             Self::Any(parts) => parts.iter().any(|part| part.holds(scope)),
             Self::All(parts) => parts.iter().all(|part| part.holds(scope)),
@@ -79,7 +79,7 @@ impl Condition {
 }
 
 impl Operand {
-    fn value<'a>(&'a self, scope: &'a dyn Scope) -> Option<Cow<'a, Value>> {
+    fn value<'a>(&'a self, scope: &'a dyn Variables) -> Option<Cow<'a, Value>> {
         match self {
             Self::Path(path) => scope.find(path),
             Self::Literal(value) => Some(Cow::Borrowed(value)),

@@ -13,7 +13,7 @@ mod tests;
 use std::fmt;
 
 pub use condition::{Comparison, Condition, Operand, parse_condition};
-pub use evaluate::{Scope, select};
+pub use evaluate::{Variables, select};
 pub use path::{Path, Segment, parse_path};
 
 /// Why a text is no expression, and the byte at which that shows.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Section, Shape};
+use crate::schema::{Section, SchemaView};
 
 /// Fields as `issues[].type`, and whether an answer had them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,14 +20,14 @@ impl Coverage {
     pub fn of(module: &Module) -> Self {
         let mut coverage = Self::default();
         if let Some(schema) = module.contract.schema(Section::Data) {
-            let shape = Shape::new(module.contract.document(), schema);
+            let shape = SchemaView::new(module.contract.document(), schema);
             coverage.collect(shape, "", 0);
         }
         coverage
     }
 
     /// A schema that contains itself is followed to a depth, not for ever.
-    fn collect(&mut self, shape: Shape<'_>, path: &str, depth: usize) {
+    fn collect(&mut self, shape: SchemaView<'_>, path: &str, depth: usize) {
         if depth > limits::COVERED_DEPTH_MAX || self.fields.len() >= limits::COVERED_FIELDS_MAX {
             return;
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Section, Shape};
+use crate::schema::{Section, SchemaView};
 
 /// Why a word could not be put into the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +47,14 @@ pub fn assign(module: &Module, input: &mut Map<String, Value>, text: &str) -> Re
         return Err(error.hint("key=value takes the type from the input schema, key:=json takes JSON"));
     };
     let (key, value) = match key.strip_suffix(':') {
-        Some(key) => (key, Given::Json(value)),
-        None => (key, Given::Text(value)),
+        Some(key) => (key, Assignment::Json(value)),
+        None => (key, Assignment::Text(value)),
     };
     let names = names(key)?;
     let contract = &module.contract;
     let shape = contract
         .schema(Section::Input)
-        .map(|schema| Shape::new(contract.document(), schema));
+        .map(|schema| SchemaView::new(contract.document(), schema));
     let mut root = Value::Object(std::mem::take(input));
     let done = put(&mut root, &names, shape, value, key);
     if let Value::Object(map) = root {
@@ -64,7 +64,7 @@ pub fn assign(module: &Module, input: &mut Map<String, Value>, text: &str) -> Re
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Given<'a> {
+enum Assignment<'a> {
     Text(&'a str),
     Json(&'a str),
 }
@@ -95,8 +95,8 @@ fn names(key: &str) -> Result<Vec<String>, AssignError> {
 fn put(
     target: &mut Value,
     names: &[String],
-    shape: Option<Shape<'_>>,
-    given: Given<'_>,
+    shape: Option<SchemaView<'_>>,
+    given: Assignment<'_>,
     key: &str,
 ) -> Result<(), AssignError> {
     let Some((name, rest)) = names.split_first() else {
@@ -120,7 +120,7 @@ fn put(
             items.push(Value::Null);
         }
         return match items.get_mut(index) {
-            Some(item) => put(item, rest, shape.and_then(Shape::items), given, key),
+            Some(item) => put(item, rest, shape.and_then(SchemaView::items), given, key),
             None => Ok(()),
         };
     }
@@ -152,21 +152,21 @@ fn in_the_way(name: &str, key: &str) -> AssignError {
 
 fn settle(
     target: &mut Value,
-    shape: Option<Shape<'_>>,
-    given: Given<'_>,
+    shape: Option<SchemaView<'_>>,
+    given: Assignment<'_>,
     key: &str,
 ) -> Result<(), AssignError> {
     let text = match given {
-        Given::Json(text) => {
+        Assignment::Json(text) => {
             *target = serde_json::from_str(text)
                 .map_err(|error| AssignError::new(format!("the value of `{key}` is not JSON: {error}")))?;
             return Ok(());
         }
-        Given::Text(text) => text,
+        Assignment::Text(text) => text,
     };
     let is_list = shape.is_some_and(|shape| shape.allows("array") && !shape.allows("string"));
     if is_list && !text.trim_start().starts_with('[') {
-        let item = read(text, shape.and_then(Shape::items), key)?;
+        let item = read(text, shape.and_then(SchemaView::items), key)?;
         match or_new(target, Value::Array(Vec::new())) {
             Value::Array(items) => items.push(item),
             other => *other = Value::Array(vec![item]),
@@ -178,7 +178,7 @@ fn settle(
 }
 
 /// The text as the schema means it.
-fn read(text: &str, shape: Option<Shape<'_>>, key: &str) -> Result<Value, AssignError> {
+fn read(text: &str, shape: Option<SchemaView<'_>>, key: &str) -> Result<Value, AssignError> {
     let Some(shape) = shape else {
         return Ok(Value::from(text));
     };

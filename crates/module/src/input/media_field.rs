@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, Shape};
+use crate::schema::{Section, SchemaView};
 
 /// A top-level field of the input that holds media.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,9 +75,9 @@ fn fields(module: &Module) -> Vec<MediaField> {
     let Some(schema) = contract.schema(Section::Input) else {
         return Vec::new();
     };
-    let properties = Shape::new(contract.document(), schema).properties();
+    let properties = SchemaView::new(contract.document(), schema).properties();
     let fields = properties.into_iter().filter_map(|(name, shape)| {
-        let many = shape.items().is_some_and(Shape::is_media);
+        let many = shape.items().is_some_and(SchemaView::is_media);
         (many || shape.is_media()).then(|| MediaField {
             name: String::from(name),
             many,

@@ -7,7 +7,7 @@ use crate::document::join;
 use crate::limits;
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, Shape};
+use crate::schema::{Section, SchemaView};
 
 /// Pointers to every media item of an input, in the order of the input.
 pub fn media_places(module: &Module, input: &Map<String, Value>) -> Vec<String> {
@@ -18,7 +18,7 @@ pub fn media_places(module: &Module, input: &Map<String, Value>) -> Vec<String> 
     let contract = &module.contract;
     let shape = contract
         .schema(Section::Input)
-        .map(|schema| Shape::new(contract.document(), schema));
+        .map(|schema| SchemaView::new(contract.document(), schema));
     let mut found = Vec::new();
     for (key, value) in input.iter().filter(|(key, _)| !key.starts_with('_')) {
         // Without a schema, an item is what has the form of one.
@@ -29,13 +29,13 @@ pub fn media_places(module: &Module, input: &Map<String, Value>) -> Vec<String> 
 }
 
 /// `shape` is `None` where there is no schema at all, and `Some(None)` where it says nothing of the place.
-fn look(value: &Value, shape: Option<Option<Shape<'_>>>, at: &str, depth: usize, found: &mut Vec<String>) {
+fn look(value: &Value, shape: Option<Option<SchemaView<'_>>>, at: &str, depth: usize, found: &mut Vec<String>) {
     if depth > limits::NESTING_MAX {
         return;
     }
     let is_place = match shape {
         None => true,
-        Some(shape) => shape.is_some_and(Shape::is_media),
+        Some(shape) => shape.is_some_and(SchemaView::is_media),
     };
     match value {
         Value::Object(map) if is_place && has_form(map) => found.push(String::from(at)),
@@ -47,7 +47,7 @@ fn look(value: &Value, shape: Option<Option<Shape<'_>>>, at: &str, depth: usize,
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                let inner = shape.map(|shape| shape.and_then(Shape::items));
+                let inner = shape.map(|shape| shape.and_then(SchemaView::items));
                 look(value, inner, &join(at, &index.to_string()), depth + 1, found);
             }
         }

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use super::Reading;
+use super::LoadContext;
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::file_map;
 use crate::manifest::OutputAlias;
 use crate::schema::{Contract, Section};
@@ -22,13 +22,13 @@ pub(crate) struct Origin {
 }
 
 /// `schema.json` and the `io` references of the manifest as one contract.
-pub(super) fn from_schema(reading: &mut Reading<'_>, source: &Map<String, Value>) -> Contract {
+pub(super) fn from_schema(reading: &mut LoadContext<'_>, source: &Map<String, Value>) -> Contract {
     let mut document = match reading.json("schema.json") {
         Some(Value::Object(map)) => map,
         Some(_) => {
             let diagnostic =
                 Diagnostic::new(Rule::INVALID_SCHEMA, "schema.json must be an object of sections");
-            let diagnostic = diagnostic.at(reading.in_json("schema.json", "", Part::Value));
+            let diagnostic = diagnostic.at(reading.in_json("schema.json", "", EntryPart::Value));
             reading.push(diagnostic.hint("it holds `input`, `data`, `meta` and `error`"));
             Map::new()
         }
@@ -91,7 +91,7 @@ pub(super) fn sections(document: &Map<String, Value>, alias: OutputAlias) -> Vec
 /// `./schema.json#/data` as a pointer into the document. Another file of the module is taken into the
 /// document first.
 fn resolve(
-    reading: &mut Reading<'_>,
+    reading: &mut LoadContext<'_>,
     document: &mut Map<String, Value>,
     key: &str,
     reference: &str,
@@ -99,8 +99,8 @@ fn resolve(
     let place = join("/io", key);
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let fragment = percent_decoded(fragment);
-    let refuse = |reading: &mut Reading<'_>, rule: Rule, message: String, hint: &str| {
-        let location = reading.in_manifest(&place, Part::Value);
+    let refuse = |reading: &mut LoadContext<'_>, rule: Rule, message: String, hint: &str| {
+        let location = reading.in_manifest(&place, EntryPart::Value);
         reading.push(Diagnostic::new(rule, message).at(location).hint(hint));
         None
     };
@@ -152,7 +152,7 @@ fn resolve(
 
 /// Puts a schema file of its own into the document and answers with its pointer.
 pub(super) fn embed(
-    reading: &mut Reading<'_>,
+    reading: &mut LoadContext<'_>,
     document: &mut Map<String, Value>,
     file: &str,
 ) -> Option<String> {

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::Reading;
+use super::LoadContext;
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::document::{Part, join};
+use crate::document::{EntryPart, join};
 use crate::file_map::{FileMap, normalise};
 use crate::module::TestPair;
 
@@ -16,7 +16,7 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ("/input.json", &["/expected.json", "/output.json"]),
 ];
 
-pub(super) fn listed_or_found(reading: &mut Reading<'_>, source: &Map<String, Value>) -> Vec<TestPair> {
+pub(super) fn listed_or_found(reading: &mut LoadContext<'_>, source: &Map<String, Value>) -> Vec<TestPair> {
     match source.get("tests").and_then(Value::as_array) {
         Some(listed) => listed
             .iter()
@@ -75,13 +75,13 @@ fn name_of(input: &str) -> String {
 }
 
 /// One line of `tests:`. Its form is checked with the manifest; here it is only taken apart.
-fn read_line(reading: &mut Reading<'_>, index: usize, line: &str) -> Option<TestPair> {
+fn read_line(reading: &mut LoadContext<'_>, index: usize, line: &str) -> Option<TestPair> {
     let (input, expected) = line.split_once("->")?;
     let mut resolve = |path: &str| {
         let path = path.trim();
         let resolved = normalise(path);
         if resolved.is_none() {
-            let place = reading.in_manifest(&join("/tests", &index.to_string()), Part::Value);
+            let place = reading.in_manifest(&join("/tests", &index.to_string()), EntryPart::Value);
             let message = format!("`{path}` leads out of the module's folder");
             let diagnostic = Diagnostic::new(Rule::PATH_ESCAPES, message).at(place);
             reading.push(diagnostic.hint("tests live inside the module, under tests/"));

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::{contract::Origin, v0, v1, v2};
 use crate::diagnostic::{Diagnostic, Location, Report, Rule, Source};
-use crate::document::{Part, json_place, yaml_place};
+use crate::document::{EntryPart, json_place, yaml_place};
 use crate::file_map::FileMap;
 use crate::format::Format;
-use crate::module::{Derived, Module};
+use crate::module::{DerivedCache, Module};
 
 /// The file that holds the manifest, and the part of it that is YAML.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct ManifestText<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct LoadContext<'a> {
     pub(crate) files: &'a FileMap,
     pub(crate) report: Report,
     pub(crate) manifest: Option<ManifestText<'a>>,
@@ -34,7 +34,7 @@ pub(crate) struct Reading<'a> {
 }
 
 /// What a format's reader found; the rest of a module is the same for all.
-pub(super) struct Parts {
+pub(super) struct FormatParts {
     pub(super) format: Format,
     pub(super) source: Map<String, Value>,
     pub(super) prompt: String,
@@ -42,7 +42,7 @@ pub(super) struct Parts {
     pub(super) tests: Vec<crate::module::TestPair>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> LoadContext<'a> {
     pub(crate) fn of(files: &'a FileMap) -> Self {
         let mut reading = Self {
             files,
@@ -74,7 +74,7 @@ impl<'a> Reading<'a> {
                 contract: parts.contract,
                 tests: parts.tests,
                 assets: super::assets::list(files),
-                derived: Derived::default(),
+                derived: DerivedCache::default(),
             }
         });
         reading
@@ -85,7 +85,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The place of a pointer in the manifest.
-    pub(crate) fn in_manifest(&self, pointer: &str, part: Part) -> Location {
+    pub(crate) fn in_manifest(&self, pointer: &str, part: EntryPart) -> Location {
         let Some(manifest) = &self.manifest else {
             return Location::file("module.yaml");
         };
@@ -100,7 +100,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The place of a pointer in a JSON file of the module.
-    pub(crate) fn in_json(&self, file: &str, pointer: &str, part: Part) -> Location {
+    pub(crate) fn in_json(&self, file: &str, pointer: &str, part: EntryPart) -> Location {
         let Some(text) = self.files.text(file) else {
             return Location::file(file);
         };
@@ -109,7 +109,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The place of a pointer into the contract's document, which may be made of several files.
-    pub(crate) fn in_contract(&self, pointer: &str, part: Part) -> Location {
+    pub(crate) fn in_contract(&self, pointer: &str, part: EntryPart) -> Location {
         let (file, pointer) = self.origin_of(pointer);
         self.in_json(&file, &pointer, part)
     }

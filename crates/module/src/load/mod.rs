@@ -14,7 +14,7 @@ mod v2;
 
 pub(crate) use contract::percent_decoded;
 pub(crate) use examples::{is_test_path, split_expected, split_input};
-pub(crate) use load_context::{ManifestText, Reading};
+pub(crate) use load_context::{ManifestText, LoadContext};
 pub(crate) use text::refusals;
 
 use crate::diagnostic::Report;
@@ -29,7 +29,7 @@ pub struct Loaded {
 }
 
 pub fn load(files: &FileMap) -> Loaded {
-    let reading = Reading::of(files);
+    let reading = LoadContext::of(files);
     let mut report = reading.report;
     report.sort();
     Loaded {

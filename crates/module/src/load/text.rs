@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::Reading;
+use super::LoadContext;
 use crate::diagnostic::{Diagnostic, Location, Rule, Source};
-use crate::document::{JsonErrorKind, Part, YamlErrorKind, json_place, parse_json, parse_yaml};
+use crate::document::{JsonErrorKind, EntryPart, YamlErrorKind, json_place, parse_json, parse_yaml};
 use crate::file_map::{Entry, Refusal};
 
-impl<'a> Reading<'a> {
+impl<'a> LoadContext<'a> {
     /// The text of a file without its byte order mark, or nothing, with the reason reported. A file
     /// that is not there is not a problem here.
     pub(crate) fn text(&mut self, file: &str) -> Option<&'a str> {
@@ -70,7 +70,7 @@ impl<'a> Reading<'a> {
         match parse_json(text) {
             Ok(json) => {
                 for duplicate in json.duplicates {
-                    let place = json_place(text, &duplicate.pointer, Part::Key);
+                    let place = json_place(text, &duplicate.pointer, EntryPart::Key);
                     let message = format!("the key `{}` stands twice in one object", duplicate.key);
                     let diagnostic = Diagnostic::new(Rule::JSON_DUPLICATE_KEY, message);
                     self.push(
@@ -181,7 +181,7 @@ fn refused(file: &str, refusal: &Refusal) -> Diagnostic {
 }
 
 /// What was refused in the folder but is not needed by the format still deserves a word.
-pub(crate) fn refusals(reading: &Reading<'_>) -> Vec<Diagnostic> {
+pub(crate) fn refusals(reading: &LoadContext<'_>) -> Vec<Diagnostic> {
     let named: Vec<_> = reading
         .report
         .iter()

@@ -4,14 +4,14 @@
 use serde_json::{Map, Value, json};
 
 use super::contract::{Origin, rebase};
-use super::load_context::Parts;
+use super::load_context::FormatParts;
 use super::v1::front_matter;
-use super::{ManifestText, Reading, examples};
+use super::{ManifestText, LoadContext, examples};
 use crate::document::split_front_matter;
 use crate::format::Format;
 use crate::schema::{Contract, Section};
 
-pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
+pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     let source = manifest(reading);
     reading.require("prompt.txt", "it holds the instructions for the model");
     let prompt = reading.text("prompt.txt").map(String::from).unwrap_or_default();
@@ -24,7 +24,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
         source.insert(String::from("constraints"), Value::Object(constraints));
     }
     let tests = examples::listed_or_found(reading, &source);
-    Some(Parts {
+    Some(FormatParts {
         format: Format::V0,
         source,
         prompt,
@@ -34,7 +34,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
 }
 
 /// Front matter, or `name: value` lines in the text, which the earliest modules have.
-fn manifest(reading: &mut Reading<'_>) -> Option<Map<String, Value>> {
+fn manifest(reading: &mut LoadContext<'_>) -> Option<Map<String, Value>> {
     const FILE: &str = "module.md";
     let text = reading.text(FILE)?;
     if split_front_matter(text).is_some() || text.starts_with("---") {
@@ -67,7 +67,7 @@ fn manifest(reading: &mut Reading<'_>) -> Option<Map<String, Value>> {
 }
 
 /// Both schema files as one document with the sections of today.
-fn contract(reading: &mut Reading<'_>) -> Contract {
+fn contract(reading: &mut LoadContext<'_>) -> Contract {
     let mut document = Map::new();
     let mut pointers = Vec::new();
     let files = [
@@ -92,7 +92,7 @@ fn contract(reading: &mut Reading<'_>) -> Contract {
 }
 
 /// `constraints.yaml` in the words of v1. Its keys stand at the top or one level down, in groups.
-fn constraints(reading: &mut Reading<'_>) -> Option<Map<String, Value>> {
+fn constraints(reading: &mut LoadContext<'_>) -> Option<Map<String, Value>> {
     const FILE: &str = "constraints.yaml";
     let text = reading.text(FILE)?;
     if text.trim().is_empty() {

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::load_context::Parts;
-use super::{ManifestText, Reading, contract, examples};
+use super::load_context::FormatParts;
+use super::{ManifestText, LoadContext, contract, examples};
 use crate::diagnostic::{Diagnostic, Rule, Source};
 use crate::document::split_front_matter;
 use crate::format::Format;
 
-pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
+pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     let front = front_matter(reading, "MODULE.md");
     reading.require("schema.json", "it holds the contract: `input` and `output`");
     let empty = Map::new();
@@ -16,7 +16,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
     let contract = contract::from_schema(reading, source);
     let (source, prompt) = front?;
     let tests = examples::listed_or_found(reading, &source);
-    Some(Parts {
+    Some(FormatParts {
         format: Format::V1,
         source,
         prompt,
@@ -27,7 +27,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
 
 /// The manifest and the text below it.
 pub(super) fn front_matter(
-    reading: &mut Reading<'_>,
+    reading: &mut LoadContext<'_>,
     file: &'static str,
 ) -> Option<(Map<String, Value>, String)> {
     let text = reading.text(file)?;

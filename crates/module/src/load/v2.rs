@@ -2,12 +2,12 @@
 
 use serde_json::Map;
 
-use super::load_context::Parts;
-use super::{ManifestText, Reading, contract, examples};
+use super::load_context::FormatParts;
+use super::{ManifestText, LoadContext, contract, examples};
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::format::Format;
 
-pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
+pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     let file = if reading.files.contains("module.yaml") {
         "module.yaml"
     } else {
@@ -33,7 +33,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
     let contract = contract::from_schema(reading, source.as_ref().unwrap_or(&empty));
     let source = source?;
     let tests = examples::listed_or_found(reading, &source);
-    Some(Parts {
+    Some(FormatParts {
         format: Format::of_manifest(&source),
         source,
         prompt: prompt.unwrap_or_default(),
@@ -42,7 +42,7 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Parts> {
     })
 }
 
-impl Reading<'_> {
+impl LoadContext<'_> {
     /// A file that the format needs.
     pub(super) fn require(&mut self, file: &str, why: &str) {
         if !self.files.contains(file) {

@@ -4,13 +4,13 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, SCHEMA};
-use super::edit::{self, Edit, Path, Place, path};
-use super::section_location::{Site, collect_references, data_site, resolve, site, value};
+use super::edit::{self, Edit, Path, InsertAt, path};
+use super::section_location::{SectionLocation, collect_references, data_site, resolve, site, value};
 use super::schema_templates::{CODE_PATTERN, error_schema, extensions_schema, meta_schema};
-use super::{Refusal, Weight, json as json_text};
+use super::{MigrateError, DecisionLevel, json as json_text};
 use crate::manifest::Manifest;
 
-pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     create(draft)?;
     if draft.is_before_v22() || draft.becomes_v25() {
         rename_output(draft)?;
@@ -25,7 +25,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// A module without any schema gets one that asks for no more than the format does.
-fn create(draft: &mut Draft) -> Result<(), Refusal> {
+fn create(draft: &mut Draft) -> Result<(), MigrateError> {
     let elsewhere = ["input", "data"]
         .iter()
         .any(|section| site(draft, section).is_none_or(|site| site.file != SCHEMA));
@@ -49,7 +49,7 @@ fn create(draft: &mut Draft) -> Result<(), Refusal> {
         "writes a schema, since there was none",
     );
     draft.decide(
-        Weight::Review,
+        DecisionLevel::Review,
         SCHEMA,
         &["input"],
         "there was no schema: describe what goes in (`input`) and what comes out (`data`)",
@@ -58,7 +58,7 @@ fn create(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// `output` becomes `data`, and what refers to it follows.
-fn rename_output(draft: &mut Draft) -> Result<(), Refusal> {
+fn rename_output(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(document) = draft.schema(SCHEMA)? else {
         return Ok(());
     };
@@ -112,14 +112,14 @@ fn rename_output(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// Adds a section that is missing; the place of its parent must exist.
-fn add_section(draft: &mut Draft, name: &str, schema: Value, place: Place) -> Result<(), Refusal> {
+fn add_section(draft: &mut Draft, name: &str, schema: Value, place: InsertAt) -> Result<(), MigrateError> {
     let Some(site) = site(draft, name) else {
         return Ok(());
     };
     let Some((key, parents)) = site.at.split_last() else {
         return Ok(());
     };
-    let parent = Site {
+    let parent = SectionLocation {
         file: site.file.clone(),
         at: parents.to_vec(),
     };
@@ -136,11 +136,11 @@ fn add_section(draft: &mut Draft, name: &str, schema: Value, place: Place) -> Re
     draft.edit_schema(&site.file, format!("adds the `{name}` section"), &insert)
 }
 
-fn meta(draft: &mut Draft) -> Result<(), Refusal> {
+fn meta(draft: &mut Draft) -> Result<(), MigrateError> {
     let place = match draft.schema(SCHEMA)? {
-        Some(document) if document.get(&["$id"]).is_some() => Place::After("$id"),
-        Some(document) if document.get(&["$schema"]).is_some() => Place::After("$schema"),
-        _ => Place::First,
+        Some(document) if document.get(&["$id"]).is_some() => InsertAt::After("$id"),
+        Some(document) if document.get(&["$schema"]).is_some() => InsertAt::After("$schema"),
+        _ => InsertAt::First,
     };
     add_section(draft, "meta", meta_schema(), place)?;
     let standard = meta_schema();
@@ -159,7 +159,7 @@ fn meta(draft: &mut Draft) -> Result<(), Refusal> {
     let mut limit = site.clone();
     limit.at.extend(path(&["properties", "explain", "maxLength"]));
     let given = value(draft, &limit)?.and_then(Value::as_u64);
-    let explain = Site {
+    let explain = SectionLocation {
         at: limit.at.iter().take(limit.at.len() - 1).cloned().collect(),
         ..limit.clone()
     };
@@ -178,7 +178,7 @@ fn meta(draft: &mut Draft) -> Result<(), Refusal> {
             at: explain.at,
             key,
             value: json!(280),
-            place: Place::Last,
+            place: InsertAt::Last,
             comment: None,
         }
     };
@@ -188,11 +188,11 @@ fn meta(draft: &mut Draft) -> Result<(), Refusal> {
 /// A property that every value must have: in `required`, and described.
 fn require(
     draft: &mut Draft,
-    site: &Site,
+    site: &SectionLocation,
     section: &str,
     field: &str,
     schema: &Value,
-) -> Result<(), Refusal> {
+) -> Result<(), MigrateError> {
     let Some(Value::Object(given)) = value(draft, site)?.cloned() else {
         return Ok(());
     };
@@ -203,7 +203,7 @@ fn require(
         at,
         key: String::from(key),
         value,
-        place: Place::Last,
+        place: InsertAt::Last,
         comment: None,
     };
     match given.get("properties") {
@@ -241,7 +241,7 @@ fn require(
         None => {
             let mut edit = insert(site.at.clone(), "required", json!([field]));
             if let Edit::Insert { place, .. } = &mut edit {
-                *place = Place::After("type");
+                *place = InsertAt::After("type");
             }
             draft.edit_schema(&site.file, what, &edit)
         }
@@ -251,10 +251,10 @@ fn require(
 /// A part of an `allOf` already asks for the field.
 fn required_by_parts(
     draft: &mut Draft,
-    site: &Site,
+    site: &SectionLocation,
     schema: &Map<String, Value>,
     field: &str,
-) -> Result<bool, Refusal> {
+) -> Result<bool, MigrateError> {
     let parts = schema.get("allOf").and_then(Value::as_array).map_or(0, Vec::len);
     for index in 0..parts {
         let mut part = site.clone();
@@ -272,7 +272,7 @@ fn required_by_parts(
     Ok(false)
 }
 
-fn rationale(draft: &mut Draft) -> Result<(), Refusal> {
+fn rationale(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(given) = data_site(draft)? else {
         return Ok(());
     };
@@ -291,7 +291,7 @@ fn rationale(draft: &mut Draft) -> Result<(), Refusal> {
     if closed && !has {
         let names: Vec<&str> = given.at.iter().map(String::as_str).collect();
         draft.decide(
-            Weight::Must,
+            DecisionLevel::Must,
             &given.file,
             &names,
             "the data schema has closed alternatives: add `rationale` (required, a string) to each of them",
@@ -302,7 +302,7 @@ fn rationale(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// A place for insights, where the manifest allows them.
-fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
+fn extensions(draft: &mut Draft) -> Result<(), MigrateError> {
     let overflow = Manifest::read(draft.manifest.map()).overflow;
     let Some(data) = data_site(draft)? else {
         return Ok(());
@@ -315,7 +315,7 @@ fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
     if !overflow.enabled || described.contains_key("extensions") {
         return Ok(());
     }
-    let definitions = Site {
+    let definitions = SectionLocation {
         file: data.file.clone(),
         at: path(&["$defs"]),
     };
@@ -326,7 +326,7 @@ fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
                 at: Path::new(),
                 key: String::from("$defs"),
                 value: json!({ "extensions": schema }),
-                place: Place::Last,
+                place: InsertAt::Last,
                 comment: None,
             };
             draft.edit_schema(&data.file, "adds `$defs.extensions`", &insert)?;
@@ -336,7 +336,7 @@ fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
                 at: definitions.at,
                 key: String::from("extensions"),
                 value: schema,
-                place: Place::Last,
+                place: InsertAt::Last,
                 comment: None,
             };
             draft.edit_schema(&data.file, "adds `$defs.extensions`", &insert)?;
@@ -347,14 +347,14 @@ fn extensions(draft: &mut Draft) -> Result<(), Refusal> {
         at: properties.at,
         key: String::from("extensions"),
         value: json!({ "$ref": "#/$defs/extensions" }),
-        place: Place::Last,
+        place: InsertAt::Last,
         comment: None,
     };
     draft.edit_schema(&data.file, "adds `data.extensions`", &insert)
 }
 
 /// Older formats keep their confidence in the data. It stays there for those who read it.
-fn confidence(draft: &mut Draft) -> Result<(), Refusal> {
+fn confidence(draft: &mut Draft) -> Result<(), MigrateError> {
     if !draft.is_before_v22() {
         return Ok(());
     }
@@ -366,7 +366,7 @@ fn confidence(draft: &mut Draft) -> Result<(), Refusal> {
     if value(draft, &field)?.is_some() {
         let names: Vec<&str> = field.at.iter().map(String::as_str).collect();
         draft.decide(
-            Weight::Review,
+            DecisionLevel::Review,
             &data.file,
             &names,
             "confidence now stands in `meta`; take it out of `data` once nobody reads it there",
@@ -375,8 +375,8 @@ fn confidence(draft: &mut Draft) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn error(draft: &mut Draft) -> Result<(), Refusal> {
-    add_section(draft, "error", error_schema(draft.to), Place::After("data"))?;
+fn error(draft: &mut Draft) -> Result<(), MigrateError> {
+    add_section(draft, "error", error_schema(draft.to), InsertAt::After("data"))?;
     if !draft.becomes_v25() {
         return Ok(());
     }
@@ -401,7 +401,7 @@ fn error(draft: &mut Draft) -> Result<(), Refusal> {
                 at: properties.at.clone(),
                 key: String::from(field),
                 value: schema,
-                place: Place::Last,
+                place: InsertAt::Last,
                 comment: None,
             };
             draft.edit_schema(&site.file, format!("describes `error.{field}`"), &insert)?;
@@ -418,7 +418,7 @@ fn error(draft: &mut Draft) -> Result<(), Refusal> {
             let mut at: Vec<&str> = properties.at.iter().map(String::as_str).collect();
             at.push("code");
             draft.decide(
-                Weight::Review,
+                DecisionLevel::Review,
                 &site.file,
                 &at,
                 "v2.5 has codes E1000 to E4999, and E5000 to E9999 for the module's own (`error_codes`): map these names",
@@ -432,7 +432,7 @@ fn error(draft: &mut Draft) -> Result<(), Refusal> {
         at,
         key: String::from("pattern"),
         value: json!(CODE_PATTERN),
-        place: Place::Last,
+        place: InsertAt::Last,
         comment: None,
     };
     draft.edit_schema(&site.file, "gives `error.code` the pattern of v2.5", &insert)

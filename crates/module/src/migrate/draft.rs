@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::edit::{self, Edit, Path};
 use super::text::{Text, line_at};
-use super::{Change, Decision, Refusal, Weight, example, json, legacy, yaml};
+use super::{Change, Decision, MigrateError, DecisionLevel, example, json, legacy, yaml};
 use crate::document::parse_yaml;
 use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
@@ -50,8 +50,8 @@ pub(super) const PROMPT: &str = "prompt.md";
 impl Draft {
     /// Reads what there is; older formats are first laid out as `module.yaml`, `schema.json` and
     /// `prompt.md`, still in their old terms.
-    pub(super) fn open(files: &FileMap, to: Format) -> Result<Self, Refusal> {
-        let family = Format::of_files(files).ok_or_else(|| Refusal {
+    pub(super) fn open(files: &FileMap, to: Format) -> Result<Self, MigrateError> {
+        let family = Format::of_files(files).ok_or_else(|| MigrateError {
             file: String::from("."),
             line: 0,
             message: String::from("no module.yaml, MODULE.md or module.md here"),
@@ -102,7 +102,7 @@ impl Draft {
     }
 
     /// Leaves something to a person; `at` is a path in the document of that file, if it is one.
-    pub(super) fn decide(&mut self, weight: Weight, file: &str, at: &[&str], what: impl Into<String>) {
+    pub(super) fn decide(&mut self, weight: DecisionLevel, file: &str, at: &[&str], what: impl Into<String>) {
         let decision = Decision {
             file: String::from(file),
             line: 0,
@@ -113,7 +113,7 @@ impl Draft {
     }
 
     /// Edits the manifest.
-    pub(super) fn edit(&mut self, what: impl Into<String>, edit: &Edit) -> Result<(), Refusal> {
+    pub(super) fn edit(&mut self, what: impl Into<String>, edit: &Edit) -> Result<(), MigrateError> {
         self.manifest.edit(edit)?;
         let file = self.manifest.file.clone();
         self.change(&file, what);
@@ -121,12 +121,12 @@ impl Draft {
     }
 
     /// Edits the manifest as a part of something already reported.
-    pub(super) fn manifest_edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
+    pub(super) fn manifest_edit(&mut self, edit: &Edit) -> Result<(), MigrateError> {
         self.manifest.edit(edit)
     }
 
     /// The JSON document of a file, opened when first asked for; `None` when there is no such file.
-    pub(super) fn schema(&mut self, file: &str) -> Result<Option<&mut Document>, Refusal> {
+    pub(super) fn schema(&mut self, file: &str) -> Result<Option<&mut Document>, MigrateError> {
         if !self.schemas.contains_key(file) {
             if !self.files.contains(file) {
                 return Ok(None);
@@ -143,7 +143,7 @@ impl Draft {
         file: &str,
         what: impl Into<String>,
         edit: &Edit,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MigrateError> {
         let Some(document) = self.schema(file)? else {
             return Ok(());
         };
@@ -166,7 +166,7 @@ impl Draft {
         for file in ["MODULE.md", "module.md"] {
             if self.files.contains(file) {
                 let what = "is not read any more, since module.yaml stands beside it: delete it";
-                self.decide(Weight::Review, file, &[], what);
+                self.decide(DecisionLevel::Review, file, &[], what);
             }
         }
     }
@@ -175,7 +175,7 @@ impl Draft {
     pub(super) fn close(
         mut self,
         before: &FileMap,
-    ) -> Result<(FileMap, Vec<Change>, Vec<Decision>), Refusal> {
+    ) -> Result<(FileMap, Vec<Change>, Vec<Decision>), MigrateError> {
         let mut documents = vec![&self.manifest];
         documents.extend(self.schemas.values());
         for document in documents.iter().filter(|document| document.edited) {
@@ -204,22 +204,22 @@ impl Draft {
     }
 
     /// Turns examples of the older formats into golden tests.
-    pub(super) fn move_examples(&mut self) -> Result<(), Refusal> {
+    pub(super) fn move_examples(&mut self) -> Result<(), MigrateError> {
         example::migrate(self)
     }
 }
 
 impl Document {
-    pub(super) fn yaml(file: &str, whole: &str) -> Result<Self, Refusal> {
+    pub(super) fn yaml(file: &str, whole: &str) -> Result<Self, MigrateError> {
         let dress = Text::split(whole);
-        let value = parse_yaml(&dress.body).map_err(|error| Refusal {
+        let value = parse_yaml(&dress.body).map_err(|error| MigrateError {
             file: String::from(file),
             line: error.line.unwrap_or_default(),
             message: format!("not valid YAML: {}", error.message),
             hint: format!("mend {file} first; `cogn validate` shows the place"),
         })?;
         if !value.is_object() {
-            return Err(Refusal {
+            return Err(MigrateError {
                 file: String::from(file),
                 line: 0,
                 message: String::from("the manifest is not a mapping"),
@@ -229,9 +229,9 @@ impl Document {
         Ok(Self::new(file, Language::Yaml, dress, value))
     }
 
-    pub(super) fn json(file: &str, whole: &str) -> Result<Self, Refusal> {
+    pub(super) fn json(file: &str, whole: &str) -> Result<Self, MigrateError> {
         let dress = Text::split(whole);
-        let value = serde_json::from_str(&dress.body).map_err(|error| Refusal {
+        let value = serde_json::from_str(&dress.body).map_err(|error| MigrateError {
             file: String::from(file),
             line: error.line(),
             message: format!("not valid JSON: {error}"),
@@ -274,7 +274,7 @@ impl Document {
         self.dress.join(&self.text)
     }
 
-    fn edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
+    fn edit(&mut self, edit: &Edit) -> Result<(), MigrateError> {
         let mut stuck = self.stuck();
         stuck.message = format!("`{}` {}", edit.place(), stuck.message);
         edit.apply(&mut self.value).ok_or_else(|| stuck.clone())?;
@@ -288,7 +288,7 @@ impl Document {
     }
 
     /// The edited text means the intended value, and nothing else.
-    fn prove(&self) -> Result<(), Refusal> {
+    fn prove(&self) -> Result<(), MigrateError> {
         let read = match self.language {
             Language::Yaml => parse_yaml(&self.text).ok(),
             Language::Json => serde_json::from_str(&self.text).ok(),
@@ -300,14 +300,14 @@ impl Document {
         }
     }
 
-    fn stuck(&self) -> Refusal {
+    fn stuck(&self) -> MigrateError {
         let hint = match self.language {
             Language::Yaml => {
                 "write it in plain block style, without aliases and tags in its sections, and try again"
             }
             Language::Json => "take out keys that stand twice in one object, and try again",
         };
-        Refusal {
+        MigrateError {
             file: self.file.clone(),
             line: 0,
             message: String::from("cannot be edited without changing more than intended"),
@@ -325,8 +325,8 @@ impl Document {
 }
 
 /// The text of a file of the module, or why it has none.
-pub(super) fn text<'a>(files: &'a FileMap, file: &str) -> Result<&'a str, Refusal> {
-    let refuse = |message: &str| Refusal {
+pub(super) fn text<'a>(files: &'a FileMap, file: &str) -> Result<&'a str, MigrateError> {
+    let refuse = |message: &str| MigrateError {
         file: String::from(file),
         line: 0,
         message: String::from(message),

@@ -13,7 +13,7 @@ pub(super) enum Edit {
         at: Path,
         key: String,
         value: Value,
-        place: Place,
+        place: InsertAt,
         /// Written above the key where the language has comments.
         comment: Option<&'static str>,
     },
@@ -42,7 +42,7 @@ pub(super) enum Edit {
 
 /// Where a new key goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum InsertAt {
     First,
     /// After this key, or last where it does not stand.
     After(&'static str),

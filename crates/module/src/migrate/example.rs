@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::Refusal;
+use super::MigrateError;
 use super::draft::Draft;
-use super::edit::{Edit, Place, path};
+use super::edit::{Edit, InsertAt, path};
 use super::manifest::section;
 use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
 
-pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     if draft.from > Format::V1 {
         return Ok(());
     }
@@ -37,8 +37,8 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn list(draft: &mut Draft, line: &str) -> Result<(), Refusal> {
-    if section(draft, "tests", json!([line]), Place::Last, None)? {
+fn list(draft: &mut Draft, line: &str) -> Result<(), MigrateError> {
+    if section(draft, "tests", json!([line]), InsertAt::Last, None)? {
         return Ok(());
     }
     if !draft.manifest.get(&["tests"]).is_some_and(Value::is_array) {

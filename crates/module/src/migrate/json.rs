@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::edit::{Edit, Place};
+use super::edit::{Edit, InsertAt};
 use super::text::{line_start, splice};
 
 /// Makes the edit on a text. `None` when its place is not found.
@@ -160,7 +160,7 @@ fn skip_value(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-fn insert(text: &str, object: &Range<usize>, key: &str, value: &Value, place: &Place) -> Option<String> {
+fn insert(text: &str, object: &Range<usize>, key: &str, value: &Value, place: &InsertAt) -> Option<String> {
     let members = members(text, object)?;
     if is_minified(text) {
         return insert_minified(text, object, &members, key, value, place);
@@ -190,15 +190,15 @@ fn insert(text: &str, object: &Range<usize>, key: &str, value: &Value, place: &P
         String::from(" ")
     };
     let after = match place {
-        Place::First => {
+        InsertAt::First => {
             return Some(splice(
                 text,
                 first.key.start..first.key.start,
                 &format!("{entry},{gap}"),
             ));
         }
-        Place::After(key) => member(text, object, key).or_else(|| members.last().cloned())?,
-        Place::Last => members.last().cloned()?,
+        InsertAt::After(key) => member(text, object, key).or_else(|| members.last().cloned())?,
+        InsertAt::Last => members.last().cloned()?,
     };
     Some(splice(
         text,
@@ -214,22 +214,22 @@ fn insert_minified(
     members: &[Member],
     key: &str,
     value: &Value,
-    place: &Place,
+    place: &InsertAt,
 ) -> Option<String> {
     let entry = format!("{}:{value}", quote(key));
     let (Some(first), Some(last)) = (members.first(), members.last()) else {
         return Some(splice(text, object.clone(), &format!("{{{entry}}}")));
     };
     let after = match place {
-        Place::First => {
+        InsertAt::First => {
             return Some(splice(
                 text,
                 first.key.start..first.key.start,
                 &format!("{entry},"),
             ));
         }
-        Place::After(key) => member(text, object, key).unwrap_or_else(|| last.clone()),
-        Place::Last => last.clone(),
+        InsertAt::After(key) => member(text, object, key).unwrap_or_else(|| last.clone()),
+        InsertAt::Last => last.clone(),
     };
     Some(splice(
         text,

@@ -5,10 +5,10 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::{Document, Draft, PROMPT, SCHEMA, text};
-use super::edit::{Edit, Path, Place, path};
+use super::edit::{Edit, Path, InsertAt, path};
 use super::manifest::section;
 use super::section_location::{self, collect_references};
-use super::{Refusal, Weight, json as json_text, yaml};
+use super::{MigrateError, DecisionLevel, json as json_text, yaml};
 use crate::document::{parse_yaml, split_front_matter};
 use crate::file_map::FileMap;
 use crate::format::Format;
@@ -16,7 +16,7 @@ use crate::load;
 
 const MANIFEST: &str = "module.yaml";
 
-pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft, Refusal> {
+pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft, MigrateError> {
     let old = if family == Format::V1 {
         "MODULE.md"
     } else {
@@ -29,14 +29,14 @@ pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft,
         &[PROMPT, SCHEMA]
     };
     if let Some(taken) = taken.iter().find(|file| files.contains(file)) {
-        return Err(Refusal {
+        return Err(MigrateError {
             file: String::from(*taken),
             line: 0,
             message: format!("stands where the migration of {old} would write"),
             hint: format!("{family} does not use {taken}: rename or remove it first"),
         });
     }
-    let manifest = Document::yaml(MANIFEST, &front).map_err(|refusal| Refusal {
+    let manifest = Document::yaml(MANIFEST, &front).map_err(|refusal| MigrateError {
         file: String::from(old),
         // The front matter begins below its opening line.
         line: if refusal.line > 0 { refusal.line + 1 } else { 0 },
@@ -63,7 +63,7 @@ fn discard(draft: &mut Draft, file: &str) {
 
 /// Front matter and body. Line ends stay as they are. The earliest modules have no front matter but
 /// lines such as `name: x` in their text; those become a manifest, and the text is kept whole.
-fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), Refusal> {
+fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), MigrateError> {
     let whole = whole.strip_prefix('\u{feff}').unwrap_or(whole);
     if let Some(parts) = split_front_matter(whole) {
         let body = whole.get(parts.body).unwrap_or_default();
@@ -77,7 +77,7 @@ fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), R
         .module
         .filter(|_| file == "module.md")
         .map(|module| module.source);
-    let source = source.ok_or_else(|| Refusal {
+    let source = source.ok_or_else(|| MigrateError {
         file: String::from(file),
         line: 1,
         message: String::from("has no closed front matter"),
@@ -89,7 +89,7 @@ fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), R
 }
 
 /// `constraints` of v1, which stand in the manifest.
-fn constraints_of_manifest(draft: &mut Draft) -> Result<(), Refusal> {
+fn constraints_of_manifest(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(Value::Object(given)) = draft.manifest.get(&["constraints"]).cloned() else {
         return Ok(());
     };
@@ -119,7 +119,7 @@ fn constraints_of_manifest(draft: &mut Draft) -> Result<(), Refusal> {
 
 /// Constraints that have a better place now; returns their keys. An answer always carries confidence and
 /// rationale since v2.2, so demanding them is no longer anything special.
-fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
+fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, MigrateError> {
     const POLICIES: &[(&str, &str)] = &[
         ("no_network", "network"),
         ("no_external_network", "network"),
@@ -136,7 +136,7 @@ fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, 
                 deny(draft, policy)?;
                 if !denied {
                     draft.decide(
-                        Weight::Review,
+                        DecisionLevel::Review,
                         MANIFEST,
                         &["policies", policy],
                         format!("`{key}` was false, but nothing is allowed unasked: write `{policy}: allow` if the module needs it"),
@@ -153,8 +153,8 @@ fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, 
     Ok(settled)
 }
 
-fn deny(draft: &mut Draft, policy: &str) -> Result<(), Refusal> {
-    let place = Place::After("excludes");
+fn deny(draft: &mut Draft, policy: &str) -> Result<(), MigrateError> {
+    let place = InsertAt::After("excludes");
     if section(draft, "policies", json!({ policy: "deny" }), place, None)? {
         return Ok(());
     }
@@ -168,14 +168,14 @@ fn deny(draft: &mut Draft, policy: &str) -> Result<(), Refusal> {
         at: path(&["policies"]),
         key: String::from(policy),
         value: json!("deny"),
-        place: Place::Last,
+        place: InsertAt::Last,
         comment: None,
     };
     draft.edit(format!("adds `policies.{policy}`"), &insert)
 }
 
 /// v0: prompt, constraints and the two schemas stand in files of their own.
-fn loose_files(draft: &mut Draft, body: &str) -> Result<(), Refusal> {
+fn loose_files(draft: &mut Draft, body: &str) -> Result<(), MigrateError> {
     if draft.files.contains("prompt.txt") {
         let prompt = String::from(text(&draft.files, "prompt.txt")?);
         draft.create(PROMPT, &prompt, "takes the text of prompt.txt");
@@ -201,7 +201,7 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), Refusal> {
     if !draft.files.contains("constraints.yaml") {
         return Ok(());
     }
-    let constraints = parse_yaml(text(&draft.files, "constraints.yaml")?).map_err(|error| Refusal {
+    let constraints = parse_yaml(text(&draft.files, "constraints.yaml")?).map_err(|error| MigrateError {
         file: String::from("constraints.yaml"),
         line: error.line.unwrap_or_default(),
         message: format!("not valid YAML: {}", error.message),
@@ -210,7 +210,7 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), Refusal> {
     if let Value::Object(given) = constraints {
         let rest = settle_nested(draft, given)?;
         if !rest.is_empty() {
-            section(draft, "constraints", Value::Object(rest), Place::Last, None)?;
+            section(draft, "constraints", Value::Object(rest), InsertAt::Last, None)?;
         }
     }
     discard(draft, "constraints.yaml");
@@ -218,7 +218,7 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), Refusal> {
 }
 
 /// v0 groups its constraints (`operational`, `output_quality`); what is not settled keeps its group.
-fn settle_nested(draft: &mut Draft, given: Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn settle_nested(draft: &mut Draft, given: Map<String, Value>) -> Result<Map<String, Value>, MigrateError> {
     let settled = settle(draft, &given)?;
     let mut rest = Map::new();
     for (key, value) in given {
@@ -243,7 +243,7 @@ fn settle_nested(draft: &mut Draft, given: Map<String, Value>) -> Result<Map<Str
 }
 
 /// Two schema files become two sections of one; their inner references move along.
-fn schemas(draft: &mut Draft) -> Result<(), Refusal> {
+fn schemas(draft: &mut Draft) -> Result<(), MigrateError> {
     let mut whole = Map::new();
     whole.insert(
         String::from("$schema"),

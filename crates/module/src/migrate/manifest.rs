@@ -4,11 +4,11 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::edit::{Edit, Path, Place, path};
-use super::{Refusal, Weight};
+use super::edit::{Edit, Path, InsertAt, path};
+use super::{MigrateError, DecisionLevel};
 use crate::manifest::{Manifest, Tier};
 
-pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     tier(draft)?;
     excludes(draft)?;
     if draft.is_before_v22() || draft.becomes_v25() {
@@ -33,9 +33,9 @@ pub(super) fn section(
     draft: &mut Draft,
     key: &str,
     value: Value,
-    place: Place,
+    place: InsertAt,
     comment: Option<&'static str>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, MigrateError> {
     let what = format!("adds `{key}`");
     let edit = match draft.manifest.get(&[key]) {
         Some(Value::Null) => Edit::Set {
@@ -61,18 +61,18 @@ fn tier_of(draft: &Draft) -> Tier {
     Manifest::read(draft.manifest.map()).tier
 }
 
-fn tier(draft: &mut Draft) -> Result<(), Refusal> {
+fn tier(draft: &mut Draft) -> Result<(), MigrateError> {
     let added = section(
         draft,
         "tier",
         json!(Tier::Decision.as_str()),
-        Place::After("responsibility"),
+        InsertAt::After("responsibility"),
         None,
     )?;
     if added {
         let file = String::from(draft.manifest.file());
         draft.decide(
-            Weight::Review,
+            DecisionLevel::Review,
             &file,
             &["tier"],
             "the tier was set to `decision`: `exec` if the answer is acted on without a person, `exploration` if it only gives ideas",
@@ -80,21 +80,21 @@ fn tier(draft: &mut Draft) -> Result<(), Refusal> {
     }
     if draft.is_before_v22() {
         let strictness = json!(tier_of(draft).strictness());
-        section(draft, "schema_strictness", strictness, Place::After("tier"), None)?;
+        section(draft, "schema_strictness", strictness, InsertAt::After("tier"), None)?;
     }
     Ok(())
 }
 
-fn excludes(draft: &mut Draft) -> Result<(), Refusal> {
+fn excludes(draft: &mut Draft) -> Result<(), MigrateError> {
     let place = if draft.manifest.get(&["schema_strictness"]).is_some() {
-        Place::After("schema_strictness")
+        InsertAt::After("schema_strictness")
     } else {
-        Place::After("tier")
+        InsertAt::After("tier")
     };
     if section(draft, "excludes", json!([]), place, None)? {
         let file = String::from(draft.manifest.file());
         draft.decide(
-            Weight::Review,
+            DecisionLevel::Review,
             &file,
             &["excludes"],
             "`excludes` is empty: list what the module must not do",
@@ -103,40 +103,40 @@ fn excludes(draft: &mut Draft) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn overflow_and_enums(draft: &mut Draft) -> Result<(), Refusal> {
+fn overflow_and_enums(draft: &mut Draft) -> Result<(), MigrateError> {
     let tier = tier_of(draft);
     let overflow = json!(tier.overflow());
     draft.took_overflow = section(
         draft,
         "overflow",
         overflow,
-        Place::Last,
+        InsertAt::Last,
         Some("Where observations go that the schema has no field for."),
     )?;
     let strategy = json!({ "strategy": tier.enums().strategy });
-    section(draft, "enums", strategy, Place::Last, None)?;
+    section(draft, "enums", strategy, InsertAt::Last, None)?;
     Ok(())
 }
 
-fn failure(draft: &mut Draft) -> Result<(), Refusal> {
+fn failure(draft: &mut Draft) -> Result<(), MigrateError> {
     let failure = json!({
         "contract": "error_union",
         "partial_allowed": true,
         "must_return_error_schema": true,
     });
-    section(draft, "failure", failure, Place::Last, None)?;
+    section(draft, "failure", failure, InsertAt::Last, None)?;
     Ok(())
 }
 
 /// References to the parts of the schema; `output` is called `data` since v2.2.
-fn io(draft: &mut Draft) -> Result<(), Refusal> {
+fn io(draft: &mut Draft) -> Result<(), MigrateError> {
     let whole = json!({
         "input": "./schema.json#/input",
         "data": "./schema.json#/data",
         "meta": "./schema.json#/meta",
         "error": "./schema.json#/error",
     });
-    if section(draft, "io", whole.clone(), Place::Last, None)? {
+    if section(draft, "io", whole.clone(), InsertAt::Last, None)? {
         return Ok(());
     }
     let at = path(&["io"]);
@@ -151,21 +151,21 @@ fn io(draft: &mut Draft) -> Result<(), Refusal> {
     fill(draft, "io", &whole)
 }
 
-fn compat(draft: &mut Draft) -> Result<(), Refusal> {
+fn compat(draft: &mut Draft) -> Result<(), MigrateError> {
     let compat = json!({
         "accepts_v21_payload": true,
         "runtime_auto_wrap": true,
         "schema_output_alias": "data",
     });
     let comment = Some("Answers in the older form are still understood and wrapped.");
-    if section(draft, "compat", compat.clone(), Place::Last, comment)? {
+    if section(draft, "compat", compat.clone(), InsertAt::Last, comment)? {
         return Ok(());
     }
     fill(draft, "compat", &compat)
 }
 
 /// Adds the keys that an existing section lacks.
-fn fill(draft: &mut Draft, name: &str, defaults: &Value) -> Result<(), Refusal> {
+fn fill(draft: &mut Draft, name: &str, defaults: &Value) -> Result<(), MigrateError> {
     if !draft.manifest.get(&[name]).is_some_and(Value::is_object) {
         return Ok(());
     }
@@ -175,7 +175,7 @@ fn fill(draft: &mut Draft, name: &str, defaults: &Value) -> Result<(), Refusal> 
                 at: path(&[name]),
                 key: key.clone(),
                 value: value.clone(),
-                place: Place::Last,
+                place: InsertAt::Last,
                 comment: None,
             };
             draft.edit(format!("adds `{name}.{key}`"), &insert)?;
@@ -184,13 +184,13 @@ fn fill(draft: &mut Draft, name: &str, defaults: &Value) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn response(draft: &mut Draft) -> Result<(), Refusal> {
+fn response(draft: &mut Draft) -> Result<(), MigrateError> {
     let mode = json!(tier_of(draft).response_mode());
     let response = json!({ "mode": mode, "chunk_type": "delta" });
-    if section(draft, "response", response, Place::Last, None)? {
+    if section(draft, "response", response, InsertAt::Last, None)? {
         let file = String::from(draft.manifest.file());
         draft.decide(
-            Weight::Review,
+            DecisionLevel::Review,
             &file,
             &["response"],
             "`response.mode` follows from the tier: `sync`, `streaming` or `both`",
@@ -200,7 +200,7 @@ fn response(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// v1 writes `context: fork`, v2 `context: {mode: fork}`.
-fn context(draft: &mut Draft) -> Result<(), Refusal> {
+fn context(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(Value::String(mode)) = draft.manifest.get(&["context"]) else {
         return Ok(());
     };
@@ -213,7 +213,7 @@ fn context(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// `network_allowed: false` becomes `network: deny`.
-fn policies(draft: &mut Draft) -> Result<(), Refusal> {
+fn policies(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(Value::Object(given)) = draft.manifest.get(&["policies"]).cloned() else {
         return Ok(());
     };
@@ -230,7 +230,7 @@ fn policies(draft: &mut Draft) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bool) -> Result<(), Refusal> {
+fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bool) -> Result<(), MigrateError> {
     let key = format!("{name}_allowed");
     let access = if allowed { "allow" } else { "deny" };
     let what = format!("writes `policies.{key}` as `{name}: {access}`");
@@ -259,7 +259,7 @@ fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bo
         Some(_) => {
             let file = String::from(draft.manifest.file());
             draft.decide(
-                Weight::Must,
+                DecisionLevel::Must,
                 &file,
                 &["policies", &key],
                 format!("`policies.{name}` and `policies.{key}` disagree: keep one"),
@@ -270,7 +270,7 @@ fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bo
 }
 
 /// `policies.tools_allowed: false` becomes a tools section in which nothing is allowed.
-fn tools(draft: &mut Draft, given: &Map<String, Value>) -> Result<(), Refusal> {
+fn tools(draft: &mut Draft, given: &Map<String, Value>) -> Result<(), MigrateError> {
     let remove = if given.len() == 1 {
         Edit::Remove {
             at: Path::new(),
@@ -286,7 +286,7 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) -> Result<(), Refusal> {
     let none = json!({ "policy": "deny_by_default", "allowed": [] });
     match draft.manifest.get(&["tools"]) {
         None | Some(Value::Null) => {
-            section(draft, "tools", none, Place::After("policies"), None)?;
+            section(draft, "tools", none, InsertAt::After("policies"), None)?;
         }
         Some(Value::Object(tools)) => {
             let tools = tools.clone();
@@ -297,7 +297,7 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) -> Result<(), Refusal> {
     draft.edit(what, &remove)
 }
 
-fn deny_all(draft: &mut Draft, tools: &Map<String, Value>, none: &Value) -> Result<(), Refusal> {
+fn deny_all(draft: &mut Draft, tools: &Map<String, Value>, none: &Value) -> Result<(), MigrateError> {
     for (key, value) in none.as_object().into_iter().flatten() {
         match tools.get(key) {
             Some(same) if same == value => {}
@@ -314,7 +314,7 @@ fn deny_all(draft: &mut Draft, tools: &Map<String, Value>, none: &Value) -> Resu
                     at: path(&["tools"]),
                     key: key.clone(),
                     value: value.clone(),
-                    place: Place::Last,
+                    place: InsertAt::Last,
                     comment: None,
                 };
                 draft.edit(format!("adds `tools.{key}`"), &insert)?;

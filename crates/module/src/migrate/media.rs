@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, PROMPT};
-use super::edit::Place;
+use super::edit::InsertAt;
 use super::manifest::section;
 use super::section_location::{self, data_site, resolve, site};
-use super::{Refusal, Weight};
+use super::{MigrateError, DecisionLevel};
 
 /// Deepest nesting of a schema that is searched for media.
 const DEPTH_MAX: usize = 24;
 /// Most schemas looked at; references may lead to the same one again and again.
 const SCHEMAS_MAX: usize = 10_000;
 
-pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     if draft
         .manifest
         .get(&["modalities"])
@@ -58,7 +58,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         draft,
         "modalities",
         json!({ "input": input, "output": output }),
-        Place::Last,
+        InsertAt::Last,
         None,
     )?;
     let names_place = draft
@@ -67,12 +67,12 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
         .is_none_or(|prompt| prompt.contains("$MEDIA_INPUTS"));
     if added && takes_media && !names_place {
         let what = "write $MEDIA_INPUTS where the media should stand; without it they follow the prompt";
-        draft.decide(Weight::Review, PROMPT, &[], what);
+        draft.decide(DecisionLevel::Review, PROMPT, &[], what);
     }
     if added && unsure {
         let file = String::from(draft.manifest.file());
         draft.decide(
-            Weight::Review,
+            DecisionLevel::Review,
             &file,
             &["modalities"],
             "the schema takes or gives media of a kind that its names do not tell; `image` was assumed",

@@ -62,7 +62,7 @@ impl Plan {
     pub fn is_open(&self) -> bool {
         self.decisions
             .iter()
-            .any(|decision| decision.weight == Weight::Must)
+            .any(|decision| decision.weight == DecisionLevel::Must)
     }
 }
 
@@ -79,13 +79,13 @@ pub struct Change {
 pub struct Decision {
     pub file: String,
     pub line: usize,
-    pub weight: Weight,
+    pub weight: DecisionLevel,
     pub what: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum DecisionLevel {
     /// A cautious value was written; look whether it is the right one.
     Review,
     /// The module is not valid until this is settled.
@@ -94,7 +94,7 @@ pub enum Weight {
 
 /// Why a module cannot be migrated at all. Nothing was planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct MigrateError {
     pub file: String,
     /// Counted from 1; 0 for the file as a whole.
     pub line: usize,
@@ -102,7 +102,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for MigrateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}: {}", self.file, self.message),
@@ -111,11 +111,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for MigrateError {}
 
 /// Plans the way of `files` to `target`, which is [`Format::V2_2`] or [`Format::V2_5`]; anything older
 /// counts as v2.2, since nothing is ever written in an older format.
-pub fn plan(files: &FileMap, target: Format) -> Result<Plan, Refusal> {
+pub fn plan(files: &FileMap, target: Format) -> Result<Plan, MigrateError> {
     let to = target.max(Format::V2_2);
     let mut draft = Draft::open(files, to)?;
     let from = draft.from;

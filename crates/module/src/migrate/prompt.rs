@@ -1,6 +1,6 @@
 //! The prompt's part of a migration: a model can only answer in the envelope if it has been told of it.
 
-use super::Refusal;
+use super::MigrateError;
 use super::draft::{Draft, PROMPT};
 use super::edit::path;
 use super::section_location::{data_site, value};
@@ -9,7 +9,7 @@ use crate::file_map::Entry;
 use crate::format::Format;
 use crate::manifest::{Manifest, RiskRule};
 
-pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(whole) = draft.files.text(PROMPT) else {
         return Ok(());
     };
@@ -34,7 +34,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// The data schema has such a field.
-fn describes(draft: &mut Draft, field: &str) -> Result<bool, Refusal> {
+fn describes(draft: &mut Draft, field: &str) -> Result<bool, MigrateError> {
     let Some(mut site) = data_site(draft)? else {
         return Ok(false);
     };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Refusal;
+use super::MigrateError;
 use super::draft::{Document, Draft, SCHEMA, text};
 use super::edit::{self, Path, path};
 use crate::file_map::normalise;
@@ -12,14 +12,14 @@ const REFERENCES_MAX: usize = 16;
 
 /// Where a section of the contract stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Site {
+pub(super) struct SectionLocation {
     pub(super) file: String,
     pub(super) at: Path,
 }
 
 /// Where `io` says that a section stands, or its usual place.
-pub(super) fn site(draft: &Draft, section: &str) -> Option<Site> {
-    let usual = Site {
+pub(super) fn site(draft: &Draft, section: &str) -> Option<SectionLocation> {
+    let usual = SectionLocation {
         file: String::from(SCHEMA),
         at: path(&[section]),
     };
@@ -28,7 +28,7 @@ pub(super) fn site(draft: &Draft, section: &str) -> Option<Site> {
     };
     let (file, fragment) = given.split_once('#').unwrap_or((given, ""));
     let file = if file.is_empty() { SCHEMA } else { file };
-    Some(Site {
+    Some(SectionLocation {
         file: normalise(file)?,
         at: pointer(fragment),
     })
@@ -44,7 +44,7 @@ fn pointer(fragment: &str) -> Path {
 }
 
 /// The schema object that stands at a site, behind its `$ref`s.
-pub(super) fn resolve(draft: &mut Draft, site: &Site) -> Result<Option<Site>, Refusal> {
+pub(super) fn resolve(draft: &mut Draft, site: &SectionLocation) -> Result<Option<SectionLocation>, MigrateError> {
     let Some(document) = draft.schema(&site.file)? else {
         return Ok(None);
     };
@@ -57,20 +57,20 @@ pub(super) fn resolve(draft: &mut Draft, site: &Site) -> Result<Option<Site>, Re
             Some(reference) if reference.starts_with("#/") => at = pointer(reference.trim_start_matches('#')),
             _ => {
                 let file = site.file.clone();
-                return Ok(Some(Site { file, at }));
+                return Ok(Some(SectionLocation { file, at }));
             }
         }
     }
     Ok(None)
 }
 
-pub(super) fn value<'a>(draft: &'a mut Draft, site: &Site) -> Result<Option<&'a Value>, Refusal> {
+pub(super) fn value<'a>(draft: &'a mut Draft, site: &SectionLocation) -> Result<Option<&'a Value>, MigrateError> {
     let document = draft.schema(&site.file)?;
     Ok(document.and_then(|document| edit::get(document.value(), &site.at)))
 }
 
 /// The data section, under its old name where a module may still use it.
-pub(super) fn data_site(draft: &mut Draft) -> Result<Option<Site>, Refusal> {
+pub(super) fn data_site(draft: &mut Draft) -> Result<Option<SectionLocation>, MigrateError> {
     let Some(mut site) = site(draft, "data") else {
         return Ok(None);
     };
@@ -103,7 +103,7 @@ pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(
 }
 
 /// The text of a schema file that is about to be folded into another, as a value.
-pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, Refusal> {
+pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, MigrateError> {
     let document = Document::json(file, text(&draft.files, file)?)?;
     Ok(document.value().clone())
 }

@@ -55,14 +55,14 @@ impl std::error::Error for SchemaError {}
 #[derive(Debug, Default)]
 pub struct Contract {
     document: Value,
-    slots: [Slot; 5],
+    slots: [LazyValidator; 5],
     variants: Variants,
     /// What is wrong with the document's references: a validator must never see those.
     references: OnceLock<Vec<ReferenceProblem>>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct LazyValidator {
     pointer: Option<String>,
     compiled: OnceLock<Result<Validator, SchemaError>>,
 }

@@ -11,6 +11,6 @@ mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
-pub(crate) use schema_view::Shape;
+pub(crate) use schema_view::SchemaView;
 pub(crate) use extract::{cut_out, stands_alone};
-pub use walk::{Flow, walk};
+pub use walk::{Visit, walk};

@@ -7,7 +7,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use super::contract::draft;
-use super::walk::{Flow, walk};
+use super::walk::{Visit, walk};
 use crate::document::{join, tokens};
 use crate::limits;
 
@@ -93,7 +93,7 @@ impl Graph {
     fn collect(&mut self, document: &Value, root: &Value, pointer: &str, pending: &mut Vec<String>) {
         walk(root, pointer, &mut |here, schema| {
             self.visit(document, here, schema, pending);
-            Flow::Into
+            Visit::Into
         });
     }
 
@@ -206,7 +206,7 @@ fn anchors(document: &Value) -> BTreeSet<String> {
         {
             anchors.insert(String::from(name));
         }
-        Flow::Into
+        Visit::Into
     };
     for definition in definitions.into_iter().flat_map(Map::values) {
         walk(definition, "", &mut collect);

@@ -10,12 +10,12 @@ const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf"];
 
 /// A schema inside its document, so that references can be followed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape<'a> {
+pub(crate) struct SchemaView<'a> {
     document: &'a Value,
     schema: &'a Value,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> SchemaView<'a> {
     pub(crate) fn new(document: &'a Value, schema: &'a Value) -> Self {
         Self { document, schema }
     }

@@ -37,7 +37,7 @@ const NAMED: &[&str] = &[
 
 /// Whether to look further below the schema just visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum Visit {
     Into,
     Past,
 }
@@ -46,7 +46,7 @@ pub enum Flow {
 pub fn walk<'a>(
     schema: &'a Value,
     pointer: &str,
-    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Flow,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Visit,
 ) {
     descend(schema, pointer, 0, visit);
 }
@@ -55,10 +55,10 @@ fn descend<'a>(
     schema: &'a Value,
     pointer: &str,
     depth: usize,
-    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Flow,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Visit,
 ) {
     let Value::Object(map) = schema else { return };
-    if depth > limits::NESTING_MAX || visit(pointer, map) == Flow::Past {
+    if depth > limits::NESTING_MAX || visit(pointer, map) == Visit::Past {
         return;
     }
     for (key, value) in map {

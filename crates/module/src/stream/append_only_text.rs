@@ -8,20 +8,20 @@ use super::chunk::Chunk;
 use super::field::{self, Step};
 
 #[derive(Debug, Default)]
-pub struct DataText {
+pub struct AppendOnlyText {
     /// Everything that was handed out.
     said: String,
     /// How far the answer at hand has come along it.
     reached: usize,
-    pen: Pen,
+    pen: JsonWriter,
 }
 
 /// What was said is no beginning of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer was begun anew and differs from what was shown of it")]
-pub struct TakenBack;
+pub struct Retracted;
 
-impl DataText {
+impl AppendOnlyText {
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,14 +32,14 @@ impl DataText {
     }
 
     /// Takes the next chunk and gives the text that it adds; often none.
-    pub fn push(&mut self, chunk: &Chunk) -> Result<String, TakenBack> {
+    pub fn push(&mut self, chunk: &Chunk) -> Result<String, Retracted> {
         let mut text = String::new();
         match chunk {
             Chunk::Delta { field, delta, .. } => self.pen.append(&steps(field)?, delta, &mut text)?,
             Chunk::Snapshot { field, data, .. } => match (steps(field)?.as_slice(), data) {
                 ([], Value::Object(data)) => {
                     self.reached = 0;
-                    self.pen = Pen::default();
+                    self.pen = JsonWriter::default();
                     for (key, value) in data {
                         self.pen.put(&[Step::Key(key.clone())], value, &mut text)?;
                     }
@@ -52,7 +52,7 @@ impl DataText {
     }
 
     /// The answer stands: gives the rest of its data's text.
-    pub fn finish(&mut self, data: &Map<String, Value>) -> Result<String, TakenBack> {
+    pub fn finish(&mut self, data: &Map<String, Value>) -> Result<String, Retracted> {
         let whole = serde_json::to_string(data).unwrap_or_default();
         if let Some(rest) = whole.strip_prefix(self.said.as_str()) {
             let rest = String::from(rest);
@@ -65,16 +65,16 @@ impl DataText {
         let rest = self.say(&rest)?;
         match serde_json::from_str::<Map<String, Value>>(&self.said) {
             Ok(read) if read == *data => Ok(rest),
-            _ => Err(TakenBack),
+            _ => Err(Retracted),
         }
     }
 
     /// The part of the answer's next words that nobody has heard.
-    fn say(&mut self, text: &str) -> Result<String, TakenBack> {
+    fn say(&mut self, text: &str) -> Result<String, Retracted> {
         let before = self.said.as_bytes().get(self.reached..).unwrap_or_default();
         let known = before.len().min(text.len());
         if before.get(..known) != text.as_bytes().get(..known) {
-            return Err(TakenBack);
+            return Err(Retracted);
         }
         self.reached += text.len();
         let fresh = text.get(known..).unwrap_or_default();
@@ -83,13 +83,13 @@ impl DataText {
     }
 }
 
-fn steps(field: &str) -> Result<Vec<Step>, TakenBack> {
-    field::parse(field).ok_or(TakenBack)
+fn steps(field: &str) -> Result<Vec<Step>, Retracted> {
+    field::parse(field).ok_or(Retracted)
 }
 
 /// Writes values at places that follow one another in a document.
 #[derive(Debug, Default)]
-struct Pen {
+struct JsonWriter {
     /// The containers around the pen, from the data inwards: how each was entered, and what it holds.
     open: Vec<Container>,
     /// The place of the string that may still grow, below the innermost container.
@@ -104,11 +104,11 @@ struct Container {
     members: usize,
 }
 
-impl Pen {
+impl JsonWriter {
     /// Lets the string at a place grow.
-    fn append(&mut self, steps: &[Step], text: &str, out: &mut String) -> Result<(), TakenBack> {
+    fn append(&mut self, steps: &[Step], text: &str, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
-            return Err(TakenBack);
+            return Err(Retracted);
         };
         let is_here = self.text.as_ref() == Some(last) && self.open.len() == around.len() + 1;
         if !is_here || self.shared(around) != around.len() {
@@ -123,9 +123,9 @@ impl Pen {
     }
 
     /// Writes a value at a place. Only a string may still grow behind it.
-    fn put(&mut self, steps: &[Step], value: &Value, out: &mut String) -> Result<(), TakenBack> {
+    fn put(&mut self, steps: &[Step], value: &Value, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
-            return Err(TakenBack);
+            return Err(Retracted);
         };
         match value {
             Value::String(text) => {
@@ -141,7 +141,7 @@ impl Pen {
     }
 
     /// Goes to a place: everything that it is not in is closed, everything around it opened.
-    fn go(&mut self, around: &[Step], last: &Step, out: &mut String) -> Result<(), TakenBack> {
+    fn go(&mut self, around: &[Step], last: &Step, out: &mut String) -> Result<(), Retracted> {
         let shared = self.shared(around);
         if self.open.is_empty() {
             self.enter(None, around.first().unwrap_or(last), out);
@@ -189,8 +189,8 @@ impl Pen {
         });
     }
 
-    fn begin_member(&mut self, step: &Step, out: &mut String) -> Result<(), TakenBack> {
-        let container = self.open.last_mut().ok_or(TakenBack)?;
+    fn begin_member(&mut self, step: &Step, out: &mut String) -> Result<(), Retracted> {
+        let container = self.open.last_mut().ok_or(Retracted)?;
         if container.members > 0 {
             out.push(',');
         }
@@ -200,7 +200,7 @@ impl Pen {
                 out.push_str(&Value::from(key.as_str()).to_string());
                 out.push(':');
             }
-            _ => return Err(TakenBack),
+            _ => return Err(Retracted),
         }
         container.members += 1;
         Ok(())

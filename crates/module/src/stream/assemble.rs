@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::chunk::{Checkpoint, Chunk, META_ANNOTATION, Recovery, widen_error};
 use super::digest::FieldDigest;
 use super::field::{self, Step};
-use super::fold::{self, Refusal};
+use super::fold::{self, ApplyError};
 use super::violation::Violation;
 use crate::code::Code;
 use crate::envelope::{ErrorBody, Meta, Profile, check_structure};
@@ -433,12 +433,12 @@ fn no_field(field: &str) -> Violation {
     Violation::error(Code::E1006, "/chunk/field", message)
 }
 
-fn refused(refusal: Refusal, field: &str) -> Violation {
+fn refused(refusal: ApplyError, field: &str) -> Violation {
     let shown: String = field.chars().take(80).collect();
     let code = match refusal {
-        Refusal::BeyondEnd => Code::E1006,
-        Refusal::WrongKind | Refusal::NotText | Refusal::NotObject => Code::E1003,
-        Refusal::TooDeep => Code::E1005,
+        ApplyError::BeyondEnd => Code::E1006,
+        ApplyError::WrongKind | ApplyError::NotText | ApplyError::NotObject => Code::E1003,
+        ApplyError::TooDeep => Code::E1005,
     };
     Violation::error(code, "/chunk/field", format!("{shown}: {refusal}"))
 }

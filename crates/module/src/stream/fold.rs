@@ -9,7 +9,7 @@ use crate::limits;
 
 /// Why a chunk does not apply to the data as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum ApplyError {
     #[error("the field leads through a value that has no such parts")]
     WrongKind,
     #[error("the field skips elements of an array")]
@@ -27,12 +27,12 @@ pub(super) fn append<'a>(
     data: &'a mut Map<String, Value>,
     steps: &[Step],
     text: &str,
-) -> Result<&'a mut String, Refusal> {
+) -> Result<&'a mut String, ApplyError> {
     check_way(data, steps, |present| match present {
         None | Some(Value::String(_)) => Ok(()),
-        Some(_) => Err(Refusal::NotText),
+        Some(_) => Err(ApplyError::NotText),
     })?;
-    match enter(data, steps).ok_or(Refusal::NotText)? {
+    match enter(data, steps).ok_or(ApplyError::NotText)? {
         Value::String(string) => {
             string.push_str(text);
             Ok(string)
@@ -41,22 +41,22 @@ pub(super) fn append<'a>(
             *slot = Value::from(text);
             match slot {
                 Value::String(string) => Ok(string),
-                _ => Err(Refusal::NotText),
+                _ => Err(ApplyError::NotText),
             }
         }
     }
 }
 
 /// Puts a value at `steps`; without steps it takes the place of all data.
-pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Value) -> Result<(), Refusal> {
+pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Value) -> Result<(), ApplyError> {
     // What nests deeper than documents may could not be read back.
     let room = limits::NESTING_MAX.saturating_sub(steps.len());
     if !fits(&value, room) {
-        return Err(Refusal::TooDeep);
+        return Err(ApplyError::TooDeep);
     }
     if steps.is_empty() {
         let Value::Object(map) = value else {
-            return Err(Refusal::NotObject);
+            return Err(ApplyError::NotObject);
         };
         *data = map;
         return Ok(());
@@ -72,13 +72,13 @@ pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Valu
 fn check_way(
     data: &Map<String, Value>,
     steps: &[Step],
-    last: impl Fn(Option<&Value>) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
+    last: impl Fn(Option<&Value>) -> Result<(), ApplyError>,
+) -> Result<(), ApplyError> {
     let Some((first, rest)) = steps.split_first() else {
-        return Err(Refusal::NotText);
+        return Err(ApplyError::NotText);
     };
     let Step::Key(key) = first else {
-        return Err(Refusal::WrongKind);
+        return Err(ApplyError::WrongKind);
     };
     let mut present = data.get(key);
     for step in rest {
@@ -86,8 +86,8 @@ fn check_way(
             (Some(Value::Object(map)), Step::Key(key)) => map.get(key),
             (Some(Value::Array(items)), Step::Index(index)) if *index <= items.len() => items.get(*index),
             (None, Step::Key(_) | Step::Index(0)) => None,
-            (Some(Value::Array(_)) | None, Step::Index(_)) => return Err(Refusal::BeyondEnd),
-            (Some(_), _) => return Err(Refusal::WrongKind),
+            (Some(Value::Array(_)) | None, Step::Index(_)) => return Err(ApplyError::BeyondEnd),
+            (Some(_), _) => return Err(ApplyError::WrongKind),
         };
     }
     last(present)

@@ -20,7 +20,7 @@ mod violation;
 pub use assemble::{Assembled, Assembler, envelope_of};
 pub use check::check_chunk;
 pub use chunk::{Checkpoint, Chunk, Progress, Recovery};
-pub use append_only_text::{DataText, TakenBack};
+pub use append_only_text::{AppendOnlyText, Retracted};
 pub use projection::{Projector, ProjectorOptions};
 pub use saved_stream::assemble_ndjson;
 pub use splice::envelope_text;

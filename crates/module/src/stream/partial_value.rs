@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::field;
 
 #[derive(Debug, Default)]
-pub(super) struct Growth {
+pub(super) struct PartialValue {
     frames: Vec<Frame>,
     /// The string at hand, as far as it has come.
     text: String,
@@ -35,14 +35,14 @@ enum Container {
 
 /// Which parts count when the data is looked at before its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum View {
+pub(super) enum PartialView {
     /// Everything that has come.
     All,
     /// What was announced, with so many bytes of the string at hand.
     Announced { text: Option<usize> },
 }
 
-impl Growth {
+impl PartialValue {
     /// The beginning of the data itself.
     pub(super) fn begin(&mut self) {
         self.frames.clear();
@@ -174,13 +174,13 @@ impl Growth {
     }
 
     /// The data as it would stand if it ended here.
-    pub(super) fn view(&self, view: View) -> Map<String, Value> {
+    pub(super) fn view(&self, view: PartialView) -> Map<String, Value> {
         if let Some(whole) = &self.whole {
             return whole.clone();
         }
         let text = match view {
-            View::All => self.in_text.then_some(self.text.len()),
-            View::Announced { text } => text,
+            PartialView::All => self.in_text.then_some(self.text.len()),
+            PartialView::Announced { text } => text,
         };
         let text = text.and_then(|bytes| self.text.get(..bytes));
         let mut value = text.map(Value::from);
@@ -190,7 +190,7 @@ impl Growth {
                 container.put(inner);
             }
             let outer = container.into_value();
-            let counts = matches!(view, View::All) || frame.announced || !is_empty(&outer);
+            let counts = matches!(view, PartialView::All) || frame.announced || !is_empty(&outer);
             value = counts.then_some(outer);
         }
         value.map(into_map).unwrap_or_default()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::chunk::{Checkpoint, Chunk};
 use super::digest::FieldDigest;
 use super::field;
-use super::partial_value::{Growth, View};
+use super::partial_value::{PartialValue, PartialView};
 use super::json::{JsonError, JsonEvent, ReplyReader};
 use super::strict_eq::same_map;
 use crate::limits;
@@ -115,11 +115,11 @@ struct Projection {
     checkpoint: Option<Checkpoint>,
     /// Containers around the event at hand, in the document.
     depth: usize,
-    shape: Option<Shape>,
+    shape: Option<AnswerShape>,
     /// The value that follows at the top of an envelope is its data.
     at_data: bool,
-    growth: Growth,
-    text: TextSent,
+    growth: PartialValue,
+    text: SentText,
     /// Something stands on the other side that a new attempt must take back.
     told: bool,
     /// In snapshot mode: what was sent last, and how much has come since.
@@ -130,14 +130,14 @@ struct Projection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum AnswerShape {
     Envelope,
     Bare,
 }
 
 /// What was sent of the string at hand.
 #[derive(Debug, Default)]
-struct TextSent {
+struct SentText {
     bytes: usize,
     /// The string exists on the other side.
     opened: bool,
@@ -155,8 +155,8 @@ impl Projection {
             depth: 0,
             shape: None,
             at_data: false,
-            growth: Growth::default(),
-            text: TextSent::default(),
+            growth: PartialValue::default(),
+            text: SentText::default(),
             told: false,
             snapshot: Map::new(),
             snapshot_bytes: 0,
@@ -205,10 +205,10 @@ impl Projection {
             return;
         }
         let shape = *self.shape.get_or_insert(match key {
-            "ok" | "meta" | "data" | "error" => Shape::Envelope,
-            _ => Shape::Bare,
+            "ok" | "meta" | "data" | "error" => AnswerShape::Envelope,
+            _ => AnswerShape::Bare,
         });
-        if shape == Shape::Envelope {
+        if shape == AnswerShape::Envelope {
             self.at_data = key == field::ROOT;
         } else {
             self.begin(out);
@@ -222,7 +222,7 @@ impl Projection {
             self.send_snapshot(field::ROOT, Value::Object(Map::new()), out);
         }
         self.growth.begin();
-        self.text = TextSent::default();
+        self.text = SentText::default();
         self.changed = true;
     }
 
@@ -260,9 +260,9 @@ impl Projection {
 
     fn begin_text(&mut self) {
         if !self.growth.in_text() {
-            self.text = TextSent {
+            self.text = SentText {
                 replaces: self.growth.locate(),
-                ..TextSent::default()
+                ..SentText::default()
             };
         }
         self.changed = true;
@@ -277,7 +277,7 @@ impl Projection {
             }
         }
         self.growth.end_text();
-        self.text = TextSent::default();
+        self.text = SentText::default();
     }
 
     /// After each piece of text: sends what need not wait.
@@ -335,7 +335,7 @@ impl Projection {
         if !right {
             self.send_snapshot(field::ROOT, Value::Object(data.clone()), out);
             self.growth.replace(data.clone());
-            self.text = TextSent::default();
+            self.text = SentText::default();
             self.snapshot.clone_from(data);
         }
         self.changed = false;
@@ -346,7 +346,7 @@ impl Projection {
             ChunkType::Snapshot => self.snapshot.clone(),
             ChunkType::Delta => {
                 let text = self.text.opened.then_some(self.text.bytes);
-                self.growth.view(View::Announced { text })
+                self.growth.view(PartialView::Announced { text })
             }
         }
     }
@@ -375,7 +375,7 @@ impl Projection {
     fn send_whole(&mut self, out: &mut Vec<Chunk>) {
         self.changed = false;
         self.fresh_bytes = 0;
-        let data = self.growth.view(View::All);
+        let data = self.growth.view(PartialView::All);
         self.snapshot_bytes = super::fold::weigh_map(&data, limits::NESTING_MAX);
         self.snapshot.clone_from(&data);
         self.send_snapshot(field::ROOT, Value::Object(data), out);

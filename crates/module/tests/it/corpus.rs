@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use module::FileMap;
-use module::check::{Card, Strict, Surroundings, check_among};
+use module::check::{ModuleSummary, Strict, CheckContext, check_among};
 use module::diagnostic::Diagnostic;
 use module::file_map::{Entry, Refusal};
 
@@ -78,7 +78,7 @@ fn the_good_modules_that_cases_change_are_good() {
             "v25" => Strict::V25,
             _ => Strict::Standard,
         };
-        let loaded = check_among(&files, strict, Surroundings::default());
+        let loaded = check_among(&files, strict, CheckContext::default());
         let found: Vec<String> = loaded
             .report
             .iter()
@@ -149,7 +149,7 @@ struct Case {
     files: FileMap,
     strict: Strict,
     folder: Option<String>,
-    neighbours: Vec<Card>,
+    neighbours: Vec<ModuleSummary>,
     expected: String,
 }
 
@@ -212,7 +212,7 @@ impl Case {
             }
             "strict" => self.strict = if path == "v25" { Strict::V25 } else { Strict::V22 },
             "folder" => self.folder = Some(String::from(path)),
-            "neighbour" => self.neighbours.push(Card {
+            "neighbour" => self.neighbours.push(ModuleSummary {
                 name: String::from(path),
                 version: String::from(rest[0]),
                 leads_to: rest
@@ -231,7 +231,7 @@ impl Case {
 
     fn run(&self) -> String {
         let find = |name: &str| self.neighbours.iter().find(|card| card.name == name).cloned();
-        let surroundings = Surroundings {
+        let surroundings = CheckContext {
             folder: self.folder.as_deref(),
             find: (!self.neighbours.is_empty()).then_some(&find),
         };

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use module::envelope::{CheckOptions, Profile, Reading, check_reply, check_structure};
+use module::envelope::{CheckOptions, Profile, ReplyForm, check_reply, check_structure};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::envelope_sample::{check, code, decision, module, old, reply, schema};
 
-fn reading(text: impl AsRef<[u8]>) -> Reading {
+fn reading(text: impl AsRef<[u8]>) -> ReplyForm {
     check_reply(decision(), text.as_ref(), &CheckOptions::default()).reading
 }
 
@@ -21,8 +21,8 @@ fn the_answer_is_found_whatever_stands_around_it() {
     let pretty = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&tricky).unwrap()).unwrap();
     let expected = check(decision(), &tricky);
     assert_eq!(code(&expected), "ok");
-    assert_eq!(reading(&tricky), Reading::Whole);
-    assert_eq!(reading(format!("\u{FEFF}\r\n{tricky}\n")), Reading::Whole);
+    assert_eq!(reading(&tricky), ReplyForm::Whole);
+    assert_eq!(reading(format!("\u{FEFF}\r\n{tricky}\n")), ReplyForm::Whole);
     let around = [
         format!("\u{FEFF}{tricky}"),
         format!("\n\t{pretty}\r\n"),

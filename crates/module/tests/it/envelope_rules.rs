@@ -1,6 +1,6 @@
 //! What the envelope machine accepts, repairs and refuses, rule by rule.
 
-use module::envelope::{CheckOptions, Facts, Profile, check_reply, check_structure};
+use module::envelope::{CheckOptions, RuntimeMeta, Profile, check_reply, check_structure};
 use serde_json::{Value, json};
 
 use crate::envelope_sample::{check, code, decision, exec, insights, module, repairs, reply, schema};
@@ -215,10 +215,10 @@ fn what_only_the_runtime_knows_is_not_taken_from_the_model() {
         ("/_usage", json!({"total": 0})),
         ("/_emitted_context", json!({"kept": true})),
     ]);
-    let facts = Facts {
+    let facts = RuntimeMeta {
         model: Some(String::from("local/tiny")),
         processing_time_ms: Some(12),
-        ..Facts::default()
+        ..RuntimeMeta::default()
     };
     let options = CheckOptions { facts };
     let value = check_reply(decision(), claimed.as_bytes(), &options)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use module::file_map::Entry;
-use module::migrate::{self, Plan, Weight, diff};
+use module::migrate::{self, Plan, DecisionLevel, diff};
 use module::{FileMap, Format, Severity, Strict, check, load};
 
 fn cases() -> Vec<PathBuf> {
@@ -55,7 +55,7 @@ fn show(before: &FileMap, plan: &Plan) -> String {
         text.push_str(&format!("{}: {}\n", change.file, change.what));
     }
     for decision in &plan.decisions {
-        let weight = if decision.weight == Weight::Must {
+        let weight = if decision.weight == DecisionLevel::Must {
             "must"
         } else {
             "review"

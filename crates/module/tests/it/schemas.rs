@@ -47,7 +47,7 @@ enum Shape {
 impl Shape {
     fn by_hand(self, value: &Value) -> Vec<String> {
         let texts =
-            |found: Vec<module::envelope::Violation>| found.iter().map(|v| format!("{v:?}")).collect();
+            |found: Vec<module::envelope::ShapeViolation>| found.iter().map(|v| format!("{v:?}")).collect();
         match self {
             Self::Envelope => texts(check_structure(value, Profile::Cognitive)),
             Self::Cep => texts(check_structure(value, Profile::Cep22)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use module::manifest::ChunkType;
-use module::stream::{Chunk, DataText, Projector, ProjectorOptions, TakenBack};
+use module::stream::{Chunk, AppendOnlyText, Projector, ProjectorOptions, Retracted};
 use proptest::prelude::*;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ const DELTAS: ProjectorOptions = ProjectorOptions {
 /// A model that writes, and a reader that keeps all it is told.
 struct Reader {
     projector: Projector,
-    text: DataText,
+    text: AppendOnlyText,
     told: Vec<String>,
     /// Everything was taken back at some time after something had been said.
     began_anew: bool,
@@ -34,13 +34,13 @@ impl Reader {
                 buffer_bytes,
                 ..DELTAS
             }),
-            text: DataText::new(),
+            text: AppendOnlyText::new(),
             told: Vec::new(),
             began_anew: false,
         }
     }
 
-    fn step(&mut self, act: impl FnOnce(&mut Projector, &mut Vec<Chunk>)) -> Result<(), TakenBack> {
+    fn step(&mut self, act: impl FnOnce(&mut Projector, &mut Vec<Chunk>)) -> Result<(), Retracted> {
         let mut chunks = Vec::new();
         act(&mut self.projector, &mut chunks);
         for chunk in chunks {
@@ -51,7 +51,7 @@ impl Reader {
         Ok(())
     }
 
-    fn write(&mut self, text: &str, cuts: &[(usize, bool)]) -> Result<(), TakenBack> {
+    fn write(&mut self, text: &str, cuts: &[(usize, bool)]) -> Result<(), Retracted> {
         let mut rest = text;
         for (cut, pause) in cuts {
             let at = rest.ceil_char_boundary(cut % (rest.len() + 1));
@@ -65,7 +65,7 @@ impl Reader {
         self.step(|projector, out| projector.push_text(rest, out))
     }
 
-    fn finish(&mut self, data: &Map<String, Value>) -> Result<String, TakenBack> {
+    fn finish(&mut self, data: &Map<String, Value>) -> Result<String, Retracted> {
         self.step(|projector, out| projector.finish(data, out))?;
         self.told.push(self.text.finish(data)?);
         Ok(self.told.concat())
@@ -149,7 +149,7 @@ proptest! {
                 }
             }
             // Nothing but a new beginning can contradict what was said.
-            Err(TakenBack) => prop_assert!(reader.began_anew, "{}", text),
+            Err(Retracted) => prop_assert!(reader.began_anew, "{}", text),
         }
     }
 
@@ -212,12 +212,12 @@ fn another_answer_is_refused_and_nothing_of_it_is_shown() {
     let mut reader = Reader::new(0);
     reader.write(r#"{"a":"one tw"#, &[]).unwrap();
     reader.step(|projector, out| projector.restart(out)).unwrap();
-    assert_eq!(reader.write(r#"{"a":"one four"}"#, &[]), Err(TakenBack));
+    assert_eq!(reader.write(r#"{"a":"one four"}"#, &[]), Err(Retracted));
     assert_eq!(reader.told.concat(), r#"{"a":"one tw"#);
     // Nor is an answer good that ends before what was said.
     let mut reader = Reader::new(0);
     reader.write(r#"{"a":"one tw"#, &[]).unwrap();
     reader.step(|projector, out| projector.restart(out)).unwrap();
     reader.write(r#"{"a":"one"}"#, &[]).unwrap();
-    assert_eq!(reader.finish(&map(json!({"a": "one"}))), Err(TakenBack));
+    assert_eq!(reader.finish(&map(json!({"a": "one"}))), Err(Retracted));
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use futures::StreamExt;
 use module::conformance::server::{
-    Answer as Said, Ask, Check, Listed, Method, Need, Over, Stop, Subjects, checks, kit,
+    ServerResponse as Said, ServerRequest, Check, ListedModule, Method, Capability, Transport, CheckEnd, TestModules, checks, kit,
 };
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
@@ -182,8 +182,8 @@ fn a_module_of_the_servers_own_will_do_for_what_it_has() {
     assert_eq!(report["checks"][0]["module"], "own");
 }
 
-async fn send(url: &str, ask: &Ask) -> Said {
-    assert_eq!(ask.over, Over::Http);
+async fn send(url: &str, ask: &ServerRequest) -> Said {
+    assert_eq!(ask.over, Transport::Http);
     let client = reqwest::Client::new();
     let address = format!("{url}{}", ask.path);
     let mut request = match ask.method {
@@ -215,7 +215,7 @@ async fn send(url: &str, ask: &Ask) -> Said {
 }
 
 /// The modules of the kit, without asking a server that may be broken.
-fn subjects() -> Subjects {
+fn subjects() -> TestModules {
     let listed = ["both", "sync", "streaming", "picture"].map(|name| {
         let kinds = if name == "picture" {
             json!(["text", "image"])
@@ -226,12 +226,12 @@ fn subjects() -> Subjects {
             "response_mode": if name == "picture" { "both" } else { name },
             "manifest": {"modalities": {"input": kinds, "constraints": {"max_image_size_mb": 0.0625}}}
         });
-        Listed::read(&format!("conformance-{name}"), &[&described], None)
+        ListedModule::read(&format!("conformance-{name}"), &[&described], None)
     });
-    Subjects::new(listed.to_vec())
+    TestModules::new(listed.to_vec())
 }
 
-async fn make(url: &str, check: &Check) -> Result<(), Stop> {
+async fn make(url: &str, check: &Check) -> Result<(), CheckEnd> {
     let subject = subjects().choose(check.need).expect("the kit has everything");
     let mut said = Vec::new();
     while let Some(ask) = check.next(&subject, &said)? {
@@ -252,7 +252,7 @@ async fn every_defect_is_caught_by_its_check() {
             let check = all.iter().find(|check| check.name == *name).expect(name);
             let outcome = make(&broken.url(""), check).await;
             assert!(
-                matches!(outcome, Err(Stop::Failed(_))),
+                matches!(outcome, Err(CheckEnd::Failed(_))),
                 "{defect}: {name} says {outcome:?}"
             );
             caught.insert(*name);
@@ -307,7 +307,7 @@ fn a_broken_server_is_told_what_is_wrong() {
         "{printed}"
     );
     assert!(printed.contains("level 4 is not proven"), "{printed}");
-    assert!(Need::ALL.iter().all(|need| !need.said().is_empty()));
+    assert!(Capability::ALL.iter().all(|need| !need.said().is_empty()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use module::compose::Outcome;
 use module::context::EMITTED_KEY;
-use module::envelope::{CheckOptions, Envelope, Facts, check_object};
+use module::envelope::{CheckOptions, Envelope, RuntimeMeta, check_object};
 use serde_json::{Map, Value, json};
 
 use super::reply_policy::Done;
@@ -54,9 +54,9 @@ impl Machine {
                 self.begin(now_ms, out);
             }
             Outcome::Answer(object) => {
-                let facts = Facts {
+                let facts = RuntimeMeta {
                     processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
-                    ..Facts::default()
+                    ..RuntimeMeta::default()
                 };
                 let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
                 let done = Done {

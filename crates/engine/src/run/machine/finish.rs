@@ -4,7 +4,7 @@
 use ir::Error;
 use ir::event::FinishReason;
 use module::Code;
-use module::envelope::{CheckOptions, Envelope, ErrorBody, Facts, check_reply};
+use module::envelope::{CheckOptions, Envelope, ErrorBody, RuntimeMeta, check_reply};
 use module::stream::{Chunk, Recovery};
 use serde_json::{Map, Value};
 
@@ -26,12 +26,12 @@ impl Machine {
         let member = won.member;
         let reply = std::mem::take(&mut self.reply);
         let media = self.plan.preface.media.as_deref();
-        let facts = Facts {
+        let facts = RuntimeMeta {
             model: Some(self.label(member, won.model.as_deref())),
             processing_time_ms: Some(now_ms + self.plan.preface.took_ms),
             media_processed: media.map(|media| media.processed.clone()),
             media_validation: media.map(|media| media.validation.clone()),
-            ..Facts::default()
+            ..RuntimeMeta::default()
         };
         let outcome = check_reply(&self.plan.module, reply.as_bytes(), &CheckOptions { facts });
         let mut envelope = outcome.envelope;

@@ -1,12 +1,12 @@
 //! One check: what it is about, what it needs, and how it goes on after each answer.
 
-use super::response::Answer;
-use super::request::Ask;
-use super::test_module::Subject;
+use super::response::ServerResponse;
+use super::request::ServerRequest;
+use super::test_module::TestModule;
 
 /// What a check needs on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum Capability {
     /// A module that answers whole or as a stream, as it is asked.
     Both,
     /// A module that never streams.
@@ -17,7 +17,7 @@ pub enum Need {
     Picture,
 }
 
-impl Need {
+impl Capability {
     pub const ALL: [Self; 4] = [Self::Both, Self::Sync, Self::Streaming, Self::Picture];
 
     pub fn said(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Need {
 
 /// Why a check goes no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum CheckEnd {
     Failed(String),
     /// It could not be told here: nothing is proven.
     Skipped(String),
@@ -41,7 +41,7 @@ pub enum Stop {
 }
 
 /// The next request; none when the check has passed.
-pub type Next = Result<Option<Ask>, Stop>;
+pub type Next = Result<Option<ServerRequest>, CheckEnd>;
 
 pub struct Check {
     /// `area.what`.
@@ -51,8 +51,8 @@ pub struct Check {
     /// Whether the specification demands it; otherwise it recommends it, or leaves the means open.
     pub must: bool,
     pub level: u8,
-    pub need: Need,
-    pub(super) next: fn(&Subject, &[Answer]) -> Next,
+    pub need: Capability,
+    pub(super) next: fn(&TestModule, &[ServerResponse]) -> Next,
 }
 
 impl Check {
@@ -60,8 +60,8 @@ impl Check {
     pub(super) fn new(
         name: &'static str,
         rule: &'static str,
-        need: Need,
-        next: fn(&Subject, &[Answer]) -> Next,
+        need: Capability,
+        next: fn(&TestModule, &[ServerResponse]) -> Next,
     ) -> Self {
         Self {
             name,
@@ -83,7 +83,7 @@ impl Check {
     }
 
     /// What follows the answers so far.
-    pub fn next(&self, subject: &Subject, answers: &[Answer]) -> Next {
+    pub fn next(&self, subject: &TestModule, answers: &[ServerResponse]) -> Next {
         (self.next)(subject, answers)
     }
 }
@@ -96,20 +96,20 @@ impl std::fmt::Debug for Check {
     }
 }
 
-pub(super) fn fail<T>(reason: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Failed(reason.into()))
+pub(super) fn fail<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
+    Err(CheckEnd::Failed(reason.into()))
 }
 
-pub(super) fn skip<T>(reason: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Skipped(reason.into()))
+pub(super) fn skip<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
+    Err(CheckEnd::Skipped(reason.into()))
 }
 
-pub(super) fn excuse<T>(reason: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Excused(reason.into()))
+pub(super) fn excuse<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
+    Err(CheckEnd::Excused(reason.into()))
 }
 
 /// Fails with the reason unless it holds.
-pub(super) fn hold(holds: bool, reason: impl FnOnce() -> String) -> Result<(), Stop> {
+pub(super) fn hold(holds: bool, reason: impl FnOnce() -> String) -> Result<(), CheckEnd> {
     match holds {
         true => Ok(()),
         false => fail(reason()),
@@ -117,7 +117,7 @@ pub(super) fn hold(holds: bool, reason: impl FnOnce() -> String) -> Result<(), S
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it stands where checks return")]
-pub(super) fn ask(ask: Ask) -> Next {
+pub(super) fn ask(ask: ServerRequest) -> Next {
     Ok(Some(ask))
 }
 

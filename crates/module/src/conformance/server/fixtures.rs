@@ -7,7 +7,7 @@ use super::png;
 
 /// One file of the kit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KitFile {
+pub struct FixtureFile {
     /// Relative, with slashes.
     pub path: &'static str,
     pub text: &'static str,
@@ -19,7 +19,7 @@ macro_rules! files {
     };
 }
 
-const FILES: &[KitFile] = files![
+const FILES: &[FixtureFile] = files![
     "README.md",
     "script.yaml",
     "modules/conformance-both/module.yaml",
@@ -36,7 +36,7 @@ const FILES: &[KitFile] = files![
     "modules/conformance-picture/schema.json",
 ];
 
-pub fn kit() -> &'static [KitFile] {
+pub fn kit() -> &'static [FixtureFile] {
     FILES
 }
 

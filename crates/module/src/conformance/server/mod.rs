@@ -14,10 +14,10 @@ mod test_module;
 #[cfg(test)]
 mod tests;
 
-pub use response::Answer;
-pub use request::{Ask, Method, Over};
-pub use check::{Check, Need, Next, Stop};
+pub use response::ServerResponse;
+pub use request::{ServerRequest, Method, Transport};
+pub use check::{Check, Capability, Next, CheckEnd};
 pub use checks::checks;
-pub use fixtures::{KitFile, kit};
+pub use fixtures::{FixtureFile, kit};
 pub use report::{CheckRow, ServerOutcome, ServerReport};
-pub use test_module::{Listed, Subject, Subjects};
+pub use test_module::{ListedModule, TestModule, TestModules};

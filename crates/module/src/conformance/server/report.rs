@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::check::{Check, Stop};
+use super::check::{Check, CheckEnd};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,12 +32,12 @@ pub struct CheckRow {
 
 impl CheckRow {
     /// What came of a check; without a `stop`, it passed.
-    pub fn new(check: &Check, module: Option<&str>, stop: Option<Stop>) -> Self {
-        let excused = matches!(stop, Some(Stop::Excused(_)));
+    pub fn new(check: &Check, module: Option<&str>, stop: Option<CheckEnd>) -> Self {
+        let excused = matches!(stop, Some(CheckEnd::Excused(_)));
         let (outcome, reason) = match stop {
             None => (ServerOutcome::Passed, None),
-            Some(Stop::Failed(reason)) => (ServerOutcome::Failed, Some(reason)),
-            Some(Stop::Skipped(reason) | Stop::Excused(reason)) => (ServerOutcome::Skipped, Some(reason)),
+            Some(CheckEnd::Failed(reason)) => (ServerOutcome::Failed, Some(reason)),
+            Some(CheckEnd::Skipped(reason) | CheckEnd::Excused(reason)) => (ServerOutcome::Skipped, Some(reason)),
         };
         Self {
             name: check.name,

@@ -12,7 +12,7 @@ pub enum Method {
 
 /// What carries the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum Transport {
     Http,
     /// A WebSocket: the body is the one message that is sent, and every message that comes back is a line of
     /// the answer.
@@ -20,25 +20,25 @@ pub enum Over {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct ServerRequest {
     pub method: Method,
     /// Below the address of the server, query included.
     pub path: String,
     pub headers: Vec<(&'static str, String)>,
     pub body: Option<Value>,
-    pub over: Over,
+    pub over: Transport,
     /// Hang up when this many numbered chunks have come.
     pub chunks_max: Option<usize>,
 }
 
-impl Ask {
+impl ServerRequest {
     pub(super) fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::Get,
             path: path.into(),
             headers: Vec::new(),
             body: None,
-            over: Over::Http,
+            over: Transport::Http,
             chunks_max: None,
         }
     }
@@ -54,7 +54,7 @@ impl Ask {
     pub(super) fn socket(message: Value) -> Self {
         Self {
             body: Some(message),
-            over: Over::Socket,
+            over: Transport::Socket,
             ..Self::get("/v1/ws")
         }
     }
@@ -77,18 +77,18 @@ impl Ask {
     /// Whether what has come so far is all that is wanted: so many chunks, or on a socket, which does not end
     /// by itself, the last event of the run.
     pub fn is_enough(&self, body: &[u8]) -> bool {
-        if self.chunks_max.is_none() && self.over == Over::Http {
+        if self.chunks_max.is_none() && self.over == Transport::Http {
             return false;
         }
         let heard = heard_of(body);
         let chunks = heard.iter().filter(|event| event.seq().is_some()).count();
-        let ended = heard.iter().any(super::response::Heard::is_last);
-        self.chunks_max.is_some_and(|max| chunks >= max) || (self.over == Over::Socket && ended)
+        let ended = heard.iter().any(super::response::ReceivedEvent::is_last);
+        self.chunks_max.is_some_and(|max| chunks >= max) || (self.over == Transport::Socket && ended)
     }
 }
 
 /// What is asked before any check.
-impl Ask {
+impl ServerRequest {
     pub fn list_modules() -> Self {
         Self::get("/v1/modules")
     }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::check::{Stop, fail};
+use super::check::{CheckEnd, fail};
 use crate::envelope::{Profile, check_structure};
 use crate::stream::{Assembled, assemble_ndjson};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ServerResponse {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub struct Answer {
 
 /// One event of a stream in any framing.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct ReceivedEvent {
     /// `event:` of server-sent events.
     pub(super) name: Option<String>,
     /// `id:` of server-sent events.
@@ -24,7 +24,7 @@ pub(super) struct Heard {
     pub(super) value: Value,
 }
 
-impl Heard {
+impl ReceivedEvent {
     pub(super) fn seq(&self) -> Option<u64> {
         self.value.pointer("/chunk/seq").and_then(Value::as_u64)
     }
@@ -48,7 +48,7 @@ impl Heard {
 
 /// The events in these bytes: server-sent events, one JSON document on each line, or frames of a socket
 /// around them. What is cut off at the end has not come.
-pub(super) fn heard_of(body: &[u8]) -> Vec<Heard> {
+pub(super) fn heard_of(body: &[u8]) -> Vec<ReceivedEvent> {
     let text = String::from_utf8_lossy(body);
     let whole = text
         .rfind('\n')
@@ -74,7 +74,7 @@ pub(super) fn heard_of(body: &[u8]) -> Vec<Heard> {
                     Some("event" | "error") => value.get("event").cloned().unwrap_or_default(),
                     _ => value,
                 };
-                heard.push(Heard {
+                heard.push(ReceivedEvent {
                     name: name.take(),
                     id: id.take(),
                     value,
@@ -85,7 +85,7 @@ pub(super) fn heard_of(body: &[u8]) -> Vec<Heard> {
     heard
 }
 
-impl Answer {
+impl ServerResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -103,12 +103,12 @@ impl Answer {
             .any(|stream| kind.starts_with(stream))
     }
 
-    pub(super) fn heard(&self) -> Vec<Heard> {
+    pub(super) fn heard(&self) -> Vec<ReceivedEvent> {
         heard_of(&self.body)
     }
 
     /// A stream as it should begin: with status 200, and a first event.
-    pub(super) fn stream(&self) -> Result<Vec<Heard>, Stop> {
+    pub(super) fn stream(&self) -> Result<Vec<ReceivedEvent>, CheckEnd> {
         if !self.is_stream() {
             return fail(format!("a stream was expected, and this came: {}", self.shown()));
         }
@@ -120,7 +120,7 @@ impl Answer {
     }
 
     /// A whole answer: one envelope that is without fault.
-    pub(super) fn envelope(&self) -> Result<Value, Stop> {
+    pub(super) fn envelope(&self) -> Result<Value, CheckEnd> {
         if self.is_stream() {
             return fail("a whole answer was expected, and a stream came");
         }
@@ -138,7 +138,7 @@ impl Answer {
     }
 
     /// A good answer.
-    pub(super) fn success(&self) -> Result<Value, Stop> {
+    pub(super) fn success(&self) -> Result<Value, CheckEnd> {
         let envelope = self.envelope()?;
         match envelope.get("ok") == Some(&Value::Bool(true)) {
             true => Ok(envelope),
@@ -180,7 +180,7 @@ impl Answer {
 }
 
 /// What a recorded stream adds up to; whatever is wrong with it is a reason.
-pub(super) fn assemble(body: &[u8]) -> Result<Assembled, Stop> {
+pub(super) fn assemble(body: &[u8]) -> Result<Assembled, CheckEnd> {
     let assembled = assemble_ndjson(body);
     match assembled.violations.first() {
         Some(violation) => fail(violation.to_string()),

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::response::Answer;
-use super::request::Ask;
-use super::check::Need;
+use super::response::ServerResponse;
+use super::request::ServerRequest;
+use super::check::Capability;
 use super::{fixtures, png, minimal_input::sample};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -14,7 +14,7 @@ const TRIED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A module as the server describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
+pub struct ListedModule {
     pub name: String,
     mode: Option<String>,
     pictures: bool,
@@ -25,7 +25,7 @@ pub struct Listed {
 
 /// A module with an input that it takes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subject {
+pub struct TestModule {
     pub name: String,
     pub input: Value,
     /// Where in the input the picture stands.
@@ -35,9 +35,9 @@ pub struct Subject {
 
 /// Which module serves which need.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subjects(Vec<Listed>);
+pub struct TestModules(Vec<ListedModule>);
 
-impl Listed {
+impl ListedModule {
     /// From the row of a list, and from the whole description where there is one. `input` is what a person
     /// wants to be sent.
     pub fn read(name: &str, described: &[&Value], input: Option<Value>) -> Self {
@@ -55,35 +55,35 @@ impl Listed {
         }
     }
 
-    fn serves(&self, need: Need) -> bool {
+    fn serves(&self, need: Capability) -> bool {
         let mode = self.mode.as_deref();
         match need {
             // A server that does not say is taken at the word of whoever named the module.
-            Need::Both => mode == Some("both") || (mode.is_none() && self.input.is_some()),
-            Need::Sync => mode == Some("sync"),
-            Need::Streaming => mode == Some("streaming"),
-            Need::Picture => self.pictures,
+            Capability::Both => mode == Some("both") || (mode.is_none() && self.input.is_some()),
+            Capability::Sync => mode == Some("sync"),
+            Capability::Streaming => mode == Some("streaming"),
+            Capability::Picture => self.pictures,
         }
     }
 
-    fn subject(&self, need: Need) -> Option<Subject> {
+    fn subject(&self, need: Capability) -> Option<TestModule> {
         if !self.serves(need) {
             return None;
         }
         let known = self.input.clone().or_else(|| fixtures::input(&self.name));
         let (input, picture) = match need {
-            Need::Picture => {
+            Capability::Picture => {
                 let input = known.or_else(|| self.with_picture())?;
                 let place = place_of_picture(&input, String::new())?;
                 (input, Some(place))
             }
-            Need::Both | Need::Sync | Need::Streaming => {
+            Capability::Both | Capability::Sync | Capability::Streaming => {
                 let input = known.or_else(|| sample(self.schema.as_ref()?))?;
                 // Checks that are not about media should not depend on it.
                 (place_of_picture(&input, String::new()).is_none()).then_some((input, None))?
             }
         };
-        Some(Subject {
+        Some(TestModule {
             name: self.name.clone(),
             input,
             picture,
@@ -139,26 +139,26 @@ fn is_media(map: &Map<String, Value>) -> bool {
     ["base64", "url", "file", "upload_ref"].contains(&kind)
 }
 
-impl Subjects {
+impl TestModules {
     /// Modules that were made for these checks come first: with them every check can be made.
-    pub fn new(mut listed: Vec<Listed>) -> Self {
+    pub fn new(mut listed: Vec<ListedModule>) -> Self {
         listed.sort_by_key(|module| fixtures::input(&module.name).is_none());
         Self(listed)
     }
 
-    pub fn choose(&self, need: Need) -> Option<Subject> {
+    pub fn choose(&self, need: Capability) -> Option<TestModule> {
         self.0.iter().find_map(|module| module.subject(need))
     }
 }
 
-impl Subject {
+impl TestModule {
     /// The first request, which tells whether the module can be used at all.
-    pub fn rehearsal(&self) -> Ask {
+    pub fn rehearsal(&self) -> ServerRequest {
         self.execute().header("accept", "application/json")
     }
 
     /// Why it cannot, if the answer says so in the right way; anything else is for the checks to judge.
-    pub fn unfit(answer: &Answer) -> Option<String> {
+    pub fn unfit(answer: &ServerResponse) -> Option<String> {
         let code = answer.code()?;
         // Some modules do not answer whole, some servers see no pictures: both is looked at later.
         let expected = ["E4010", "E4011"].contains(&code.as_str());
@@ -166,30 +166,30 @@ impl Subject {
     }
 
     /// Runs the module on its input.
-    pub(super) fn execute(&self) -> Ask {
+    pub(super) fn execute(&self) -> ServerRequest {
         self.execute_with(&json!({}))
     }
 
     /// With more beside the input: `_options`, `_recovery`.
-    pub(super) fn execute_with(&self, more: &Value) -> Ask {
+    pub(super) fn execute_with(&self, more: &Value) -> ServerRequest {
         self.execute_on(&self.input, more)
     }
 
-    pub(super) fn execute_on(&self, input: &Value, more: &Value) -> Ask {
+    pub(super) fn execute_on(&self, input: &Value, more: &Value) -> ServerRequest {
         let mut body = json!({"input": input});
         for (key, value) in more.as_object().into_iter().flatten() {
             body[key] = value.clone();
         }
-        Ask::post(format!("/v1/modules/{}/execute", self.name), body)
+        ServerRequest::post(format!("/v1/modules/{}/execute", self.name), body)
             .header("content-type", "application/json")
     }
 
     /// The same as server-sent events.
-    pub(super) fn stream(&self) -> Ask {
+    pub(super) fn stream(&self) -> ServerRequest {
         self.stream_with(&json!({}))
     }
 
-    pub(super) fn stream_with(&self, more: &Value) -> Ask {
+    pub(super) fn stream_with(&self, more: &Value) -> ServerRequest {
         self.execute_with(more).header("accept", "text/event-stream")
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::response::heard_of;
 use super::png::{Depth, black, png};
 use super::minimal_input::sample;
-use super::{Ask, Listed, Need, Subjects, checks, fixtures};
+use super::{ServerRequest, ListedModule, Capability, TestModules, checks, fixtures};
 
 #[test]
 fn checks_have_names_of_their_own() {
@@ -44,14 +44,14 @@ fn events_are_heard_in_every_framing() {
 
 #[test]
 fn a_caller_hangs_up_when_it_has_enough() {
-    let ask = Ask::get("/").until(2);
+    let ask = ServerRequest::get("/").until(2);
     assert!(!ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\""));
     assert!(ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\":{\"seq\":2}}\n"));
     assert!(
-        !Ask::get("/").is_enough(b"{\"final\":true}\n"),
+        !ServerRequest::get("/").is_enough(b"{\"final\":true}\n"),
         "HTTP ends by itself"
     );
-    assert!(Ask::socket(json!({})).is_enough(b"{\"final\":true}\n"));
+    assert!(ServerRequest::socket(json!({})).is_enough(b"{\"final\":true}\n"));
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn modules_are_chosen_by_what_they_can() {
     let plain = json!({"response_mode": "both", "schema": {"input": {"type": "object"}}});
     let quiet = json!({"response_mode": "sync", "schema": {"input": {"type": "object"}}});
     let listed = [("seeing", &seeing), ("plain", &plain), ("quiet", &quiet)];
-    let listed = listed.map(|(name, described)| Listed::read(name, &[described], None));
-    let subjects = Subjects::new(listed.to_vec());
+    let listed = listed.map(|(name, described)| ListedModule::read(name, &[described], None));
+    let subjects = TestModules::new(listed.to_vec());
     let chosen = |need| subjects.choose(need).map(|subject| subject.name);
-    assert_eq!(chosen(Need::Both).as_deref(), Some("plain"));
-    assert_eq!(chosen(Need::Sync).as_deref(), Some("quiet"));
-    assert_eq!(chosen(Need::Streaming), None);
-    assert_eq!(chosen(Need::Picture).as_deref(), Some("seeing"));
-    let input = subjects.choose(Need::Picture).unwrap().showing(json!("other"));
+    assert_eq!(chosen(Capability::Both).as_deref(), Some("plain"));
+    assert_eq!(chosen(Capability::Sync).as_deref(), Some("quiet"));
+    assert_eq!(chosen(Capability::Streaming), None);
+    assert_eq!(chosen(Capability::Picture).as_deref(), Some("seeing"));
+    let input = subjects.choose(Capability::Picture).unwrap().showing(json!("other"));
     assert_eq!(input, json!({"photo": "other"}));
 }
 

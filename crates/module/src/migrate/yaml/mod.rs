@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde_json::Value;
 use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
-use super::edit::{Edit, Path, Place};
+use super::edit::{Edit, Path, InsertAt};
 use super::text::{line_end, line_start, splice};
 use render::flow;
 
@@ -157,14 +157,14 @@ fn indent(text: &str, mapping: &Mapping) -> Option<String> {
     lead.chars().all(|c| c == ' ').then(|| String::from(lead))
 }
 
-fn insert_block(text: &str, mapping: &Mapping, lines: &str, place: &Place, depth: Depth) -> Option<String> {
-    if *place == Place::First {
+fn insert_block(text: &str, mapping: &Mapping, lines: &str, place: &InsertAt, depth: Depth) -> Option<String> {
+    if *place == InsertAt::First {
         let first = range(&mapping.entries().next()?.key_node()?).start;
         let start = line_start(text, first);
         return Some(splice(text, start..start, lines));
     }
     let after = match place {
-        Place::After(key) => mapping.find_entry_by_key(*key),
+        InsertAt::After(key) => mapping.find_entry_by_key(*key),
         _ => None,
     };
     if let Some(entry) = after {
@@ -217,7 +217,7 @@ fn append(text: &str, last: usize, lines: &str) -> String {
     format!("{head}{gap}{lines}{tail}")
 }
 
-fn insert_flow(text: &str, mapping: &Mapping, entry: &str, place: &Place) -> Option<String> {
+fn insert_flow(text: &str, mapping: &Mapping, entry: &str, place: &InsertAt) -> Option<String> {
     let whole = range(&YamlNode::Mapping(mapping.clone()));
     let entries: Vec<_> = mapping.entries().collect();
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
@@ -227,12 +227,12 @@ fn insert_flow(text: &str, mapping: &Mapping, entry: &str, place: &Place) -> Opt
             &format!("{{{entry}}}"),
         ));
     };
-    if *place == Place::First {
+    if *place == InsertAt::First {
         let start = range(&first.key_node()?).start;
         return Some(splice(text, start..start, &format!("{entry}, ")));
     }
     let after = match place {
-        Place::After(key) => mapping.find_entry_by_key(*key),
+        InsertAt::After(key) => mapping.find_entry_by_key(*key),
         _ => None,
     };
     let at = entry_end(text, after.as_ref().unwrap_or(last))?;

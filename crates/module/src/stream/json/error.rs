@@ -35,4 +35,4 @@ pub enum JsonErrorKind {
 }
 
 /// A fault at a place in the piece at hand; the parser adds what came before.
-pub(super) type Fault = (usize, JsonErrorKind);
+pub(super) type PieceError = (usize, JsonErrorKind);

@@ -3,9 +3,9 @@
 //! key. After an error it takes nothing more.
 
 use super::JsonEvent;
-use super::error::{Fault, JsonError, JsonErrorKind};
+use super::error::{PieceError, JsonError, JsonErrorKind};
 use super::number;
-use super::text::{CutPoint, Escape, cut_bytes, plain_run, simple_escape};
+use super::text::{PartialUtf8, Escape, cut_bytes, plain_run, simple_escape};
 use crate::limits;
 
 #[derive(Debug)]
@@ -21,9 +21,9 @@ pub struct JsonParser {
     /// A number that was cut.
     token: Vec<u8>,
     /// The word at hand, and how many of its letters have come.
-    word: (Word, usize),
+    word: (JsonKeyword, usize),
     escape: Escape,
-    cut: CutPoint,
+    cut: PartialUtf8,
     error: Option<JsonError>,
 }
 
@@ -34,7 +34,7 @@ enum Container {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Word {
+enum JsonKeyword {
     True,
     False,
     Null,
@@ -75,9 +75,9 @@ impl JsonParser {
             in_key: false,
             key: String::new(),
             token: Vec::new(),
-            word: (Word::Null, 0),
+            word: (JsonKeyword::Null, 0),
             escape: Escape::default(),
-            cut: CutPoint::default(),
+            cut: PartialUtf8::default(),
             error: None,
         }
     }
@@ -129,7 +129,7 @@ impl JsonParser {
         {
             // A small piece is joined whole, so that it stays one event; of a large one only what is
             // missing is copied.
-            let count = if bytes.len() <= CutPoint::JOINED_MAX {
+            let count = if bytes.len() <= PartialUtf8::JOINED_MAX {
                 bytes.len()
             } else {
                 missing
@@ -148,7 +148,7 @@ impl JsonParser {
             return Ok(());
         }
         let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes(bytes));
-        self.cut = CutPoint::of(cut);
+        self.cut = PartialUtf8::of(cut);
         match std::str::from_utf8(whole) {
             Ok(text) => self.push_str(text, sink),
             Err(error) => {
@@ -208,7 +208,7 @@ impl JsonParser {
         text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PieceError> {
         match self.state {
             State::Text => self.text(text, at, sink),
             State::Escape => self.escape(text, at, sink),
@@ -235,7 +235,7 @@ impl JsonParser {
         text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PieceError> {
         match (self.state, byte) {
             (State::FirstKey | State::NextKey, b'"') => {
                 self.in_key = true;
@@ -272,7 +272,7 @@ impl JsonParser {
         text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PieceError> {
         match byte {
             b'"' => {
                 self.in_key = false;
@@ -293,9 +293,9 @@ impl JsonParser {
             }
             b't' | b'f' | b'n' => {
                 let word = match byte {
-                    b't' => Word::True,
-                    b'f' => Word::False,
-                    _ => Word::Null,
+                    b't' => JsonKeyword::True,
+                    b'f' => JsonKeyword::False,
+                    _ => JsonKeyword::Null,
                 };
                 self.word = (word, 0);
                 self.state = State::Word;
@@ -306,7 +306,7 @@ impl JsonParser {
         Ok(at + 1)
     }
 
-    fn enter(&mut self, container: Container, state: State, at: usize) -> Result<(), Fault> {
+    fn enter(&mut self, container: Container, state: State, at: usize) -> Result<(), PieceError> {
         if self.stack.len() >= limits::NESTING_MAX {
             return Err((at, JsonErrorKind::TooDeep));
         }
@@ -329,7 +329,7 @@ impl JsonParser {
     }
 
     /// Takes plain text and simple escapes, and what ends them.
-    fn text(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, Fault> {
+    fn text(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, PieceError> {
         let bytes = text.as_bytes();
         let mut at = at;
         loop {
@@ -366,7 +366,7 @@ impl JsonParser {
     }
 
     /// Hands on a piece of text, or adds it to the key at hand.
-    fn hand_on(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), Fault> {
+    fn hand_on(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), PieceError> {
         if !self.in_key {
             if !text.is_empty() {
                 sink(JsonEvent::TextDelta(text));
@@ -395,7 +395,7 @@ impl JsonParser {
         text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PieceError> {
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         for (at, byte) in (at..).zip(rest) {
             if let Some(point) = self.escape.push(*byte).map_err(|kind| (at, kind))? {
@@ -412,7 +412,7 @@ impl JsonParser {
         text: &str,
         at: usize,
         sink: &mut impl FnMut(JsonEvent<'_>),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, PieceError> {
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         let length = rest.iter().position(|byte| !number::is_part(*byte));
         let part = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
@@ -436,12 +436,12 @@ impl JsonParser {
         Ok(at + part.len())
     }
 
-    fn word(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, Fault> {
+    fn word(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, PieceError> {
         let (word, come) = self.word;
         let (letters, event): (&[u8], _) = match word {
-            Word::True => (b"true", JsonEvent::Bool(true)),
-            Word::False => (b"false", JsonEvent::Bool(false)),
-            Word::Null => (b"null", JsonEvent::Null),
+            JsonKeyword::True => (b"true", JsonEvent::Bool(true)),
+            JsonKeyword::False => (b"false", JsonEvent::Bool(false)),
+            JsonKeyword::Null => (b"null", JsonEvent::Null),
         };
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         let left = letters.get(come..).unwrap_or_default();

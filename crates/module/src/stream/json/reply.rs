@@ -14,7 +14,7 @@ pub struct ReplyReader {
     parser: JsonParser,
     /// The text since the brace that is being tried.
     held: String,
-    lead: Lead,
+    lead: Candidate,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +29,13 @@ enum Stage {
 
 /// What was read of an object that may turn out not to be one.
 #[derive(Debug, Default)]
-struct Lead {
+struct Candidate {
     key: Option<String>,
     sure: bool,
 }
 
 /// What came of trying a brace.
-enum Trial {
+enum CandidateOutcome {
     Open,
     Sure,
     GivenUp,
@@ -59,12 +59,12 @@ impl ReplyReader {
                 let trial = self.attempt(text, sink);
                 let mut held = std::mem::take(&mut self.held);
                 match trial {
-                    Trial::Sure => {}
-                    Trial::Open if held.len() + text.len() <= limits::LEAD_BYTES_MAX => {
+                    CandidateOutcome::Sure => {}
+                    CandidateOutcome::Open if held.len() + text.len() <= limits::LEAD_BYTES_MAX => {
                         held.push_str(text);
                         self.held = held;
                     }
-                    Trial::Open | Trial::GivenUp => {
+                    CandidateOutcome::Open | CandidateOutcome::GivenUp => {
                         held.push_str(text);
                         self.search(held.get(1..).unwrap_or_default(), sink);
                     }
@@ -90,19 +90,19 @@ impl ReplyReader {
         while let Some(at) = memchr(b'{', text.as_bytes()) {
             text = text.get(at..).unwrap_or_default();
             self.parser = JsonParser::new();
-            self.lead = Lead::default();
+            self.lead = Candidate::default();
             match self.attempt(text, sink) {
-                Trial::Sure => return,
-                Trial::Open if text.len() <= limits::LEAD_BYTES_MAX => {
+                CandidateOutcome::Sure => return,
+                CandidateOutcome::Open if text.len() <= limits::LEAD_BYTES_MAX => {
                     self.held = String::from(text);
                     return;
                 }
-                Trial::Open | Trial::GivenUp => text = text.get(1..).unwrap_or_default(),
+                CandidateOutcome::Open | CandidateOutcome::GivenUp => text = text.get(1..).unwrap_or_default(),
             }
         }
     }
 
-    fn attempt(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> Trial {
+    fn attempt(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> CandidateOutcome {
         let lead = &mut self.lead;
         let result = self.parser.push_str(text, &mut |event| match (&lead.key, event) {
             (_, event) if lead.sure => sink(event),
@@ -118,12 +118,12 @@ impl ReplyReader {
         });
         if lead.sure {
             self.settle(result);
-            Trial::Sure
+            CandidateOutcome::Sure
         } else if result.is_err() || self.parser.is_done() {
             // An empty object says nothing; a fuller one may follow it.
-            Trial::GivenUp
+            CandidateOutcome::GivenUp
         } else {
-            Trial::Open
+            CandidateOutcome::Open
         }
     }
 

@@ -111,12 +111,12 @@ pub(super) fn cut_bytes(bytes: &[u8]) -> usize {
 
 /// The beginning of a code point that the end of a piece cut off, one to three bytes of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CutPoint {
+pub(super) struct PartialUtf8 {
     bytes: [u8; 3],
     len: usize,
 }
 
-impl CutPoint {
+impl PartialUtf8 {
     /// Longest piece that is joined whole.
     pub(super) const JOINED_MAX: usize = 64 - 3;
 

@@ -2,31 +2,31 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::Answer;
-use crate::conformance::server::request::Ask;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, fail, hold};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::response::ServerResponse;
+use crate::conformance::server::request::ServerRequest;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, fail, hold};
+use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::new(
             "envelope.success",
             "a whole answer is one envelope with ok, meta and data",
-            Need::Both,
+            Capability::Both,
             success,
         )
         .at_level(1),
         Check::new(
             "envelope.failure",
             "an input that does not fit is an envelope with ok false and an E1xxx code",
-            Need::Both,
+            Capability::Both,
             failure,
         )
         .at_level(1),
         Check::new(
             "errors.module",
             "a module that is not there is E4006 with status 404",
-            Need::Both,
+            Capability::Both,
             unknown_module,
         )
         .recommended()
@@ -34,13 +34,13 @@ pub(super) fn checks() -> Vec<Check> {
         Check::new(
             "capabilities.declared",
             "the server declares runtime, version, streaming, media and transports",
-            Need::Both,
+            Capability::Both,
             declared,
         ),
     ]
 }
 
-fn success(at: &Subject, heard: &[Answer]) -> Next {
+fn success(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute().header("accept", "application/json")),
         [answer, ..] => {
@@ -53,7 +53,7 @@ fn success(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn failure(at: &Subject, heard: &[Answer]) -> Next {
+fn failure(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute_on(&json!([0]), &json!({}))),
         [answer, ..] => {
@@ -73,9 +73,9 @@ fn failure(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn unknown_module(_: &Subject, heard: &[Answer]) -> Next {
+fn unknown_module(_: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
-        [] => ask(Ask::post("/v1/modules/no-such-module-here/execute", json!({}))),
+        [] => ask(ServerRequest::post("/v1/modules/no-such-module-here/execute", json!({}))),
         [answer, ..] => {
             answer.envelope()?;
             hold(
@@ -87,9 +87,9 @@ fn unknown_module(_: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn declared(_: &Subject, heard: &[Answer]) -> Next {
+fn declared(_: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
-        return ask(Ask::get("/v1/capabilities"));
+        return ask(ServerRequest::get("/v1/capabilities"));
     };
     let Some(body) = answer.json().filter(|_| answer.status == 200) else {
         return fail(format!("no declaration: {}", answer.shown()));

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::{Answer, Heard, assemble};
-use crate::conformance::server::request::Ask;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, fail, hold, skip};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
+use crate::conformance::server::request::ServerRequest;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, fail, hold, skip};
+use crate::conformance::server::test_module::TestModule;
 use crate::stream::check_chunk;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -21,44 +21,44 @@ fn of_streams() -> Vec<Check> {
         Check::new(
             "chunks.shape",
             "every event is one of the six kinds of chunk, without fault",
-            Need::Both,
+            Capability::Both,
             shape,
         ),
         Check::new(
             "chunks.meta",
             "the first event is a meta chunk with streaming true and a session_id",
-            Need::Both,
+            Capability::Both,
             begins,
         ),
         Check::new(
             "chunks.seq",
             "seq counts from 1 without gaps",
-            Need::Both,
+            Capability::Both,
             numbered,
         ),
         Check::new(
             "chunks.end",
             "exactly one final or error ends the stream",
-            Need::Both,
+            Capability::Both,
             ends,
         ),
         Check::new(
             "chunks.fold",
             "the chunks add up to the data of the final chunk, and every checkpoint is right",
-            Need::Both,
+            Capability::Both,
             folds,
         ),
         Check::new(
             "chunks.same",
             "the stream ends in what a whole answer says",
-            Need::Both,
+            Capability::Both,
             same,
         )
         .recommended(),
         Check::new(
             "chunks.session",
             "two streams have two sessions",
-            Need::Both,
+            Capability::Both,
             sessions,
         ),
     ]
@@ -70,31 +70,31 @@ fn of_forms() -> Vec<Check> {
         Check::new(
             "chunks.sse",
             "server-sent events are named after their kind, and the id of a chunk is its seq",
-            Need::Both,
+            Capability::Both,
             framed,
         ),
         Check::new(
             "chunks.snapshot",
             "_options.chunk_type snapshot gives snapshots",
-            Need::Both,
+            Capability::Both,
             snapshots,
         ),
         Check::new(
             "chunks.ndjson",
             "Accept: application/x-ndjson gives the same chunks, one on each line",
-            Need::Both,
+            Capability::Both,
             ndjson,
         ),
         Check::new(
             "chunks.websocket",
             "a WebSocket at /v1/ws gives the same chunks",
-            Need::Both,
+            Capability::Both,
             socket,
         ),
     ]
 }
 
-fn shape(at: &Subject, heard: &[Answer]) -> Next {
+fn shape(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
@@ -106,7 +106,7 @@ fn shape(at: &Subject, heard: &[Answer]) -> Next {
     PASSED
 }
 
-fn begins(at: &Subject, heard: &[Answer]) -> Next {
+fn begins(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
@@ -115,7 +115,7 @@ fn begins(at: &Subject, heard: &[Answer]) -> Next {
 }
 
 /// The session that the first event names.
-pub(super) fn session(events: &[Heard]) -> Result<String, Stop> {
+pub(super) fn session(events: &[ReceivedEvent]) -> Result<String, CheckEnd> {
     let Some(first) = events.first() else {
         return fail("the stream has no events");
     };
@@ -126,12 +126,12 @@ pub(super) fn session(events: &[Heard]) -> Result<String, Stop> {
     }
 }
 
-fn numbered(at: &Subject, heard: &[Answer]) -> Next {
+fn numbered(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
     let events = answer.stream()?;
-    let seqs: Vec<u64> = events.iter().filter_map(Heard::seq).collect();
+    let seqs: Vec<u64> = events.iter().filter_map(ReceivedEvent::seq).collect();
     for (seq, expected) in seqs.iter().zip(1..) {
         hold(*seq == expected, || {
             format!("seq {seq} stands where {expected} should")
@@ -143,20 +143,20 @@ fn numbered(at: &Subject, heard: &[Answer]) -> Next {
     PASSED
 }
 
-fn ends(at: &Subject, heard: &[Answer]) -> Next {
+fn ends(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
     let events = answer.stream()?;
     let last = events.iter().filter(|event| event.is_last()).count();
     hold(last == 1, || format!("{last} events end the stream"))?;
-    hold(events.last().is_some_and(Heard::is_last), || {
+    hold(events.last().is_some_and(ReceivedEvent::is_last), || {
         String::from("something follows the end")
     })?;
     PASSED
 }
 
-fn folds(at: &Subject, heard: &[Answer]) -> Next {
+fn folds(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
@@ -176,7 +176,7 @@ fn folds(at: &Subject, heard: &[Answer]) -> Next {
 }
 
 /// Models need not say the same twice: only where two whole answers are the same is the third compared.
-fn same(at: &Subject, heard: &[Answer]) -> Next {
+fn same(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] | [_] => ask(at.execute().header("accept", "application/json")),
         [_, _] => ask(at.stream()),
@@ -198,7 +198,7 @@ fn same(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn sessions(at: &Subject, heard: &[Answer]) -> Next {
+fn sessions(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] | [_] => ask(at.stream().until(1)),
         [first, second, ..] => {
@@ -209,7 +209,7 @@ fn sessions(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn framed(at: &Subject, heard: &[Answer]) -> Next {
+fn framed(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream());
     };
@@ -224,13 +224,13 @@ fn framed(at: &Subject, heard: &[Answer]) -> Next {
     PASSED
 }
 
-fn snapshots(at: &Subject, heard: &[Answer]) -> Next {
+fn snapshots(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let [answer, ..] = heard else {
         return ask(at.stream_with(&json!({"_options": {"chunk_type": "snapshot"}})));
     };
     let events = answer.stream()?;
     assemble(&answer.body)?;
-    let numbered: Vec<&Heard> = events.iter().filter(|event| event.seq().is_some()).collect();
+    let numbered: Vec<&ReceivedEvent> = events.iter().filter(|event| event.seq().is_some()).collect();
     let all = numbered
         .iter()
         .all(|event| event.value["chunk"]["type"] == "snapshot");
@@ -240,7 +240,7 @@ fn snapshots(at: &Subject, heard: &[Answer]) -> Next {
     PASSED
 }
 
-fn ndjson(at: &Subject, heard: &[Answer]) -> Next {
+fn ndjson(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute().header("accept", "application/x-ndjson")),
         [answer, ..] if !answer.is_stream() && answer.status == 406 => skip("the server has no NDJSON"),
@@ -254,11 +254,11 @@ fn ndjson(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn socket(at: &Subject, heard: &[Answer]) -> Next {
+fn socket(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => {
             let message = json!({"type": "execute", "id": "check", "module": at.name, "input": at.input});
-            ask(Ask::socket(message))
+            ask(ServerRequest::socket(message))
         }
         [answer, ..] if answer.status != 101 => skip(format!("no WebSocket there: {}", answer.shown())),
         [answer, ..] => whole_stream(answer),
@@ -266,7 +266,7 @@ fn socket(at: &Subject, heard: &[Answer]) -> Next {
 }
 
 /// A stream of any framing, whose events add up.
-fn whole_stream(answer: &Answer) -> Next {
+fn whole_stream(answer: &ServerResponse) -> Next {
     let events = answer.heard();
     session(&events)?;
     let lines: Vec<String> = events.iter().map(|event| event.value.to_string()).collect();

@@ -4,28 +4,28 @@
 use serde_json::json;
 
 use super::negotiation::says_so;
-use crate::conformance::server::response::Answer;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::response::ServerResponse;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, hold};
+use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::new(
             "degradation.streaming",
             "a stream that cannot be had is a whole answer with a warning, by Accept alone as well",
-            Need::Sync,
+            Capability::Sync,
             streaming,
         ),
         Check::new(
             "degradation.media",
             "a good picture is answered, or refused with E4011 where no model sees",
-            Need::Picture,
+            Capability::Picture,
             media,
         ),
     ]
 }
 
-fn streaming(at: &Subject, heard: &[Answer]) -> Next {
+fn streaming(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream()),
         [answer, ..] => {
@@ -35,7 +35,7 @@ fn streaming(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn media(at: &Subject, heard: &[Answer]) -> Next {
+fn media(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at
             .execute_on(&at.input, &json!({}))

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::Answer;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, ask, hold, skip};
+use crate::conformance::server::response::ServerResponse;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, hold, skip};
 use crate::conformance::server::png::{Depth, black, good, item, png};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = demanded();
@@ -19,7 +19,7 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.type",
             "a type that the module does not take is E1010",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 refused(
                     at,
@@ -32,13 +32,13 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.size",
             "a picture beyond the limit is E1011",
-            Need::Picture,
+            Capability::Picture,
             too_large,
         ),
         Check::new(
             "media.fetch",
             "an address inside the server's own network is E1012",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 let inside =
                     json!({"type": "url", "url": "http://127.0.0.1:9/a.png", "media_type": "image/png"});
@@ -48,13 +48,13 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.decode",
             "data that is not base64 is E1013",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| refused(at, heard, not_base64(), &["E1013"]),
         ),
         Check::new(
             "media.decode-stream",
             "the same at the end of a stream",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| match heard {
                 [] => ask(at
                     .execute_on(&at.showing(not_base64()), &json!({}))
@@ -70,7 +70,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.form",
             "an item without its type is E1002",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 refused(
                     at,
@@ -83,7 +83,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.mismatch",
             "bytes of another type than declared are E1014",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 let png = png(32, 24, Depth::Eight);
                 refused(at, heard, item("image/jpeg", &png), &["E1014"])
@@ -92,25 +92,25 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.dimensions",
             "a side of more than 8192 pixels is E1015, or the picture is scaled down and that is said",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| too_wide(at, heard, &png(8_200, 12, Depth::One), &["E1015"]),
         ),
         Check::new(
             "media.pixels",
             "more than 67,108,864 pixels are E1017, or E1015 because a side is too long, or the picture is scaled down and that is said",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| too_wide(at, heard, &black(8_200, 8_200), &["E1017", "E1015"]),
         ),
         Check::new(
             "media.small",
             "a side of less than 10 pixels is E1016",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| refused(at, heard, item("image/png", &png(4, 4, Depth::Eight)), &["E1016"]),
         ),
         Check::new(
             "media.checksum",
             "a checksum that does not match is E1020",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 let mut item = good();
                 item["checksum"] = json!({"algorithm": "sha256", "value": "00".repeat(32)});
@@ -120,7 +120,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.upload",
             "an upload that is not there is E1018 or E1019",
-            Need::Picture,
+            Capability::Picture,
             |at, heard| {
                 let item =
                     json!({"type": "upload_ref", "upload_id": "upl_nobody", "media_type": "image/png"});
@@ -134,7 +134,7 @@ fn not_base64() -> Value {
     json!({"type": "base64", "media_type": "image/png", "data": "this is not base64!"})
 }
 
-fn refused(at: &Subject, heard: &[Answer], item: Value, codes: &[&str]) -> Next {
+fn refused(at: &TestModule, heard: &[ServerResponse], item: Value, codes: &[&str]) -> Next {
     match heard {
         [] => ask(at
             .execute_on(&at.showing(item), &json!({}))
@@ -149,7 +149,7 @@ fn refused(at: &Subject, heard: &[Answer], item: Value, codes: &[&str]) -> Next 
     }
 }
 
-fn expect(answer: &Answer, codes: &[&str]) -> Next {
+fn expect(answer: &ServerResponse, codes: &[&str]) -> Next {
     let code = answer.code().unwrap_or_default();
     hold(codes.contains(&code.as_str()), || {
         format!("{} was expected: {}", codes.join(" or "), answer.shown())
@@ -157,7 +157,7 @@ fn expect(answer: &Answer, codes: &[&str]) -> Next {
     PASSED
 }
 
-fn too_large(at: &Subject, heard: &[Answer]) -> Next {
+fn too_large(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let Some(limit) = at.image_bytes() else {
         return skip("the module's limit is too high, or not told: nothing beyond it fits into a request");
     };
@@ -171,7 +171,7 @@ fn too_large(at: &Subject, heard: &[Answer]) -> Next {
     )
 }
 
-fn too_wide(at: &Subject, heard: &[Answer], picture: &[u8], codes: &[&str]) -> Next {
+fn too_wide(at: &TestModule, heard: &[ServerResponse], picture: &[u8], codes: &[&str]) -> Next {
     if let [answer, ..] = heard
         && answer.json().is_some_and(|body| body["ok"] == true)
     {

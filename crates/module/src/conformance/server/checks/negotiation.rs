@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::Answer;
-use crate::conformance::server::request::Ask;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, hold};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::response::ServerResponse;
+use crate::conformance::server::request::ServerRequest;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, hold};
+use crate::conformance::server::test_module::TestModule;
 
 const HEADER: &str = "x-cognitive-response-mode";
 
@@ -22,31 +22,31 @@ fn signals() -> Vec<Check> {
         Check::new(
             "negotiation.default",
             "without any signal a module of mode both answers whole",
-            Need::Both,
+            Capability::Both,
             by_default,
         ),
         Check::new(
             "negotiation.accept",
             "Accept: text/event-stream gives server-sent events",
-            Need::Both,
+            Capability::Both,
             by_accept,
         ),
         Check::new(
             "negotiation.query",
             "the query response_mode wins over Accept",
-            Need::Both,
+            Capability::Both,
             by_query,
         ),
         Check::new(
             "negotiation.body",
             "_options.response_mode wins over the query",
-            Need::Both,
+            Capability::Both,
             by_body,
         ),
         Check::new(
             "negotiation.header",
             "X-Cognitive-Response-Mode wins over the body",
-            Need::Both,
+            Capability::Both,
             by_header,
         ),
     ]
@@ -58,26 +58,26 @@ fn mismatches() -> Vec<Check> {
         Check::new(
             "negotiation.sync-module",
             "a module of mode sync answers whole when a stream is asked for, and says so in X-Cognitive-Warning and W4010",
-            Need::Sync,
+            Capability::Sync,
             sync_module,
         ),
         Check::new(
             "negotiation.strict",
             "with _options.strict that is E4010 instead",
-            Need::Sync,
+            Capability::Sync,
             strict,
         )
         .recommended(),
         Check::new(
             "negotiation.streaming-default",
             "without any signal a module of mode streaming streams",
-            Need::Streaming,
+            Capability::Streaming,
             streaming_default,
         ),
         Check::new(
             "negotiation.streaming-sync",
             "a module of mode streaming that is asked for a whole answer gives E4010, or gives it with a warning",
-            Need::Streaming,
+            Capability::Streaming,
             streaming_sync,
         ),
     ]
@@ -87,17 +87,17 @@ fn mode(mode: &str) -> Value {
     json!({"_options": {"response_mode": mode}})
 }
 
-fn streams(answer: &Answer) -> Next {
+fn streams(answer: &ServerResponse) -> Next {
     answer.stream()?;
     PASSED
 }
 
-fn is_whole(answer: &Answer) -> Next {
+fn is_whole(answer: &ServerResponse) -> Next {
     answer.success()?;
     PASSED
 }
 
-fn by_default(at: &Subject, heard: &[Answer]) -> Next {
+fn by_default(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute()),
         [answer] => {
@@ -108,7 +108,7 @@ fn by_default(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn by_accept(at: &Subject, heard: &[Answer]) -> Next {
+fn by_accept(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream()),
         [answer] => {
@@ -123,7 +123,7 @@ fn by_accept(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn by_query(at: &Subject, heard: &[Answer]) -> Next {
+fn by_query(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at
             .execute()
@@ -137,7 +137,7 @@ fn by_query(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn by_body(at: &Subject, heard: &[Answer]) -> Next {
+fn by_body(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute_with(&mode("streaming")).query("response_mode=sync")),
         [answer] => {
@@ -148,7 +148,7 @@ fn by_body(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn by_header(at: &Subject, heard: &[Answer]) -> Next {
+fn by_header(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute_with(&mode("sync")).header(HEADER, "streaming")),
         [answer] => {
@@ -159,12 +159,12 @@ fn by_header(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn demanding(at: &Subject) -> Ask {
+fn demanding(at: &TestModule) -> ServerRequest {
     at.stream().header(HEADER, "streaming")
 }
 
 /// A whole answer that says that it was not what was asked for.
-pub(super) fn says_so(answer: &Answer) -> Result<(), Stop> {
+pub(super) fn says_so(answer: &ServerResponse) -> Result<(), CheckEnd> {
     answer.success()?;
     let header = answer.header("x-cognitive-warning").unwrap_or_default();
     hold(
@@ -180,7 +180,7 @@ pub(super) fn says_so(answer: &Answer) -> Result<(), Stop> {
     })
 }
 
-fn sync_module(at: &Subject, heard: &[Answer]) -> Next {
+fn sync_module(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(demanding(at)),
         [answer, ..] => {
@@ -190,7 +190,7 @@ fn sync_module(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn strict(at: &Subject, heard: &[Answer]) -> Next {
+fn strict(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => {
             let options = json!({"_options": {"response_mode": "streaming", "strict": true}});
@@ -206,14 +206,14 @@ fn strict(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn streaming_default(at: &Subject, heard: &[Answer]) -> Next {
+fn streaming_default(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute()),
         [answer, ..] => streams(answer),
     }
 }
 
-fn streaming_sync(at: &Subject, heard: &[Answer]) -> Next {
+fn streaming_sync(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute().header(HEADER, "sync")),
         [answer, ..] if answer.code().as_deref() == Some("E4010") => PASSED,

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::chunks::session;
-use crate::conformance::server::response::{Answer, Heard, assemble};
-use crate::conformance::server::request::Ask;
-use crate::conformance::server::check::{Check, Need, Next, PASSED, Stop, ask, excuse, fail, hold, skip};
-use crate::conformance::server::test_module::Subject;
+use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
+use crate::conformance::server::request::ServerRequest;
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, excuse, fail, hold, skip};
+use crate::conformance::server::test_module::TestModule;
 
 const SESSION: &str = "x-cognitive-recovery-session";
 const SEQ: &str = "x-cognitive-recovery-seq";
@@ -21,51 +21,51 @@ pub(super) fn checks() -> Vec<Check> {
         Check::new(
             "recovery.headers",
             "X-Cognitive-Recovery-Session and -Seq give the rest of a stream that broke off",
-            Need::Both,
+            Capability::Both,
             by_headers,
         ),
         Check::new(
             "recovery.body",
             "_recovery with session, seq and checkpoint gives the rest",
-            Need::Both,
+            Capability::Both,
             by_body,
         ),
         Check::new(
             "recovery.last-event-id",
             "GET /v1/runs/{session}/events with Last-Event-ID gives the rest",
-            Need::Both,
+            Capability::Both,
             by_event_id,
         )
         .recommended(),
         Check::new(
             "recovery.end",
             "behind its last chunk a stream gives its end",
-            Need::Both,
+            Capability::Both,
             at_the_end,
         ),
         Check::new(
             "recovery.mismatch",
             "a checkpoint that does not match starts over at seq 1 with _warnings",
-            Need::Both,
+            Capability::Both,
             mismatch,
         ),
         Check::new(
             "recovery.unknown",
             "a session that is not there starts anew under a new session_id",
-            Need::Both,
+            Capability::Both,
             unknown,
         ),
         Check::new(
             "recovery.strict-session",
             "with _options.strict that is E4013",
-            Need::Both,
+            Capability::Both,
             strict_session,
         )
         .recommended(),
         Check::new(
             "recovery.strict-checkpoint",
             "with _options.strict a checkpoint that does not match is E4014",
-            Need::Both,
+            Capability::Both,
             strict_checkpoint,
         )
         .recommended(),
@@ -73,16 +73,16 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// What a caller holds that was cut off.
-struct Held {
+struct PartialStream {
     session: String,
     seq: u64,
     checkpoint: Option<Value>,
-    events: Vec<Heard>,
+    events: Vec<ReceivedEvent>,
 }
 
-impl Held {
+impl PartialStream {
     /// Of a caller that left after a few chunks. What came behind them, in the same piece, was not taken.
-    fn cut(answer: &Answer) -> Result<Self, Stop> {
+    fn cut(answer: &ServerResponse) -> Result<Self, CheckEnd> {
         let mut events = answer.stream()?;
         let numbered = events
             .iter()
@@ -94,7 +94,7 @@ impl Held {
         Self::of(events)
     }
 
-    fn of(events: Vec<Heard>) -> Result<Self, Stop> {
+    fn of(events: Vec<ReceivedEvent>) -> Result<Self, CheckEnd> {
         let session = session(&events)?;
         let Some(last) = events.iter().rev().find(|event| event.seq().is_some()) else {
             return fail("the answer came without chunks, so there is nothing to go on from");
@@ -116,7 +116,7 @@ impl Held {
     }
 
     /// Whether the rest goes on exactly behind what is held, to the end.
-    fn goes_on(&self, rest: &Answer) -> Next {
+    fn goes_on(&self, rest: &ServerResponse) -> Next {
         let more = self.resumed(rest)?;
         let first = &more
             .first()
@@ -130,7 +130,7 @@ impl Held {
         hold(first["resume_from_seq"] == next, || {
             format!("resume_from_seq is {}, not {next}", first["resume_from_seq"])
         })?;
-        if let Some(seq) = more.iter().find_map(Heard::seq) {
+        if let Some(seq) = more.iter().find_map(ReceivedEvent::seq) {
             hold(seq == next, || {
                 format!("the rest begins with seq {seq}, not {next}")
             })?;
@@ -145,7 +145,7 @@ impl Held {
     }
 
     /// The events of a stream of the same session.
-    fn resumed(&self, rest: &Answer) -> Result<Vec<Heard>, Stop> {
+    fn resumed(&self, rest: &ServerResponse) -> Result<Vec<ReceivedEvent>, CheckEnd> {
         supported(rest)?;
         let more = rest.stream()?;
         let now = session(&more)?;
@@ -175,7 +175,7 @@ impl Held {
 }
 
 /// E4012 is an honest answer: then there is nothing more to find out.
-fn supported(answer: &Answer) -> Result<(), Stop> {
+fn supported(answer: &ServerResponse) -> Result<(), CheckEnd> {
     match answer.code().as_deref() {
         Some("E4012") => excuse("the server says that it does not recover (E4012)"),
         _ => Ok(()),
@@ -183,14 +183,14 @@ fn supported(answer: &Answer) -> Result<(), Stop> {
 }
 
 /// A stream that its caller leaves in the middle.
-fn cut(at: &Subject) -> Ask {
+fn cut(at: &TestModule) -> ServerRequest {
     at.stream().until(TAKEN)
 }
 
 /// One that stops behind a delta, whose checkpoint can be got wrong.
-fn with_checkpoint(answer: &Answer) -> Result<Held, Stop> {
-    let mut held = Held::of(answer.stream()?)?;
-    let proved = |event: &Heard| event.value["chunk"].get("checkpoint").is_some();
+fn with_checkpoint(answer: &ServerResponse) -> Result<PartialStream, CheckEnd> {
+    let mut held = PartialStream::of(answer.stream()?)?;
+    let proved = |event: &ReceivedEvent| event.value["chunk"].get("checkpoint").is_some();
     let Some(last) = held.events.iter().rposition(proved) else {
         return skip("no chunk came with a checkpoint");
     };
@@ -205,55 +205,55 @@ fn with_checkpoint(answer: &Answer) -> Result<Held, Stop> {
     Ok(held)
 }
 
-fn by_headers(at: &Subject, heard: &[Answer]) -> Next {
+fn by_headers(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(cut(at)),
         [first] => {
-            let held = Held::cut(first)?;
+            let held = PartialStream::cut(first)?;
             ask(at
                 .stream()
                 .header(SESSION, held.session)
                 .header(SEQ, held.seq.to_string()))
         }
-        [first, rest, ..] => Held::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
     }
 }
 
-fn by_body(at: &Subject, heard: &[Answer]) -> Next {
+fn by_body(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(cut(at)),
         [first] => {
-            let held = Held::cut(first)?;
+            let held = PartialStream::cut(first)?;
             let recovery = held.recovery(held.checkpoint.as_ref());
             ask(at.stream_with(&json!({"_recovery": recovery})))
         }
-        [first, rest, ..] => Held::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
     }
 }
 
-fn by_event_id(at: &Subject, heard: &[Answer]) -> Next {
+fn by_event_id(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(cut(at)),
         [first] => {
-            let held = Held::cut(first)?;
-            let events = Ask::get(format!("/v1/runs/{}/events", held.session));
+            let held = PartialStream::cut(first)?;
+            let events = ServerRequest::get(format!("/v1/runs/{}/events", held.session));
             ask(events
                 .header("accept", "text/event-stream")
                 .header("last-event-id", held.seq.to_string()))
         }
-        [first, rest, ..] => Held::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
     }
 }
 
-fn at_the_end(at: &Subject, heard: &[Answer]) -> Next {
+fn at_the_end(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream()),
         [first] => {
-            let held = Held::of(first.stream()?)?;
+            let held = PartialStream::of(first.stream()?)?;
             ask(at.stream_with(&json!({"_recovery": held.recovery(None)})))
         }
         [first, rest, ..] => {
-            let held = Held::of(first.stream()?)?;
+            let held = PartialStream::of(first.stream()?)?;
             held.goes_on(rest)?;
             let again = rest.heard();
             let (before, now) = (held.events.last(), again.last());
@@ -266,7 +266,7 @@ fn at_the_end(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn mismatch(at: &Subject, heard: &[Answer]) -> Next {
+fn mismatch(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream()),
         [first] => {
@@ -277,7 +277,7 @@ fn mismatch(at: &Subject, heard: &[Answer]) -> Next {
         [first, rest, ..] => {
             let held = with_checkpoint(first)?;
             let more = held.resumed(rest)?;
-            let seq = more.iter().find_map(Heard::seq);
+            let seq = more.iter().find_map(ReceivedEvent::seq);
             hold(seq == Some(1), || {
                 format!("it begins with seq {seq:?}, not with 1")
             })?;
@@ -298,7 +298,7 @@ fn lost(more: &Value) -> Value {
     body
 }
 
-fn unknown(at: &Subject, heard: &[Answer]) -> Next {
+fn unknown(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream_with(&lost(&json!({})))),
         [answer, ..] => {
@@ -308,7 +308,7 @@ fn unknown(at: &Subject, heard: &[Answer]) -> Next {
             hold(now != NOBODY, || {
                 String::from("the session that is not there was taken up")
             })?;
-            let seq = events.iter().find_map(Heard::seq);
+            let seq = events.iter().find_map(ReceivedEvent::seq);
             hold(seq == Some(1), || {
                 format!("it begins with seq {seq:?}, not with 1")
             })?;
@@ -318,14 +318,14 @@ fn unknown(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn strict_session(at: &Subject, heard: &[Answer]) -> Next {
+fn strict_session(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream_with(&lost(&json!({"_options": {"strict": true}})))),
         [answer, ..] => expect(answer, "E4013"),
     }
 }
 
-fn strict_checkpoint(at: &Subject, heard: &[Answer]) -> Next {
+fn strict_checkpoint(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.stream()),
         [first] => {
@@ -337,7 +337,7 @@ fn strict_checkpoint(at: &Subject, heard: &[Answer]) -> Next {
     }
 }
 
-fn expect(answer: &Answer, code: &str) -> Next {
+fn expect(answer: &ServerResponse, code: &str) -> Next {
     supported(answer)?;
     hold(answer.code().as_deref() == Some(code), || {
         format!("{code} was expected: {}", answer.shown())
