@@ -8,7 +8,7 @@ const NOTE: &str = "$id";
 
 /// The calls of one document, in order.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct CallIds {
     own: Dialect,
     /// What tells the invented ids of one answer from those of another.
     salt: String,
@@ -19,7 +19,7 @@ pub(crate) struct Calls {
     open: Vec<(String, String)>,
 }
 
-impl Calls {
+impl CallIds {
     pub(crate) fn new(own: Dialect) -> Self {
         Self {
             own,

@@ -2,14 +2,14 @@
 
 use ir::{Event, Ledger};
 
-use crate::stream::{Read, Write, cut, garbled, write_line};
+use crate::stream::{DecodeFrame, EncodeEvent, cut, garbled, write_line};
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     done: bool,
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         match serde_json::from_str::<Event>(data) {
             Ok(event) => {
@@ -28,9 +28,9 @@ impl Read for Reader {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer;
+pub(crate) struct StreamEncoder;
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, _: &mut Ledger) {
         if let Ok(value) = serde_json::to_value(event) {
             write_line(out, &value);

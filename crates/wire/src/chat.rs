@@ -4,7 +4,7 @@
 use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, Message, PartBody};
 use serde_json::{Value, json};
 
-use crate::control_tokens::Markers;
+use crate::control_tokens::ControlTokenDetector;
 use crate::{anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// The dialects that speak chat.
@@ -49,7 +49,7 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<ChatResponse, Er
         Dialect::Ollama => ollama::decode_response(body),
         _ => Err(not_chat(dialect)),
     }?;
-    let mut markers = Markers::default();
+    let mut markers = ControlTokenDetector::default();
     let found = response.parts.iter().find_map(|part| match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => {
             markers.begin();

@@ -20,12 +20,12 @@ pub(crate) const CODE: &str = "gpt_oss_harmony_markers";
 /// Watches the text of one answer. A mark may be split between pieces, so the end of what was seen is
 /// kept, shorter than a mark.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Markers {
+pub(crate) struct ControlTokenDetector {
     tail: String,
     found: bool,
 }
 
-impl Markers {
+impl ControlTokenDetector {
     /// Another text begins; a mark does not reach from one into the next.
     pub(crate) fn begin(&mut self) {
         self.tail.clear();

@@ -172,13 +172,13 @@ pub fn fields(dialect: Dialect) -> &'static [Field] {
 
 /// A field that is something else than it can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct TypeMismatch {
     pub field: &'static str,
     pub message: String,
 }
 
 /// The first field of a request that has a wrong type.
-pub fn misfit(dialect: Dialect, body: &Map) -> Option<Misfit> {
+pub fn misfit(dialect: Dialect, body: &Map) -> Option<TypeMismatch> {
     fields(dialect).iter().find_map(|(field, kinds)| {
         let mut steps = field.split('.');
         let first = body.get(steps.next()?)?;
@@ -192,7 +192,7 @@ pub fn misfit(dialect: Dialect, body: &Map) -> Option<Misfit> {
             said.join(" or "),
             name_of(value)
         );
-        Some(Misfit { field, message })
+        Some(TypeMismatch { field, message })
     })
 }
 

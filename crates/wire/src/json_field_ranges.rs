@@ -9,13 +9,13 @@ use serde_json::Deserializer;
 
 /// The fields of a body, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outline {
+pub struct FieldRanges {
     fields: Vec<(String, Range<usize>)>,
     /// Behind the last value.
     end: usize,
 }
 
-impl Outline {
+impl FieldRanges {
     /// `None` if the body is not one object, or names a field twice: nobody could tell which one counts.
     pub fn of(body: &[u8]) -> Option<Self> {
         let mut at = mark(body, 0, b'{')?;
@@ -107,10 +107,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
 
-    use super::Outline;
+    use super::FieldRanges;
 
     fn with(body: &str, changes: &[(&str, String)]) -> Option<String> {
-        let outline = Outline::of(body.as_bytes())?;
+        let outline = FieldRanges::of(body.as_bytes())?;
         String::from_utf8(outline.with(body.as_bytes(), changes)).ok()
     }
 
@@ -143,7 +143,7 @@ mod tests {
             "{a:1}",
             "null",
         ] {
-            assert_eq!(Outline::of(body.as_bytes()), None, "{body}");
+            assert_eq!(FieldRanges::of(body.as_bytes()), None, "{body}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Some(outline) = Outline::of(&body) {
+            if let Some(outline) = FieldRanges::of(&body) {
                 prop_assert!(serde_json::from_slice::<Value>(&outline.with(&body, &[])).is_ok());
             }
         }

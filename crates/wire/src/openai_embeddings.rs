@@ -9,7 +9,7 @@ use crate::openai_chat::usage;
 use crate::{constant_field, error_body};
 
 const OWN: Dialect = Dialect::OpenaiEmbeddings;
-const WORDS: usage::Words = usage::Words {
+const WORDS: usage::UsageFields = usage::UsageFields {
     dialect: OWN,
     input: "prompt_tokens",
     output: "completion_tokens",

@@ -63,21 +63,21 @@ pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Opt
 
 /// The bytes of a sound, or the way to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sound {
+pub enum AudioBytes {
     Here(Vec<u8>),
     Held(MediaHandle),
 }
 
 /// The answer towards a client: the bytes and their type. Sound that stands elsewhere has to be fetched
 /// first, which is not done here.
-pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(Sound, String), Error> {
+pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(AudioBytes, String), Error> {
     let bad = |message: &str| Error::invalid_response(Phase::MidStream, message);
     let sound = match &response.audio.source {
         MediaSource::Inline(text) => {
             let bytes = text.decode();
-            Sound::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
+            AudioBytes::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
         }
-        MediaSource::Stored(StoredRef::Held(held)) => Sound::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Held(held)) => AudioBytes::Held(held.clone()),
         _ => {
             let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
             return Err(bad(message));
@@ -97,7 +97,7 @@ mod tests {
     use ir::media::Base64;
     use ir::{Ledger, MediaSource, Component};
 
-    use super::{Sound, decode_audio, encode_audio};
+    use super::{AudioBytes, decode_audio, encode_audio};
 
     fn inline(bytes: &[u8]) -> MediaSource {
         MediaSource::Inline(Base64::from_bytes(bytes))
@@ -114,7 +114,7 @@ mod tests {
             let response = decode_audio(inline(&bytes), content_type, format);
             let mut ledger = Ledger::new(Component::Adapter);
             let (sent, named) = encode_audio(&response, &mut ledger).unwrap();
-            assert_eq!((sent, named.as_str()), (Sound::Here(bytes.clone()), mime));
+            assert_eq!((sent, named.as_str()), (AudioBytes::Here(bytes.clone()), mime));
             assert_eq!(ledger.losses().count(), 0);
         }
     }

@@ -10,7 +10,7 @@ use crate::openai_chat::usage;
 use crate::{error_body, media_losses};
 
 const OWN: Dialect = Dialect::OpenaiTranscriptions;
-const WORDS: usage::Words = usage::Words {
+const WORDS: usage::UsageFields = usage::UsageFields {
     dialect: OWN,
     input: "input_tokens",
     output: "output_tokens",

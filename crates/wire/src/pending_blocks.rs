@@ -4,11 +4,11 @@
 use ir::{Block, Delta, Event, Fold, Ledger, Part};
 
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct PendingBlocks {
     blocks: Vec<(u32, Fold)>,
 }
 
-impl Held {
+impl PendingBlocks {
     pub(crate) fn start(&mut self, index: u32, block: Block) {
         let mut fold = Fold::new();
         fold.push(Event::BlockStart { index, block });

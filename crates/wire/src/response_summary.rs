@@ -44,14 +44,14 @@ fn unmarked(body: &[u8]) -> Option<&str> {
     }
 }
 
-type Word<'a> = Option<Cow<'a, str>>;
+type OptText<'a> = Option<Cow<'a, str>>;
 
 #[derive(Deserialize)]
 struct Completion<'a, M> {
     #[serde(borrow, default)]
-    id: Word<'a>,
+    id: OptText<'a>,
     #[serde(borrow, default)]
-    model: Word<'a>,
+    model: OptText<'a>,
     created: Option<u64>,
     #[serde(borrow, bound(deserialize = "M: Deserialize<'de>"))]
     choices: Vec<Choice<'a, M>>,
@@ -62,7 +62,7 @@ struct Completion<'a, M> {
 #[derive(Deserialize)]
 struct Choice<'a, M> {
     #[serde(borrow, default)]
-    finish_reason: Word<'a>,
+    finish_reason: OptText<'a>,
     message: M,
 }
 
@@ -74,7 +74,7 @@ struct Role<'a> {
 
 /// A message of text. Whatever else could be a part of it is looked for, so that it is not missed.
 #[derive(Deserialize)]
-struct Speech<'a> {
+struct TextMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     content: String,
@@ -87,7 +87,7 @@ struct Speech<'a> {
     images: Option<IgnoredAny>,
 }
 
-impl Speech<'_> {
+impl TextMessage<'_> {
     fn is_only_text(&self) -> bool {
         let others = [
             &self.function_call,
@@ -102,7 +102,7 @@ impl Speech<'_> {
     }
 }
 
-fn spoken(answer: Completion<'_, Speech<'_>>) -> Option<ChatResponse> {
+fn spoken(answer: Completion<'_, TextMessage<'_>>) -> Option<ChatResponse> {
     let first = answer.choices.into_iter().next()?;
     if answer.error.is_some() || !first.message.is_only_text() || first.message.content.is_empty() {
         return None;
@@ -150,13 +150,13 @@ struct Message<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    id: Word<'a>,
+    id: OptText<'a>,
     #[serde(borrow, default)]
-    model: Word<'a>,
+    model: OptText<'a>,
     #[serde(rename = "content")]
     _content: Vec<IgnoredAny>,
     #[serde(borrow, default)]
-    stop_reason: Word<'a>,
+    stop_reason: OptText<'a>,
     usage: Option<Value>,
     error: Option<IgnoredAny>,
 }
@@ -185,7 +185,7 @@ fn account(told: Option<Value>, read: impl Fn(&Value) -> Usage) -> Option<Option
 }
 
 fn events(
-    (id, model, created): (Word<'_>, Word<'_>, Option<u64>),
+    (id, model, created): (OptText<'_>, OptText<'_>, Option<u64>),
     usage: Option<Usage>,
     reason: FinishReason,
 ) -> Vec<Event> {

@@ -8,10 +8,10 @@ use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
 use serde::de::IgnoredAny;
 
 use crate::framing::{Framing, Ndjson, Sse};
-use crate::control_tokens::Markers;
+use crate::control_tokens::ControlTokenDetector;
 
 /// One dialect's reading of frames.
-pub(crate) trait Read: Send + Sync + fmt::Debug {
+pub(crate) trait DecodeFrame: Send + Sync + fmt::Debug {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>);
 
     /// The bytes have ended. Whether that is the end of the answer only the dialect knows.
@@ -19,7 +19,7 @@ pub(crate) trait Read: Send + Sync + fmt::Debug {
 }
 
 /// One dialect's writing of frames.
-pub(crate) trait Write: Send + Sync + fmt::Debug {
+pub(crate) trait EncodeEvent: Send + Sync + fmt::Debug {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger);
 
     /// No more events come.
@@ -29,8 +29,8 @@ pub(crate) trait Write: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct Decoder {
     framing: Framing,
-    read: Box<dyn Read>,
-    markers: Markers,
+    read: Box<dyn DecodeFrame>,
+    markers: ControlTokenDetector,
     ended: bool,
 }
 
@@ -38,19 +38,19 @@ impl Decoder {
     /// A decoder for a dialect that streams.
     pub fn new(dialect: Dialect) -> Option<Self> {
         let framing = Framing::of(dialect)?;
-        let read: Box<dyn Read> = match dialect {
-            Dialect::OpenaiChat => Box::new(crate::openai_chat::Reader::default()),
-            Dialect::OpenaiResponses => Box::new(crate::openai_responses::Reader::default()),
-            Dialect::Anthropic => Box::new(crate::anthropic::Reader::default()),
-            Dialect::Gemini => Box::new(crate::gemini::Reader::default()),
-            Dialect::Ollama => Box::new(crate::ollama::Reader::default()),
-            Dialect::Canonical => Box::new(crate::canonical::Reader::default()),
+        let read: Box<dyn DecodeFrame> = match dialect {
+            Dialect::OpenaiChat => Box::new(crate::openai_chat::StreamDecoder::default()),
+            Dialect::OpenaiResponses => Box::new(crate::openai_responses::StreamDecoder::default()),
+            Dialect::Anthropic => Box::new(crate::anthropic::StreamDecoder::default()),
+            Dialect::Gemini => Box::new(crate::gemini::StreamDecoder::default()),
+            Dialect::Ollama => Box::new(crate::ollama::StreamDecoder::default()),
+            Dialect::Canonical => Box::new(crate::canonical::StreamDecoder::default()),
             _ => return None,
         };
         Some(Self {
             framing,
             read,
-            markers: Markers::default(),
+            markers: ControlTokenDetector::default(),
             ended: false,
         })
     }
@@ -137,20 +137,20 @@ pub(crate) fn garbled(dialect: Dialect, why: &serde_json::Error) -> Event {
 
 #[derive(Debug)]
 pub struct Encoder {
-    write: Box<dyn Write>,
+    write: Box<dyn EncodeEvent>,
     ended: bool,
 }
 
 impl Encoder {
     /// An encoder for a dialect that streams.
     pub fn new(dialect: Dialect) -> Option<Self> {
-        let write: Box<dyn Write> = match dialect {
-            Dialect::OpenaiChat => Box::new(crate::openai_chat::Writer::default()),
-            Dialect::OpenaiResponses => Box::new(crate::openai_responses::Writer::default()),
-            Dialect::Anthropic => Box::new(crate::anthropic::Writer::default()),
-            Dialect::Gemini => Box::new(crate::gemini::Writer::default()),
-            Dialect::Ollama => Box::new(crate::ollama::Writer::default()),
-            Dialect::Canonical => Box::new(crate::canonical::Writer),
+        let write: Box<dyn EncodeEvent> = match dialect {
+            Dialect::OpenaiChat => Box::new(crate::openai_chat::StreamEncoder::default()),
+            Dialect::OpenaiResponses => Box::new(crate::openai_responses::StreamEncoder::default()),
+            Dialect::Anthropic => Box::new(crate::anthropic::StreamEncoder::default()),
+            Dialect::Gemini => Box::new(crate::gemini::StreamEncoder::default()),
+            Dialect::Ollama => Box::new(crate::ollama::StreamEncoder::default()),
+            Dialect::Canonical => Box::new(crate::canonical::StreamEncoder),
             _ => return None,
         };
         Some(Self { write, ended: false })
@@ -159,7 +159,7 @@ impl Encoder {
     /// Gemini's other form of a stream: one list, which is what it writes unless asked for events.
     pub fn gemini_list() -> Self {
         Self {
-            write: Box::new(crate::gemini::Writer::list()),
+            write: Box::new(crate::gemini::StreamEncoder::list()),
             ended: false,
         }
     }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use ir::media::ForeignIds;
 use ir::{Dialect, Event, Fold, Ledger, Loss, Component, Response, ResponsePayload};
 use serde_json::Value;
-use wire::media::{Place, Setting};
+use wire::media::{Locality, ConversionContext};
 use wire::{Decoder, Encoder, document, media, messages};
 
 use crate::exit::Exit;
@@ -193,9 +193,9 @@ impl Convert {
 }
 
 /// Files are local to whoever runs the command. There is no store, so what needs one is refused.
-fn here(aliases: &ForeignIds) -> Setting<'_> {
-    Setting {
-        place: Place::Local,
+fn here(aliases: &ForeignIds) -> ConversionContext<'_> {
+    ConversionContext {
+        place: Locality::Local,
         aliases,
     }
 }

@@ -13,7 +13,7 @@ use ir::{Error, ErrorKind};
 use module::code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
-use wire::field_type::Misfit;
+use wire::field_type::TypeMismatch;
 
 use super::call_metadata::Receipt;
 use super::vendor::Vendor;
@@ -54,7 +54,7 @@ impl Failure {
     }
 
     /// A field that is something else than it can be.
-    pub(super) fn misfit(misfit: Misfit) -> Self {
+    pub(super) fn misfit(misfit: TypeMismatch) -> Self {
         let mut failure = Self::new(400, "E1003", misfit.message);
         failure.0.field = Some(misfit.field);
         failure

@@ -11,7 +11,7 @@ use module::input::{media_field, put_media};
 use module::manifest::Modality;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
-use wire::media::{Place, Setting};
+use wire::media::{Locality, ConversionContext};
 
 use crate::response::Refusal;
 
@@ -71,8 +71,8 @@ fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result
     };
     // That it takes none of this kind, has no field for it, or has several.
     let field = media_field(module, kind).map_err(|reason| refused(Code::E4011, reason))?;
-    let setting = Setting {
-        place: Place::Server,
+    let setting = ConversionContext {
+        place: Locality::Server,
         aliases: &ForeignIds::default(),
     };
     let mut ledger = Ledger::new(Component::Adapter);

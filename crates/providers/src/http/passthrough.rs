@@ -5,7 +5,7 @@
 use ir::{ChatRequest, Dialect, Request};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use wire::json_field_ranges::Outline;
+use wire::json_field_ranges::FieldRanges;
 
 use super::adapt::must_adapt;
 use super::outgoing::Outgoing;
@@ -32,7 +32,7 @@ pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &Verba
     }
     let model = own_model(chat, options)?;
     let body = &verbatim.body;
-    let outline = Outline::of(body)?;
+    let outline = FieldRanges::of(body)?;
     let mut changes: Vec<(&str, String)> = Vec::new();
     let named: String = serde_json::from_slice(body.get(outline.place("model")?)?).ok()?;
     if named != model {

@@ -10,16 +10,16 @@ use crate::anthropic::response::finish_of;
 use crate::anthropic::{OWN, block_decode, usage};
 use crate::error_body;
 use crate::limits::EVENT_BYTES_MAX;
-use crate::stream::{Read, cut, garbled};
+use crate::stream::{DecodeFrame, cut, garbled};
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     id: Option<String>,
     started: bool,
     content: bool,
     /// Calls of which no argument has come yet.
     empty_calls: Vec<u32>,
-    held: Vec<Held>,
+    held: Vec<UnknownBlock>,
     usage: Map,
     finish: Option<FinishReason>,
     done: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
 
 /// A block that is not understood, as far as it has come.
 #[derive(Debug)]
-struct Held {
+struct UnknownBlock {
     index: u32,
     raw: Map,
     json: String,
@@ -35,22 +35,22 @@ struct Held {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Short {
+struct FastEvent {
     #[serde(rename = "type")]
-    kind: ShortKind,
+    kind: FastEventType,
     index: u32,
-    delta: ShortDelta,
+    delta: FastDelta,
 }
 
 #[derive(Deserialize)]
-enum ShortKind {
+enum FastEventType {
     #[serde(rename = "content_block_delta")]
     Delta,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", deny_unknown_fields)]
-enum ShortDelta {
+enum FastDelta {
     #[serde(rename = "text_delta")]
     Text { text: String },
     #[serde(rename = "thinking_delta")]
@@ -61,13 +61,13 @@ enum ShortDelta {
     Signature { signature: String },
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         if self.done {
             return;
         }
-        if let Ok(Short {
-            kind: ShortKind::Delta,
+        if let Ok(FastEvent {
+            kind: FastEventType::Delta,
             index,
             delta,
         }) = serde_json::from_str(data)
@@ -88,14 +88,14 @@ impl Read for Reader {
     }
 }
 
-impl Reader {
-    fn short(&mut self, index: u32, delta: ShortDelta, out: &mut Vec<Event>) {
+impl StreamDecoder {
+    fn short(&mut self, index: u32, delta: FastDelta, out: &mut Vec<Event>) {
         self.content = true;
         let delta = match delta {
-            ShortDelta::Text { text } => Delta::Text { text },
-            ShortDelta::Thinking { thinking } => Delta::Reasoning { text: thinking },
-            ShortDelta::Signature { signature } => Delta::Signature { signature },
-            ShortDelta::Json { partial_json } => {
+            FastDelta::Text { text } => Delta::Text { text },
+            FastDelta::Thinking { thinking } => Delta::Reasoning { text: thinking },
+            FastDelta::Signature { signature } => Delta::Signature { signature },
+            FastDelta::Json { partial_json } => {
                 if let Some(held) = self.held.iter_mut().find(|held| held.index == index) {
                     return grow(&mut held.json, &partial_json, out);
                 }
@@ -235,7 +235,7 @@ impl Reader {
             PartBody::Media(media) => (Block::Media { media }, None),
             _ => {
                 let Value::Object(raw) = raw else { return };
-                return self.held.push(Held {
+                return self.held.push(UnknownBlock {
                     index,
                     raw,
                     json: String::new(),

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::anthropic::block_encode::{Purpose, encode as encode_block};
 use crate::anthropic::response::finish_word;
 use crate::anthropic::{OWN, error, usage};
-use crate::stream::{Write, write_sse};
+use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct StreamEncoder {
     /// The message, until its beginning is written.
     message: Map,
     begun: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Writer {
     reason: Option<String>,
 }
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
@@ -87,7 +87,7 @@ impl Write for Writer {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.begun, true) {
             return;

@@ -22,7 +22,7 @@ pub use error::encode as encode_error;
 pub use request_decode::decode as decode_request;
 pub use request_encode::encode as encode_request;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream_decode::Reader;
-pub(crate) use stream_encode::Writer;
+pub(crate) use stream_decode::StreamDecoder;
+pub(crate) use stream_encode::StreamEncoder;
 
 const OWN: Dialect = Dialect::Gemini;

@@ -6,10 +6,10 @@ use ir::{
 };
 use serde_json::Value;
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::gemini::OWN;
 
-pub(super) fn decode(value: Value, calls: &mut Calls) -> Part {
+pub(super) fn decode(value: Value, calls: &mut CallIds) -> Part {
     let unknown = |raw: Value| {
         Part::from(PartBody::Unknown {
             dialect: String::from(OWN.as_str()),
@@ -100,7 +100,7 @@ fn source(key: &str, text: &str) -> MediaSource {
     }
 }
 
-fn call(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Option<PartBody> {
+fn call(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> Option<PartBody> {
     let inner = fields.peek("functionCall")?.as_object()?;
     let name = String::from(inner.get("name")?.as_str()?);
     if inner.get("id").is_some_and(|id| !id.is_string()) {
@@ -120,7 +120,7 @@ fn call(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Option<PartBod
     Some(PartBody::ToolCall(call))
 }
 
-fn result(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Option<PartBody> {
+fn result(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> Option<PartBody> {
     let inner = fields.peek("functionResponse")?.as_object()?;
     let name = String::from(inner.get("name")?.as_str()?);
     if inner.get("id").is_some_and(|id| !id.is_string()) || !inner.contains_key("response") {
@@ -166,7 +166,7 @@ fn result_media(inner: &mut Fields) -> Vec<Part> {
     let Some(list) = list.filter(|list| !list.is_empty()) else {
         return Vec::new();
     };
-    let mut none = Calls::new(OWN);
+    let mut none = CallIds::new(OWN);
     let parts: Vec<Part> = list.iter().map(|part| decode(part.clone(), &mut none)).collect();
     if parts.iter().all(|part| matches!(part.body, PartBody::Media(_))) {
         inner.take("parts");

@@ -6,7 +6,7 @@ use ir::{
 };
 use serde_json::{Value, json};
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::gemini::schema::to_json_schema;
 use crate::gemini::{OWN, part_decode, field_case};
 
@@ -21,7 +21,7 @@ pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
         chat.model = Some(model);
         chat.ext.set(OWN, "$model", "body");
     }
-    let mut calls = Calls::new(OWN);
+    let mut calls = CallIds::new(OWN);
     if fields
         .peek("systemInstruction")
         .is_some_and(|system| system["parts"].is_array())
@@ -64,7 +64,7 @@ pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
     Ok(chat)
 }
 
-fn message(mut content: Fields, role: Role, calls: &mut Calls) -> Message {
+fn message(mut content: Fields, role: Role, calls: &mut CallIds) -> Message {
     let list = content.array("parts");
     let mut message = Message::new(role, Vec::new());
     if list.is_none() {

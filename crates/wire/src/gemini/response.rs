@@ -3,7 +3,7 @@
 use ir::{Action, ChatResponse, Error, ErrorKind, Ext, Fields, FinishReason, Ledger, Map, PartBody, Phase};
 use serde_json::{Value, json};
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::{OWN, merge_text, part_decode, usage};
 use crate::openai_chat::book_warnings;
@@ -42,7 +42,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
         Fields::default()
     });
     constant_field::take(&mut content, OWN, ext, "content", "role", &json!("model"));
-    let mut calls = Calls::of_answer(OWN, response.id.as_deref());
+    let mut calls = CallIds::of_answer(OWN, response.id.as_deref());
     let list = content.array("parts");
     if list.is_none() {
         constant_field::note_absent(OWN, ext, "content", "parts");

@@ -10,21 +10,21 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::error_body;
 use crate::gemini::response::{blocked, created, finish_of};
 use crate::gemini::{OWN, merge_text, part_decode, partial_args, usage};
 use crate::limits::EVENT_BYTES_MAX;
-use crate::stream::{Read, cut, garbled};
+use crate::stream::{DecodeFrame, cut, garbled};
 
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     started: bool,
     next: u32,
     open: Option<(u32, Open)>,
-    calls: Calls,
+    calls: CallIds,
     called: bool,
-    partial: Option<Partial>,
+    partial: Option<PartialCall>,
     /// Facts about the whole answer. Every event tells them anew, so the last word counts.
     facts: Map,
     counts: Usage,
@@ -34,7 +34,7 @@ pub(crate) struct Reader {
 
 /// A call whose arguments come piece by piece.
 #[derive(Debug)]
-struct Partial {
+struct PartialCall {
     id: String,
     name: String,
     arguments: Value,
@@ -45,13 +45,13 @@ struct Partial {
 /// Lists of the candidate of which every event tells the next members.
 const GROWING: [&str; 2] = ["citationMetadata", "logprobsResult"];
 
-impl Default for Reader {
+impl Default for StreamDecoder {
     fn default() -> Self {
         Self {
             started: false,
             next: 0,
             open: None,
-            calls: Calls::new(OWN),
+            calls: CallIds::new(OWN),
             called: false,
             partial: None,
             facts: Map::new(),
@@ -70,10 +70,10 @@ enum Open {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Short {
-    candidates: (ShortCandidate,),
+struct FastChunk {
+    candidates: (FastCandidate,),
     #[serde(default)]
-    usage_metadata: Option<ShortUsage>,
+    usage_metadata: Option<FastUsage>,
     #[serde(default, rename = "modelVersion")]
     _model_version: IgnoredAny,
     #[serde(default, rename = "responseId")]
@@ -84,23 +84,23 @@ struct Short {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortCandidate {
-    content: ShortContent,
+struct FastCandidate {
+    content: FastContent,
     #[serde(default)]
     index: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortContent {
-    parts: (ShortPart,),
+struct FastContent {
+    parts: (FastPart,),
     #[serde(default, rename = "role")]
     _role: IgnoredAny,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortPart {
+struct FastPart {
     text: String,
     #[serde(default)]
     thought: bool,
@@ -108,7 +108,7 @@ struct ShortPart {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ShortUsage {
+struct FastUsage {
     #[serde(default)]
     prompt_token_count: Option<u64>,
     #[serde(default)]
@@ -121,17 +121,17 @@ struct ShortUsage {
     tool_use_prompt_token_count: Option<u64>,
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         if self.started
             && self.partial.is_none()
-            && let Ok(Short {
-                candidates: (ShortCandidate { content, index: 0 },),
+            && let Ok(FastChunk {
+                candidates: (FastCandidate { content, index: 0 },),
                 usage_metadata,
                 ..
             }) = serde_json::from_str(data)
         {
-            let (ShortPart { text, thought },) = content.parts;
+            let (FastPart { text, thought },) = content.parts;
             self.text(text, thought, out);
             if let Some(usage) = usage_metadata.as_ref().map(short_usage)
                 && usage != self.counts
@@ -159,7 +159,7 @@ impl Read for Reader {
 }
 
 /// What is known so far. The provider's own words come with the last piece.
-fn short_usage(counts: &ShortUsage) -> Usage {
+fn short_usage(counts: &FastUsage) -> Usage {
     Usage {
         input_tokens: usage::sum(counts.prompt_token_count, counts.tool_use_prompt_token_count),
         output_tokens: usage::sum(counts.candidates_token_count, counts.thoughts_token_count),
@@ -169,7 +169,7 @@ fn short_usage(counts: &ShortUsage) -> Usage {
     }
 }
 
-impl Reader {
+impl StreamDecoder {
     fn chunk(&mut self, value: Value, out: &mut Vec<Event>) {
         if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
             return out.push(Event::Error { error });
@@ -181,7 +181,7 @@ impl Reader {
         let mut ext = Ext::default();
         let created = created(&mut fields, &mut ext);
         if !std::mem::replace(&mut self.started, true) {
-            self.calls = Calls::of_answer(OWN, id.as_deref());
+            self.calls = CallIds::of_answer(OWN, id.as_deref());
             out.push(Event::Started { id, model, created });
             if !ext.is_empty() {
                 out.push(Event::Meta { ext });
@@ -414,7 +414,7 @@ impl Reader {
         let mut rest = part.as_object().cloned().unwrap_or_default();
         rest.shift_remove("functionCall");
         ext.extend(OWN, rest);
-        self.partial = Some(Partial {
+        self.partial = Some(PartialCall {
             id,
             name: String::from(name),
             arguments: call.get("args").cloned().unwrap_or_else(|| json!({})),

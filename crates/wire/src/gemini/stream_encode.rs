@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::response::{create_time, finish_word};
 use crate::gemini::{OWN, error, usage};
-use crate::pending_blocks::Held;
-use crate::stream::{Write, write_sse};
+use crate::pending_blocks::PendingBlocks;
+use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct StreamEncoder {
     list: bool,
     begun: bool,
     /// What every event repeats.
@@ -20,7 +20,7 @@ pub(crate) struct Writer {
     candidate: Map,
     top: Map,
     texts: Vec<Text>,
-    held: Held,
+    held: PendingBlocks,
     usage: Option<Usage>,
     /// The word for a filter that this dialect itself said.
     filter: Option<String>,
@@ -36,7 +36,7 @@ struct Text {
     own: bool,
 }
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
@@ -95,7 +95,7 @@ impl Write for Writer {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     /// One list instead of events.
     pub(crate) fn list() -> Self {
         Self {

@@ -7,9 +7,9 @@ use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
 use crate::media::hints;
-use crate::media::error::{Need, Refusal};
-use crate::media::context::{Place, Setting};
-use crate::media::sidecar::{self, Plain};
+use crate::media::error::{RequiredAction, ConversionError};
+use crate::media::context::{Locality, ConversionContext};
+use crate::media::sidecar::{self, NativeFields};
 
 const OWN: Dialect = Dialect::Cognitive;
 const HINTS: &str = "x-harmony";
@@ -39,7 +39,7 @@ const INPUT_FIELDS: [&str; 6] = [
     "checksum",
 ];
 
-pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media, Refusal> {
+pub(super) fn decode(mut fields: Fields, setting: &ConversionContext<'_>) -> Result<Media, ConversionError> {
     let word = fields.string("type").unwrap_or_default();
     let key = match word.as_str() {
         "url" => "url",
@@ -47,16 +47,16 @@ pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media,
         "file" => "path",
         "upload_ref" => "upload_id",
         _ => {
-            return Err(Refusal::malformed(
+            return Err(ConversionError::malformed(
                 "/type",
                 "`type` is url, base64, file or upload_ref",
             ));
         }
     };
-    if word == "file" && setting.place != Place::Local {
-        return Err(Refusal::unsupported("", "only a local runtime reads local files"));
+    if word == "file" && setting.place != Locality::Local {
+        return Err(ConversionError::unsupported("", "only a local runtime reads local files"));
     }
-    let missing = || Refusal::malformed("", format!("media of type {word} has no `{key}`"));
+    let missing = || ConversionError::malformed("", format!("media of type {word} has no `{key}`"));
     let text = fields.string(key).ok_or_else(missing)?;
     let source = match word.as_str() {
         "url" => MediaSource::Remote(text),
@@ -66,7 +66,7 @@ pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media,
     };
     let mime = fields.string("media_type");
     if word == "base64" && mime.is_none() {
-        return Err(Refusal::malformed("", "media of type base64 has no `media_type`"));
+        return Err(ConversionError::malformed("", "media of type base64 has no `media_type`"));
     }
     let mut media = Media::new(source, mime);
     media.facts.width = fields.u64("width");
@@ -103,9 +103,9 @@ pub(super) fn decode(mut fields: Fields, setting: &Setting<'_>) -> Result<Media,
 pub(super) fn encode(
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Map, Refusal> {
+) -> Result<Map, ConversionError> {
     let mut map = Map::new();
     let mut source = |word: &str, key: &str, text: &str| {
         map.insert(String::from("type"), json!(word));
@@ -120,13 +120,13 @@ pub(super) fn encode(
         MediaSource::Remote(url) => source("url", "url", url),
         MediaSource::Stored(stored) => {
             let id = setting.spell(stored, OWN, ir::MediaId::upload);
-            let id = id.ok_or_else(|| Refusal::needs(OWN, pointer, Need::Alias))?;
+            let id = id.ok_or_else(|| ConversionError::needs(OWN, pointer, RequiredAction::Alias))?;
             source("upload_ref", "upload_id", &id);
         }
-        MediaSource::LocalFile(path) if setting.place == Place::Local => source("file", "path", path),
-        MediaSource::LocalFile(_) => return Err(Refusal::needs(OWN, pointer, Need::Read)),
+        MediaSource::LocalFile(path) if setting.place == Locality::Local => source("file", "path", path),
+        MediaSource::LocalFile(_) => return Err(ConversionError::needs(OWN, pointer, RequiredAction::Read)),
         MediaSource::ProviderFile { .. } => {
-            return Err(Refusal::unsupported(
+            return Err(ConversionError::unsupported(
                 pointer,
                 "only its provider can read this file",
             ));
@@ -176,7 +176,7 @@ fn speaks_as_output(media: &Media) -> bool {
     media.generation.is_some() || media.expires_at.is_some()
 }
 
-fn plain<'a>(media: &Media, mime: Option<&'a str>) -> Plain<'a> {
+fn plain<'a>(media: &Media, mime: Option<&'a str>) -> NativeFields<'a> {
     let output = speaks_as_output(media) || media.ext.value(OWN, OUTPUT).is_some();
     let stored = matches!(media.source, MediaSource::Stored(_));
     let all: &[&str] = if output { &FIELDS } else { &INPUT_FIELDS };
@@ -184,7 +184,7 @@ fn plain<'a>(media: &Media, mime: Option<&'a str>) -> Plain<'a> {
         Some((_, rest)) if stored => rest,
         _ => all,
     };
-    Plain {
+    NativeFields {
         fields,
         kind: mime.map_or(MediaKind::Other, MediaKind::of_mime),
         mime,

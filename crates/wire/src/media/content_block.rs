@@ -6,9 +6,9 @@ use ir::media::StoredRef;
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
-use crate::media::error::{Need, Refusal};
-use crate::media::context::Setting;
-use crate::media::sidecar::{self, Plain};
+use crate::media::error::{RequiredAction, ConversionError};
+use crate::media::context::ConversionContext;
+use crate::media::sidecar::{self, NativeFields};
 use crate::media::{hints, content_rules};
 
 const OWN: Dialect = Dialect::ContentBlock;
@@ -29,7 +29,7 @@ const FIELDS: [&str; 9] = [
     "hints/video_frame",
 ];
 
-pub(crate) fn decode(fields: Fields) -> Result<Media, Refusal> {
+pub(crate) fn decode(fields: Fields) -> Result<Media, ConversionError> {
     let value = Value::Object(fields.rest());
     content_rules::check(&value)?;
     let mut fields = Fields::of(value).unwrap_or_default();
@@ -37,12 +37,12 @@ pub(crate) fn decode(fields: Fields) -> Result<Media, Refusal> {
     let kind = match MediaKind::from_word(&word) {
         MediaKind::Other => {
             let reason = "`type` is image, audio, video or document";
-            return Err(Refusal::malformed("/type", reason));
+            return Err(ConversionError::malformed("/type", reason));
         }
         kind => kind,
     };
     let id = fields.string("media_id");
-    let id = id.ok_or_else(|| Refusal::malformed("", format!("a block of type {word} has no `media_id`")))?;
+    let id = id.ok_or_else(|| ConversionError::malformed("", format!("a block of type {word} has no `media_id`")))?;
     let mut media = Media::new(MediaSource::Stored(StoredRef::from_uuid(&id)), None).with_kind(kind);
     media.text_fallback = fields.string("text_fallback");
     let mut generated = false;
@@ -72,23 +72,23 @@ pub(crate) fn decode(fields: Fields) -> Result<Media, Refusal> {
 pub(super) fn encode(
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Map, Refusal> {
-    let needs = |need| Err(Refusal::needs(OWN, pointer, need));
+) -> Result<Map, ConversionError> {
+    let needs = |need| Err(ConversionError::needs(OWN, pointer, need));
     let id = match &media.source {
         MediaSource::Stored(stored) => setting.spell(stored, OWN, ir::MediaId::uuid),
-        MediaSource::Inline(_) => return needs(Need::Put),
-        MediaSource::Remote(_) => return needs(Need::Fetch),
-        MediaSource::LocalFile(_) => return needs(Need::Read),
+        MediaSource::Inline(_) => return needs(RequiredAction::Put),
+        MediaSource::Remote(_) => return needs(RequiredAction::Fetch),
+        MediaSource::LocalFile(_) => return needs(RequiredAction::Read),
         MediaSource::ProviderFile { .. } => {
-            return Err(Refusal::unsupported(
+            return Err(ConversionError::unsupported(
                 pointer,
                 "only its provider can read this file",
             ));
         }
     };
-    let Some(id) = id else { return needs(Need::Alias) };
+    let Some(id) = id else { return needs(RequiredAction::Alias) };
     let kind = kind_of(media);
     let mut map = Map::new();
     map.insert(String::from("type"), json!(kind.as_str()));
@@ -141,8 +141,8 @@ fn kind_of(media: &Media) -> MediaKind {
     }
 }
 
-fn plain(kind: MediaKind) -> Plain<'static> {
-    Plain {
+fn plain(kind: MediaKind) -> NativeFields<'static> {
+    NativeFields {
         fields: &FIELDS,
         kind,
         mime: None,

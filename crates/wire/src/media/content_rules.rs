@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::media::presigned;
-use crate::media::error::Refusal;
+use crate::media::error::ConversionError;
 
 const FORBIDDEN: &[(&str, &str)] = &[
     ("bucket", "where media lies is the store's affair"),
@@ -15,20 +15,20 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("content_schema_version", "content carries no version"),
 ];
 
-pub(super) fn check(content: &Value) -> Result<(), Refusal> {
+pub(super) fn check(content: &Value) -> Result<(), ConversionError> {
     check_keys(content)?;
     match presigned::find(content, "") {
-        Some(pointer) => Err(Refusal::unsupported(&pointer, "a signed address is never kept")),
+        Some(pointer) => Err(ConversionError::unsupported(&pointer, "a signed address is never kept")),
         None => Ok(()),
     }
 }
 
 /// The names alone. A text that somebody wrote may quote any address.
-pub(crate) fn check_keys(content: &Value) -> Result<(), Refusal> {
+pub(crate) fn check_keys(content: &Value) -> Result<(), ConversionError> {
     keys(content, "")
 }
 
-fn keys(value: &Value, pointer: &str) -> Result<(), Refusal> {
+fn keys(value: &Value, pointer: &str) -> Result<(), ConversionError> {
     match value {
         Value::Array(list) => {
             for (at, inner) in list.iter().enumerate() {
@@ -39,7 +39,7 @@ fn keys(value: &Value, pointer: &str) -> Result<(), Refusal> {
             for (key, inner) in map {
                 let place = format!("{pointer}/{}", ir::adaptation::escape(key));
                 if let Some((_, reason)) = FORBIDDEN.iter().find(|(name, _)| name == key) {
-                    return Err(Refusal::unsupported(&place, *reason));
+                    return Err(ConversionError::unsupported(&place, *reason));
                 }
                 keys(inner, &place)?;
             }

@@ -5,19 +5,19 @@ use ir::media::{ForeignIds, StoredRef};
 use ir::{Dialect, MediaId};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
-    pub place: Place,
+pub struct ConversionContext<'a> {
+    pub place: Locality,
     pub aliases: &'a ForeignIds,
 }
 
 /// Only where the caller and the files are on one machine may a document name a local file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Locality {
     Local,
     Server,
 }
 
-impl Setting<'_> {
+impl ConversionContext<'_> {
     /// The spelling of a stored id in `dialect`: the one that dialect's issuer gave it, or ours by `mint`.
     pub(super) fn spell(
         &self,

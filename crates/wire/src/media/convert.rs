@@ -4,8 +4,8 @@ use ir::media::Base64;
 use ir::{Action, Dialect, Fields, Ledger, Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::error::Refusal;
-use crate::media::context::Setting;
+use crate::media::error::ConversionError;
+use crate::media::context::ConversionContext;
 use crate::media::{cognitive, content_block, harmony, media_ref};
 
 /// The dialects that have a form for media alone.
@@ -16,9 +16,9 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect::HarmonySchema,
 ];
 
-pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<Media, Refusal> {
+pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -> Result<Media, ConversionError> {
     let Value::Object(map) = value else {
-        return Err(Refusal::malformed("", "media is an object"));
+        return Err(ConversionError::malformed("", "media is an object"));
     };
     let fields = Fields::new(map);
     match dialect {
@@ -34,9 +34,9 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<M
 pub fn encode(
     dialect: Dialect,
     media: &Media,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     encode_at(dialect, media, "", setting, ledger)
 }
 
@@ -45,9 +45,9 @@ pub(crate) fn encode_at(
     dialect: Dialect,
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let map = match dialect {
         Dialect::Cognitive => cognitive::encode(media, pointer, setting, ledger)?,
         Dialect::MediaRef | Dialect::Canonical => media_ref::encode(media, pointer, setting, ledger)?,
@@ -62,9 +62,9 @@ pub fn convert(
     from: Dialect,
     to: Dialect,
     value: Value,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let mut media = decode(from, value, setting)?;
     if from != to {
         normalise(&mut media, "", ledger);
@@ -88,6 +88,6 @@ pub(crate) fn normalise(media: &mut Media, pointer: &str, ledger: &mut Ledger) {
     }
 }
 
-fn no_form(dialect: Dialect) -> Refusal {
-    Refusal::unsupported("", format!("{dialect} has no form for media alone"))
+fn no_form(dialect: Dialect) -> ConversionError {
+    ConversionError::unsupported("", format!("{dialect} has no form for media alone"))
 }

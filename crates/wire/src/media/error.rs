@@ -5,12 +5,12 @@
 use ir::{Dialect, Error, ErrorKind, Phase};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ConversionError {
     #[error("{target} cannot carry this media{}: {}", at(pointer), need.as_str())]
     NeedsStore {
         pointer: String,
         target: Dialect,
-        need: Need,
+        need: RequiredAction,
     },
     #[error("{reason}{}", at(pointer))]
     Unsupported { pointer: String, reason: String },
@@ -20,7 +20,7 @@ pub enum Refusal {
 
 /// What a store has to do before the conversion can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum RequiredAction {
     /// Keep the inline bytes and give them an id.
     Put,
     /// Hand out the bytes of stored media.
@@ -33,7 +33,7 @@ pub enum Need {
     Alias,
 }
 
-impl Need {
+impl RequiredAction {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Put => "its bytes must be stored first",
@@ -45,8 +45,8 @@ impl Need {
     }
 }
 
-impl Refusal {
-    pub(crate) fn needs(target: Dialect, pointer: &str, need: Need) -> Self {
+impl ConversionError {
+    pub(crate) fn needs(target: Dialect, pointer: &str, need: RequiredAction) -> Self {
         Self::NeedsStore {
             pointer: String::from(pointer),
             target,
@@ -86,11 +86,11 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<ConversionError> for Error {
+    fn from(refusal: ConversionError) -> Self {
         let kind = match refusal {
-            Refusal::Unsupported { .. } => ErrorKind::Unsupported,
-            Refusal::NeedsStore { .. } | Refusal::Malformed { .. } => ErrorKind::InvalidRequest,
+            ConversionError::Unsupported { .. } => ErrorKind::Unsupported,
+            ConversionError::NeedsStore { .. } | ConversionError::Malformed { .. } => ErrorKind::InvalidRequest,
         };
         Self::new(kind, Phase::BeforeSend, refusal.to_string())
     }

@@ -7,9 +7,9 @@ use ir::{Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
 use crate::media::hints;
-use crate::media::error::{Need, Refusal};
-use crate::media::context::Setting;
-use crate::media::sidecar::{self, Plain};
+use crate::media::error::{RequiredAction, ConversionError};
+use crate::media::context::ConversionContext;
+use crate::media::sidecar::{self, NativeFields};
 
 const OWN: Dialect = Dialect::HarmonySchema;
 const STORED: &str = "media:///";
@@ -43,37 +43,37 @@ impl Shape {
         }
     }
 
-    fn plain(self, mime: Option<&str>) -> Plain<'_> {
+    fn plain(self, mime: Option<&str>) -> NativeFields<'_> {
         let (fields, kind) = match self {
             Self::Image => (IMAGE_FIELDS, MediaKind::Image),
             Self::Audio => (AUDIO_FIELDS, MediaKind::Audio),
             Self::File => (FILE_FIELDS, MediaKind::Document),
         };
-        Plain { fields, kind, mime }
+        NativeFields { fields, kind, mime }
     }
 }
 
-pub(crate) fn decode(mut fields: Fields) -> Result<Media, Refusal> {
+pub(crate) fn decode(mut fields: Fields) -> Result<Media, ConversionError> {
     let shape = match fields.string("type").as_deref() {
         Some("image_url") => Shape::Image,
         Some("input_audio") => Shape::Audio,
         Some("file") => Shape::File,
         _ => {
             let reason = "`type` is image_url, input_audio or file";
-            return Err(Refusal::malformed("/type", reason));
+            return Err(ConversionError::malformed("/type", reason));
         }
     };
     let word = shape.word();
     let mut inner = fields
         .object(word)
-        .ok_or_else(|| Refusal::malformed("", format!("a part of type {word} has no `{word}`")))?;
+        .ok_or_else(|| ConversionError::malformed("", format!("a part of type {word} has no `{word}`")))?;
     let media = match shape {
         Shape::Image => image(&mut inner),
         Shape::Audio => audio(&mut inner),
         Shape::File => file(&mut inner),
     };
     let mut media =
-        media.ok_or_else(|| Refusal::malformed(&format!("/{word}"), "it does not say where the media is"))?;
+        media.ok_or_else(|| ConversionError::malformed(&format!("/{word}"), "it does not say where the media is"))?;
     fields.keep(word, inner);
     hints::read_place(&mut fields, &mut media.hints);
     let mime = media.mime.clone();
@@ -175,9 +175,9 @@ fn file(inner: &mut Fields) -> Option<Media> {
 pub(super) fn encode(
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Map, Refusal> {
+) -> Result<Map, ConversionError> {
     let shape = shape_of(media, pointer)?;
     let mut inner = Map::new();
     let mime = match shape {
@@ -206,22 +206,22 @@ pub(super) fn encode(
 }
 
 /// What the media is written as. Only pictures have an address here; the rest needs its bytes.
-fn shape_of(media: &Media, pointer: &str) -> Result<Shape, Refusal> {
-    let needs = |need| Err(Refusal::needs(OWN, pointer, need));
+fn shape_of(media: &Media, pointer: &str) -> Result<Shape, ConversionError> {
+    let needs = |need| Err(ConversionError::needs(OWN, pointer, need));
     let picture = kind_of(media) == MediaKind::Image;
     match &media.source {
         MediaSource::ProviderFile { backend, .. } if backend == OWN.as_str() => Ok(Shape::File),
-        MediaSource::ProviderFile { .. } => Err(Refusal::unsupported(
+        MediaSource::ProviderFile { .. } => Err(ConversionError::unsupported(
             pointer,
             "only its provider can read this file",
         )),
-        MediaSource::LocalFile(_) => needs(Need::Read),
+        MediaSource::LocalFile(_) => needs(RequiredAction::Read),
         MediaSource::Inline(_) if media.ext.value(OWN, FILE).is_some() => Ok(Shape::File),
         MediaSource::Inline(_) if kind_of(media) == MediaKind::Audio => Ok(Shape::Audio),
         _ if picture => Ok(Shape::Image),
         MediaSource::Inline(_) => Ok(Shape::File),
-        MediaSource::Stored(_) => needs(Need::Load),
-        MediaSource::Remote(_) => needs(Need::Fetch),
+        MediaSource::Stored(_) => needs(RequiredAction::Load),
+        MediaSource::Remote(_) => needs(RequiredAction::Fetch),
     }
 }
 
@@ -249,12 +249,12 @@ fn kind_of(media: &Media) -> MediaKind {
 }
 
 /// The address of a picture or the bytes of a file, and the type that it shows.
-fn url_of(media: &Media, pointer: &str, setting: &Setting<'_>) -> Result<(String, Option<String>), Refusal> {
+fn url_of(media: &Media, pointer: &str, setting: &ConversionContext<'_>) -> Result<(String, Option<String>), ConversionError> {
     match &media.source {
         MediaSource::Stored(stored) => {
             let mint = |id: MediaId| format!("{STORED}{}", id.uuid());
             let url = setting.spell(stored, OWN, mint);
-            let url = url.ok_or_else(|| Refusal::needs(OWN, pointer, Need::Alias))?;
+            let url = url.ok_or_else(|| ConversionError::needs(OWN, pointer, RequiredAction::Alias))?;
             Ok((url, None))
         }
         MediaSource::Inline(data) => match media.ext.note(OWN, HEAD) {
@@ -276,9 +276,9 @@ fn url_of(media: &Media, pointer: &str, setting: &Setting<'_>) -> Result<(String
 fn put_file(
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     inner: &mut Map,
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<String>, ConversionError> {
     let (key, text, mime) = match &media.source {
         MediaSource::ProviderFile { id, .. } => ("file_id", id.clone(), None),
         MediaSource::Inline(data) if media.ext.value(OWN, BARE).is_some() => {

@@ -5,8 +5,8 @@ use ir::media::{MimeTrust, StoredRef};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::json;
 
-use crate::media::error::{Need, Refusal};
-use crate::media::context::Setting;
+use crate::media::error::{RequiredAction, ConversionError};
+use crate::media::context::ConversionContext;
 
 const OWN: Dialect = Dialect::MediaRef;
 /// A note: the source had no type although it should.
@@ -16,9 +16,9 @@ const URI: &str = "$uri";
 /// A note: the source named the id as its issuer spells it, by an alias.
 const ALIAS: &str = "$alias";
 
-pub(super) fn decode(fields: Fields) -> Result<Media, Refusal> {
+pub(super) fn decode(fields: Fields) -> Result<Media, ConversionError> {
     let uri = fields.peek_str("uri").map(String::from);
-    let mut media = Media::from_reference(fields.rest()).map_err(|reason| Refusal::malformed("", reason))?;
+    let mut media = Media::from_reference(fields.rest()).map_err(|reason| ConversionError::malformed("", reason))?;
     if media.mime.is_none() && media.mime_trust != MimeTrust::Inferred {
         media.ext.set(OWN, NO_MIME, true);
     }
@@ -37,17 +37,17 @@ pub(super) fn decode(fields: Fields) -> Result<Media, Refusal> {
 pub(super) fn encode(
     media: &Media,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Map, Refusal> {
+) -> Result<Map, ConversionError> {
     if matches!(media.source, MediaSource::LocalFile(_)) {
-        return Err(Refusal::needs(OWN, pointer, Need::Read));
+        return Err(ConversionError::needs(OWN, pointer, RequiredAction::Read));
     }
     let mut map = media.to_reference();
     if let MediaSource::Stored(stored) = &media.source {
         let uri = setting.spell(stored, OWN, |id| noted_uri(media, id));
         if uri.is_none() && media.ext.value(OWN, ALIAS).is_none() {
-            return Err(Refusal::needs(OWN, pointer, Need::Alias));
+            return Err(ConversionError::needs(OWN, pointer, RequiredAction::Alias));
         }
         if let Some(uri) = uri {
             map.shift_remove("alias");

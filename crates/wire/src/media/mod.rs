@@ -19,8 +19,8 @@ mod sidecar;
 
 pub use convert::{DIALECTS, convert, decode, encode};
 pub use presigned::{is_presigned, may_rest};
-pub use error::{Need, Refusal};
-pub use context::{Place, Setting};
+pub use error::{RequiredAction, ConversionError};
+pub use context::{Locality, ConversionContext};
 
 pub(crate) use content_block::decode as decode_block;
 pub(crate) use convert::{encode_at, normalise};

@@ -4,7 +4,7 @@
 use ir::{Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::error::{Need, Refusal};
+use crate::media::error::{RequiredAction, ConversionError};
 
 /// Names of query parameters that only a signed address has. Clouds differ; these are theirs.
 const SIGNATURES: &[&str] = &[
@@ -38,11 +38,11 @@ pub fn is_presigned(url: &str) -> bool {
 }
 
 /// Whether the media may be written to disk as it is. A signed address or a local path is no lasting name.
-pub fn may_rest(media: &Media) -> Result<(), Refusal> {
-    let refuse = |need| Err(Refusal::needs(ir::Dialect::ContentBlock, "", need));
+pub fn may_rest(media: &Media) -> Result<(), ConversionError> {
+    let refuse = |need| Err(ConversionError::needs(ir::Dialect::ContentBlock, "", need));
     match &media.source {
-        MediaSource::Remote(url) if is_presigned(url) => refuse(Need::Fetch),
-        MediaSource::LocalFile(_) => refuse(Need::Read),
+        MediaSource::Remote(url) if is_presigned(url) => refuse(RequiredAction::Fetch),
+        MediaSource::LocalFile(_) => refuse(RequiredAction::Read),
         _ => Ok(()),
     }
 }

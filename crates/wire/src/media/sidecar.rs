@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) const KEY: &str = "x-media";
 
 /// What a form says in its own words: fields by their canonical names, and what follows from them.
-pub(super) struct Plain<'a> {
+pub(super) struct NativeFields<'a> {
     pub(super) fields: &'a [&'a str],
     pub(super) kind: MediaKind,
     pub(super) mime: Option<&'a str>,
@@ -68,7 +68,7 @@ impl Sidecar {
     }
 }
 
-pub(super) fn write(media: &Media, plain: &Plain<'_>) -> Map {
+pub(super) fn write(media: &Media, plain: &NativeFields<'_>) -> Map {
     let mut side = Sidecar::of(media);
     side.mime = side.mime.filter(|mime| plain.mime != Some(mime.as_str()));
     side.media_kind = side.media_kind.filter(|kind| *kind != plain.kind);
@@ -95,7 +95,7 @@ fn remove(map: &mut Map, field: &str) {
 }
 
 /// Takes the object out if it says what [`write()`] would say.
-pub(super) fn read(fields: &mut Fields, media: &mut Media, plain: &Plain<'_>) {
+pub(super) fn read(fields: &mut Fields, media: &mut Media, plain: &NativeFields<'_>) {
     let Some(Value::Object(map)) = fields.peek(KEY) else {
         return;
     };

@@ -4,19 +4,19 @@
 use ir::{Dialect, Ledger, Message, Part, PartBody};
 use serde_json::Value;
 
-use crate::media::{Refusal, Setting, encode_at};
+use crate::media::{ConversionError, ConversionContext, encode_at};
 
-pub(super) fn decode(value: Value) -> Result<Message, Refusal> {
-    serde_json::from_value(value).map_err(|why| Refusal::malformed("", why.to_string()))
+pub(super) fn decode(value: Value) -> Result<Message, ConversionError> {
+    serde_json::from_value(value).map_err(|why| ConversionError::malformed("", why.to_string()))
 }
 
 pub(super) fn encode(
     message: &Message,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
-    let bad = |why: serde_json::Error| Refusal::malformed(pointer, why.to_string());
+) -> Result<Value, ConversionError> {
+    let bad = |why: serde_json::Error| ConversionError::malformed(pointer, why.to_string());
     let mut value = serde_json::to_value(message).map_err(bad)?;
     for key in ["content_parts", "content"] {
         if let Some(Value::Array(list)) = value.get_mut(key) {
@@ -30,9 +30,9 @@ fn respell(
     parts: &[Part],
     list: &mut [Value],
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<(), Refusal> {
+) -> Result<(), ConversionError> {
     for (at, (part, value)) in parts.iter().zip(list).enumerate() {
         let pointer = format!("{pointer}/{at}");
         match &part.body {

@@ -4,7 +4,7 @@
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
-use crate::media::{self, Refusal, Setting, encode_at};
+use crate::media::{self, ConversionError, ConversionContext, encode_at};
 
 const OWN: Dialect = Dialect::Cognitive;
 const PLACEHOLDER: &str = "$MEDIA_INPUTS";
@@ -22,9 +22,9 @@ const LIST: &str = "$list";
 const PLACED: &str = "$placed";
 const NO_PROMPT: &str = "$no_prompt";
 
-pub(super) fn decode(value: Value, setting: &Setting<'_>) -> Result<Message, Refusal> {
+pub(super) fn decode(value: Value, setting: &ConversionContext<'_>) -> Result<Message, ConversionError> {
     let mut fields =
-        Fields::of(value).ok_or_else(|| Refusal::malformed("", "a module's input is an object"))?;
+        Fields::of(value).ok_or_else(|| ConversionError::malformed("", "a module's input is an object"))?;
     let keys: Vec<String> = fields.clone().rest().keys().cloned().collect();
     let mut pieces = Vec::new();
     for key in keys.iter().filter(|key| LISTS.contains(&key.as_str())) {
@@ -61,12 +61,12 @@ pub(super) fn decode(value: Value, setting: &Setting<'_>) -> Result<Message, Ref
 }
 
 /// A list that holds media and nothing else.
-fn read_list(key: &str, list: &[Value], setting: &Setting<'_>) -> Result<Option<Vec<Part>>, Refusal> {
+fn read_list(key: &str, list: &[Value], setting: &ConversionContext<'_>) -> Result<Option<Vec<Part>>, ConversionError> {
     let mut parts = Vec::new();
     for (at, value) in list.iter().enumerate() {
         let mut part = match media::decode(OWN, value.clone(), setting) {
             Ok(media) => Part::from(kind_by_list(media, key)),
-            Err(Refusal::Malformed { .. }) => return Ok(None),
+            Err(ConversionError::Malformed { .. }) => return Ok(None),
             Err(refusal) => return Err(refusal.under(&format!("/{key}/{at}"))),
         };
         part.ext.set(OWN, LIST, key);
@@ -103,17 +103,17 @@ fn list_for(part: &Part, media: &Media) -> String {
 
 pub(super) fn encode(
     messages: &[Message],
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let [message] = messages else {
-        return Err(Refusal::unsupported(
+        return Err(ConversionError::unsupported(
             "",
             "a module's input is one message of the user; history is an input like any other",
         ));
     };
     if message.role != Role::User {
-        return Err(Refusal::unsupported(
+        return Err(ConversionError::unsupported(
             "/0/role",
             "a module's input is one message of the user",
         ));

@@ -4,8 +4,8 @@
 use ir::{Dialect, Fields, Ledger, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
-use crate::media::{Refusal, Setting, check_keys, decode_block, encode_at};
-use crate::messages::message_fields::{self, Content};
+use crate::media::{ConversionError, ConversionContext, check_keys, decode_block, encode_at};
+use crate::messages::message_fields::{self, ContentCodec};
 
 const OWN: Dialect = Dialect::ContentBlock;
 /// A note: the text of the source had no text to fall back on.
@@ -13,7 +13,7 @@ const NO_FALLBACK: &str = "$no_fallback";
 /// A note: the content stood without a message around it.
 const BARE: &str = "$bare";
 
-pub(super) const CONTENT: Content = Content {
+pub(super) const CONTENT: ContentCodec = ContentCodec {
     own: OWN,
     list_key: Some("blocks"),
     check: check_keys,
@@ -21,14 +21,14 @@ pub(super) const CONTENT: Content = Content {
     write,
 };
 
-fn read(value: Value) -> Result<Part, Refusal> {
+fn read(value: Value) -> Result<Part, ConversionError> {
     let fields = Fields::of(value);
-    let mut fields = fields.ok_or_else(|| Refusal::malformed("", "a content block is an object"))?;
+    let mut fields = fields.ok_or_else(|| ConversionError::malformed("", "a content block is an object"))?;
     if fields.peek_str("type") != Some("text") {
         return decode_block(fields).map(Part::from);
     }
     let text = fields.string("text");
-    let text = text.ok_or_else(|| Refusal::malformed("", "a block of type text has no `text`"))?;
+    let text = text.ok_or_else(|| ConversionError::malformed("", "a block of type text has no `text`"))?;
     fields.take("type");
     let mut part = Part::text(text.clone());
     match fields.peek("text_fallback") {
@@ -45,9 +45,9 @@ fn read(value: Value) -> Result<Part, Refusal> {
 fn write(
     part: &Part,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Value>, ConversionError> {
     let value = match &part.body {
         PartBody::Text(text) => {
             let mut block = ir::Map::new();
@@ -75,7 +75,7 @@ pub(super) fn is_bare(value: &Value) -> bool {
     }
 }
 
-pub(super) fn decode_bare(value: &Value) -> Result<Message, Refusal> {
+pub(super) fn decode_bare(value: &Value) -> Result<Message, ConversionError> {
     let framed = json!({"role": "user", "content": value});
     let mut message = message_fields::decode(&CONTENT, framed)?;
     message.ext.set(OWN, BARE, true);
@@ -88,9 +88,9 @@ pub(super) fn came_bare(message: &Message) -> bool {
 
 pub(super) fn encode_bare(
     message: &Message,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let mut list = Vec::new();
     message_fields::encode(&CONTENT, message, "", setting, ledger, &mut list)?;
     let mut framed = list.pop().unwrap_or_default();

@@ -5,7 +5,7 @@ use ir::{Dialect, Ledger, Message, Part, PartBody};
 use serde_json::Value;
 
 use crate::chat;
-use crate::media::{Refusal, Setting, normalise};
+use crate::media::{ConversionError, ConversionContext, normalise};
 use crate::messages::{canonical, cognitive, content_block, message_fields, harmony};
 
 /// The dialects that have messages of their own.
@@ -33,7 +33,7 @@ pub enum Form {
     Bare,
 }
 
-pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<Conversation, Refusal> {
+pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -> Result<Conversation, ConversionError> {
     let one = |message: Message, form| Conversation {
         messages: vec![message],
         form,
@@ -46,7 +46,7 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
         _ if chat::DIALECTS.contains(&dialect) => {
             let messages = chat::decode_messages(dialect, value);
             return Ok(Conversation {
-                messages: messages.map_err(|error| Refusal::malformed("", error.message))?,
+                messages: messages.map_err(|error| ConversionError::malformed("", error.message))?,
                 form: Form::List,
             });
         }
@@ -56,7 +56,7 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
         Value::Array(list) => (list, Form::List),
         single @ Value::Object(_) => (vec![single], Form::Single),
         _ => {
-            return Err(Refusal::malformed(
+            return Err(ConversionError::malformed(
                 "",
                 "messages are a list of objects, or one object",
             ));
@@ -84,15 +84,15 @@ pub fn decode(dialect: Dialect, value: Value, setting: &Setting<'_>) -> Result<C
 pub fn encode(
     dialect: Dialect,
     conversation: &Conversation,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     if dialect == Dialect::Cognitive {
         return cognitive::encode(&conversation.messages, setting, ledger);
     }
     if chat::DIALECTS.contains(&dialect) {
         let written = chat::encode_messages(dialect, &conversation.messages, ledger);
-        return written.map_err(|error| Refusal::unsupported("", error.message));
+        return written.map_err(|error| ConversionError::unsupported("", error.message));
     }
     if dialect == Dialect::ContentBlock
         && conversation.form == Form::Bare
@@ -134,9 +134,9 @@ pub fn convert(
     from: Dialect,
     to: Dialect,
     value: Value,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let mut conversation = decode(from, value, setting)?;
     if from != to {
         for (at, message) in conversation.messages.iter_mut().enumerate() {
@@ -159,6 +159,6 @@ fn normalise_parts(parts: &mut [Part], pointer: &str, ledger: &mut Ledger) {
     }
 }
 
-fn none(dialect: Dialect) -> Refusal {
-    Refusal::unsupported("", format!("{dialect} has no messages outside of a request"))
+fn none(dialect: Dialect) -> ConversionError {
+    ConversionError::unsupported("", format!("{dialect} has no messages outside of a request"))
 }

@@ -3,12 +3,12 @@
 use ir::{Dialect, Fields, Ledger, Part, PartBody};
 use serde_json::{Value, json};
 
-use crate::media::{Refusal, Setting, decode_part, encode_at};
-use crate::messages::message_fields::Content;
+use crate::media::{ConversionError, ConversionContext, decode_part, encode_at};
+use crate::messages::message_fields::ContentCodec;
 
 const OWN: Dialect = Dialect::HarmonySchema;
 
-pub(super) const CONTENT: Content = Content {
+pub(super) const CONTENT: ContentCodec = ContentCodec {
     own: OWN,
     list_key: None,
     check: |_| Ok(()),
@@ -17,7 +17,7 @@ pub(super) const CONTENT: Content = Content {
 };
 
 /// One part. What is not understood is kept whole.
-fn read(value: Value) -> Result<Part, Refusal> {
+fn read(value: Value) -> Result<Part, ConversionError> {
     let unknown = |raw| {
         Part::from(PartBody::Unknown {
             dialect: String::from(OWN.as_str()),
@@ -44,9 +44,9 @@ fn read(value: Value) -> Result<Part, Refusal> {
 fn write(
     part: &Part,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Value>, ConversionError> {
     let mut value = match &part.body {
         PartBody::Text(text) => json!({"type": "text", "text": text}),
         PartBody::Refusal(text) => json!({"type": "refusal", "refusal": text}),

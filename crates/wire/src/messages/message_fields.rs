@@ -4,22 +4,22 @@
 use ir::{Dialect, Fields, Ledger, Map, Message, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult};
 use serde_json::{Value, json};
 
-use crate::media::{Refusal, Setting};
+use crate::media::{ConversionError, ConversionContext};
 use crate::messages::outcome;
 
 /// How a dialect says the content of a message.
-pub(super) struct Content {
+pub(super) struct ContentCodec {
     pub(super) own: Dialect,
     /// Where the list of parts stands in an object of its own, under this key.
     pub(super) list_key: Option<&'static str>,
     /// What must not stand anywhere in the content.
-    pub(super) check: fn(&Value) -> Result<(), Refusal>,
-    pub(super) read: fn(Value) -> Result<Part, Refusal>,
+    pub(super) check: fn(&Value) -> Result<(), ConversionError>,
+    pub(super) read: fn(Value) -> Result<Part, ConversionError>,
     /// `None` for what the dialect has no word for.
     pub(super) write: Write,
 }
 
-type Write = fn(&Part, &str, &Setting<'_>, &mut Ledger) -> Result<Option<Value>, Refusal>;
+type Write = fn(&Part, &str, &ConversionContext<'_>, &mut Ledger) -> Result<Option<Value>, ConversionError>;
 
 const FORM: &str = "$content";
 const FALLBACK: &str = "text_fallback";
@@ -27,18 +27,18 @@ const FALLBACK: &str = "text_fallback";
 const IN_CALLS: &str = "$in_calls";
 const NO_TYPE: &str = "$no_type";
 
-pub(super) fn decode(content: &Content, value: Value) -> Result<Message, Refusal> {
-    let mut fields = Fields::of(value).ok_or_else(|| Refusal::malformed("", "a message is an object"))?;
+pub(super) fn decode(content: &ContentCodec, value: Value) -> Result<Message, ConversionError> {
+    let mut fields = Fields::of(value).ok_or_else(|| ConversionError::malformed("", "a message is an object"))?;
     let role = fields.take("role").unwrap_or_default();
     let role: Role = serde_json::from_value(role)
-        .map_err(|_| Refusal::malformed("/role", "`role` is system, developer, user, assistant or tool"))?;
+        .map_err(|_| ConversionError::malformed("/role", "`role` is system, developer, user, assistant or tool"))?;
     let mut message = Message::new(role, Vec::new());
     message.parts = read_content(content, &mut fields, &mut message)?;
     message.name = fields.string("name");
     if role == Role::Tool {
         let call_id = fields.string("tool_call_id");
         let call_id =
-            call_id.ok_or_else(|| Refusal::malformed("", "a tool's message has no `tool_call_id`"))?;
+            call_id.ok_or_else(|| ConversionError::malformed("", "a tool's message has no `tool_call_id`"))?;
         let parts = std::mem::take(&mut message.parts);
         let result = ToolResult {
             call_id,
@@ -65,7 +65,7 @@ pub(super) fn decode(content: &Content, value: Value) -> Result<Message, Refusal
     Ok(message)
 }
 
-fn read_content(content: &Content, fields: &mut Fields, message: &mut Message) -> Result<Vec<Part>, Refusal> {
+fn read_content(content: &ContentCodec, fields: &mut Fields, message: &mut Message) -> Result<Vec<Part>, ConversionError> {
     let value = fields.take("content");
     if let Some(value) = &value {
         (content.check)(value).map_err(|refusal| refusal.under("/content"))?;
@@ -83,7 +83,7 @@ fn read_content(content: &Content, fields: &mut Fields, message: &mut Message) -
         Some(Value::Array(list)) => ("list", read_list(content, list, "/content")?),
         Some(Value::Object(map)) => read_object(content, map, fields)?,
         Some(_) => {
-            return Err(Refusal::malformed(
+            return Err(ConversionError::malformed(
                 "/content",
                 "`content` is a string, a list or null",
             ));
@@ -105,11 +105,11 @@ fn read_content(content: &Content, fields: &mut Fields, message: &mut Message) -
 
 /// `{"blocks": [..], "text_fallback": ".."}` or `{"text": ".."}`, where the dialect has them.
 fn read_object(
-    content: &Content,
+    content: &ContentCodec,
     map: Map,
     fields: &mut Fields,
-) -> Result<(&'static str, Vec<Part>), Refusal> {
-    let bad = || Refusal::malformed("/content", "`content` is a string, a list or null");
+) -> Result<(&'static str, Vec<Part>), ConversionError> {
+    let bad = || ConversionError::malformed("/content", "`content` is a string, a list or null");
     let key = content.list_key.ok_or_else(bad)?;
     let mut inner = Fields::new(map);
     let (mut form, parts) = match (inner.array(key), inner.peek_str("text").map(String::from)) {
@@ -133,7 +133,7 @@ fn read_object(
     Ok((form, parts))
 }
 
-fn read_list(content: &Content, list: Vec<Value>, pointer: &str) -> Result<Vec<Part>, Refusal> {
+fn read_list(content: &ContentCodec, list: Vec<Value>, pointer: &str) -> Result<Vec<Part>, ConversionError> {
     let read =
         |(at, value)| (content.read)(value).map_err(|refusal| refusal.under(&format!("{pointer}/{at}")));
     list.into_iter().enumerate().map(read).collect()
@@ -169,13 +169,13 @@ fn read_call(own: Dialect, value: Value) -> Part {
 
 /// Writes a message. Results of calls that stand among other parts become messages of their own, before it.
 pub(super) fn encode(
-    content: &Content,
+    content: &ContentCodec,
     message: &Message,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
     out: &mut Vec<Value>,
-) -> Result<(), Refusal> {
+) -> Result<(), ConversionError> {
     let own_result = message.role == Role::Tool && message.parts.len() == 1;
     let mut parts = Vec::new();
     let mut calls = Vec::new();
@@ -222,13 +222,13 @@ pub(super) fn encode(
 }
 
 fn write_result(
-    content: &Content,
+    content: &ContentCodec,
     message: &Message,
     result: &ToolResult,
     pointer: &str,
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Value, Refusal> {
+) -> Result<Value, ConversionError> {
     let mut map = head(message);
     map.insert(String::from("tool_call_id"), json!(result.call_id));
     if let Some(name) = &result.name {
@@ -291,11 +291,11 @@ fn write_call(own: Dialect, part: &Part, call: &ToolCall) -> Value {
 }
 
 fn write_parts(
-    content: &Content,
+    content: &ContentCodec,
     parts: &[(&Part, String)],
-    setting: &Setting<'_>,
+    setting: &ConversionContext<'_>,
     ledger: &mut Ledger,
-) -> Result<Vec<Value>, Refusal> {
+) -> Result<Vec<Value>, ConversionError> {
     let mut values = Vec::new();
     for (part, pointer) in parts {
         match &part.body {
@@ -315,7 +315,7 @@ fn write_parts(
 
 /// The content in the form that was noted, or in the simplest that says it all.
 fn form_content(
-    content: &Content,
+    content: &ContentCodec,
     message: &Message,
     values: Vec<Value>,
     plain: Option<String>,
@@ -336,14 +336,14 @@ fn form_content(
     }
 }
 
-fn wrap_list(content: &Content, values: Vec<Value>) -> Value {
+fn wrap_list(content: &ContentCodec, values: Vec<Value>) -> Value {
     match content.list_key {
         Some(key) => json!({key: values}),
         None => Value::Array(values),
     }
 }
 
-fn hang(content: &Content, message: &Message, value: Option<Value>, map: &mut Map) {
+fn hang(content: &ContentCodec, message: &Message, value: Option<Value>, map: &mut Map) {
     if let Some(value) = value {
         map.insert(String::from("content"), value);
     } else if message.ext.value(content.own, "content").is_some() {
@@ -352,7 +352,7 @@ fn hang(content: &Content, message: &Message, value: Option<Value>, map: &mut Ma
 }
 
 /// A list in an object of its own has a text to fall back on, unless it came without.
-fn add_fallback(content: &Content, message: &Message, parts: &[(&Part, String)], map: &mut Map) {
+fn add_fallback(content: &ContentCodec, message: &Message, parts: &[(&Part, String)], map: &mut Map) {
     let alone = message.ext.note(content.own, FORM) == Some("object-alone");
     let Some(key) = content.list_key.filter(|_| !alone) else {
         return;
@@ -400,7 +400,7 @@ fn head(message: &Message) -> Map {
     map
 }
 
-fn finish(content: &Content, message: &Message, pointer: &str, map: &mut Map, ledger: &mut Ledger) {
+fn finish(content: &ContentCodec, message: &Message, pointer: &str, map: &mut Map, ledger: &mut Ledger) {
     if let Some(metadata) = &message.metadata {
         map.insert(String::from("metadata"), Value::Object(metadata.clone()));
     }

@@ -14,4 +14,4 @@ mod outcome;
 mod pairing;
 
 pub use convert::{Conversation, DIALECTS, Form, convert, decode, encode};
-pub use pairing::{Mispairing, check_pairs, complete_pairs};
+pub use pairing::{PairingError, check_pairs, complete_pairs};

@@ -8,7 +8,7 @@ use ir::{Message, Part, PartBody, Role, ToolOutcome, ToolResult};
 use serde_json::json;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mispairing {
+pub enum PairingError {
     /// The call at `message` has no result right behind it.
     MissingResult { message: usize, call_id: String },
     /// The result at `message` answers no call right before it.
@@ -42,7 +42,7 @@ fn is_answer(message: &Message) -> bool {
 }
 
 /// Everything that is wrong with calls and results, in the order of the messages.
-pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
+pub fn check_pairs(messages: &[Message]) -> Vec<PairingError> {
     let mut found = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut answered = BTreeSet::new();
@@ -54,7 +54,7 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
                 Some(place) => {
                     let number = open.remove(place).number;
                     if number < last {
-                        found.push(Mispairing::OutOfOrder {
+                        found.push(PairingError::OutOfOrder {
                             message: at,
                             call_id: call_id.clone(),
                         });
@@ -62,12 +62,12 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
                     last = last.max(number);
                 }
                 None if answered.contains(&call_id) => {
-                    found.push(Mispairing::DoubleResult {
+                    found.push(PairingError::DoubleResult {
                         message: at,
                         call_id: call_id.clone(),
                     });
                 }
-                None => found.push(Mispairing::StrayResult {
+                None => found.push(PairingError::StrayResult {
                     message: at,
                     call_id: call_id.clone(),
                 }),
@@ -82,7 +82,7 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
         for (number, call) in message.tool_calls().enumerate() {
             let id = call.id.clone();
             if open.iter().any(|call| call.id == id) {
-                found.push(Mispairing::DoubleCall {
+                found.push(PairingError::DoubleCall {
                     message: at,
                     call_id: id,
                 });
@@ -99,8 +99,8 @@ pub fn check_pairs(messages: &[Message]) -> Vec<Mispairing> {
     found
 }
 
-fn close(open: &mut Vec<Open>, found: &mut Vec<Mispairing>) {
-    let missing = |call: Open| Mispairing::MissingResult {
+fn close(open: &mut Vec<Open>, found: &mut Vec<PairingError>) {
+    let missing = |call: Open| PairingError::MissingResult {
         message: call.message,
         call_id: call.id,
     };
@@ -112,7 +112,7 @@ pub fn complete_pairs(messages: &mut Vec<Message>) -> usize {
     let missing: Vec<(usize, String)> = check_pairs(messages)
         .into_iter()
         .filter_map(|found| match found {
-            Mispairing::MissingResult { message, call_id } => Some((message, call_id)),
+            PairingError::MissingResult { message, call_id } => Some((message, call_id)),
             _ => None,
         })
         .collect();

@@ -8,16 +8,16 @@ use ir::{
 };
 use serde_json::Value;
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::ollama::OWN;
 
 /// An answer has no id; the time at which it began tells it from others.
-pub(super) fn calls_of(created_at: Option<&str>) -> Calls {
+pub(super) fn calls_of(created_at: Option<&str>) -> CallIds {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    Calls::of_answer(OWN, created_at.map(digits).as_deref())
+    CallIds::of_answer(OWN, created_at.map(digits).as_deref())
 }
 
-pub(super) fn decode(value: Value, calls: &mut Calls) -> Result<Message, Error> {
+pub(super) fn decode(value: Value, calls: &mut CallIds) -> Result<Message, Error> {
     let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
     let word = fields
         .string("role")
@@ -42,7 +42,7 @@ pub(super) fn decode(value: Value, calls: &mut Calls) -> Result<Message, Error> 
     Ok(message)
 }
 
-fn result(fields: &mut Fields, content: Vec<Part>, calls: &mut Calls) -> Part {
+fn result(fields: &mut Fields, content: Vec<Part>, calls: &mut CallIds) -> Part {
     let mut ext = Ext::default();
     let name = fields.string("tool_name");
     if name.is_none() {
@@ -62,7 +62,7 @@ fn result(fields: &mut Fields, content: Vec<Part>, calls: &mut Calls) -> Part {
 }
 
 /// Everything a message says, in a request or in an answer.
-pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut Calls) -> Vec<Part> {
+pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> Vec<Part> {
     let mut parts = Vec::new();
     match fields.string("thinking") {
         Some(text) if text.is_empty() => fields.put_back("thinking", Value::String(text)),
@@ -106,7 +106,7 @@ pub(super) fn picture(data: String) -> Media {
 }
 
 /// One call: `{"function": {"name", "arguments"}}`, and an id from newer servers.
-pub(super) fn decode_call(value: Value, calls: &mut Calls) -> Part {
+pub(super) fn decode_call(value: Value, calls: &mut CallIds) -> Part {
     let known = |value: &Value| {
         let id = value.get("id").is_none_or(Value::is_string);
         id && value.pointer("/function/name").is_some_and(Value::is_string)

@@ -26,7 +26,7 @@ pub(super) enum Purpose {
 
 /// What a message says, sorted into the fields that it has here.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct MessageFields {
     texts: Vec<String>,
     thinking: Option<String>,
     images: Vec<Value>,
@@ -53,7 +53,7 @@ pub(super) fn encode(
     if only_results || message.role == Role::Tool {
         return Ok(());
     }
-    let mut said = Said::default();
+    let mut said = MessageFields::default();
     for (at, part) in message.parts.iter().enumerate() {
         if !is_result(part) {
             let pointer = format!("{pointer}/content_parts/{at}");
@@ -115,7 +115,7 @@ fn encode_result(
     ledger: &mut Ledger,
 ) -> Result<Value, Error> {
     let mut map = Map::from_iter([(String::from("role"), json!("tool"))]);
-    let mut said = Said::default();
+    let mut said = MessageFields::default();
     for (at, inner) in result.content.iter().enumerate() {
         said.add(inner, Purpose::Replay, &format!("{pointer}/content/{at}"), ledger)?;
     }
@@ -148,7 +148,7 @@ fn encode_result(
     Ok(Value::Object(map))
 }
 
-impl Said {
+impl MessageFields {
     pub(super) fn add(
         &mut self,
         part: &Part,

@@ -3,7 +3,7 @@
 use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::constant_field;
 use crate::ollama::{OWN, message_decode};
 
@@ -16,7 +16,7 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
         model: fields.string("model"),
         ..ChatRequest::default()
     };
-    let mut calls = Calls::new(OWN);
+    let mut calls = CallIds::new(OWN);
     for message in messages {
         chat.messages.push(message_decode::decode(message, &mut calls)?);
     }

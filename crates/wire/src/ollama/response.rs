@@ -3,7 +3,7 @@
 use ir::{ChatResponse, Error, Ext, Fields, FinishReason, Ledger, Map, Part, PartBody, Phase};
 use serde_json::{Value, json};
 
-use crate::ollama::message_encode::{Purpose, Said};
+use crate::ollama::message_encode::{Purpose, MessageFields};
 use crate::ollama::{OWN, message_decode, usage};
 use crate::openai_chat::book_warnings;
 use crate::{constant_field, error_body, timestamp};
@@ -85,7 +85,7 @@ pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String 
 }
 
 pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Error> {
-    let mut said = Said::default();
+    let mut said = MessageFields::default();
     for (at, part) in response.parts.iter().enumerate() {
         let pointer = format!("/result/payload/content_parts/{at}");
         said.add(part, Purpose::Show, &pointer, ledger)?;

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::call_id::Calls;
+use crate::call_id::CallIds;
 use crate::error_body;
 use crate::limits::TOOL_CALLS_MAX;
 use crate::ollama::response::{created, finish_of};
 use crate::ollama::{OWN, message_decode, usage};
-use crate::stream::{Read, cut, garbled};
+use crate::stream::{DecodeFrame, cut, garbled};
 
 const THINKING: u32 = 0;
 const TEXT: u32 = 1;
@@ -21,26 +21,26 @@ const PICTURES: u32 = 16;
 const CALLS: u32 = 65_536;
 
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     started: bool,
     open: Option<u32>,
     begun: Vec<u32>,
     pictures: u32,
-    calls: Calls,
+    calls: CallIds,
     called: u32,
     /// Facts that were already told, so that each line need not tell them again.
     told: Map,
     done: bool,
 }
 
-impl Default for Reader {
+impl Default for StreamDecoder {
     fn default() -> Self {
         Self {
             started: false,
             open: None,
             begun: Vec::new(),
             pictures: 0,
-            calls: Calls::new(OWN),
+            calls: CallIds::new(OWN),
             called: 0,
             told: Map::new(),
             done: false,
@@ -51,18 +51,18 @@ impl Default for Reader {
 /// A line that carries a piece of text or thinking and nothing else that is news.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Short {
+struct FastChunk {
     #[serde(default, rename = "model")]
     _model: IgnoredAny,
     #[serde(default, rename = "created_at")]
     _created_at: IgnoredAny,
-    message: ShortMessage,
+    message: FastMessage,
     done: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortMessage {
+struct FastMessage {
     #[serde(default, rename = "role")]
     _role: IgnoredAny,
     #[serde(default)]
@@ -71,13 +71,13 @@ struct ShortMessage {
     thinking: Option<String>,
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         if self.done {
             return;
         }
         if self.started
-            && let Ok(Short {
+            && let Ok(FastChunk {
                 message, done: false, ..
             }) = serde_json::from_str(data)
         {
@@ -97,7 +97,7 @@ impl Read for Reader {
     }
 }
 
-impl Reader {
+impl StreamDecoder {
     fn line(&mut self, value: Value, out: &mut Vec<Event>) {
         if let Some(error) = error_body::from_value(OWN, &value, Phase::MidStream, None) {
             return out.push(Event::Error { error });

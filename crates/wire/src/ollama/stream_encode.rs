@@ -4,26 +4,26 @@
 use ir::{Action, Block, Delta, Event, Ext, Ledger, Map, Part, PartBody, Usage};
 use serde_json::{Value, json};
 
-use crate::pending_blocks::Held;
-use crate::ollama::message_encode::{Purpose, Said};
+use crate::pending_blocks::PendingBlocks;
+use crate::ollama::message_encode::{Purpose, MessageFields};
 use crate::ollama::response::{created_at, finish_word};
 use crate::ollama::{OWN, error, usage};
-use crate::stream::{Write, write_line};
+use crate::stream::{EncodeEvent, write_line};
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct StreamEncoder {
     /// What every line repeats.
     head: Map,
     /// What the next line says beside its content: about the message, and about the whole.
     message: Map,
     top: Map,
     kinds: Vec<(u32, &'static str)>,
-    held: Held,
+    held: PendingBlocks,
     usage: Option<Usage>,
     reason: Option<String>,
 }
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
@@ -76,7 +76,7 @@ impl Write for Writer {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     fn meta(&mut self, ext: &Ext, ledger: &mut Ledger) {
         ledger.foreign("/result/payload", ext, OWN);
         if let Some(text) = ext.note(OWN, "$created_at") {
@@ -153,7 +153,7 @@ impl Writer {
     }
 
     fn part(&mut self, part: &Part, pointer: &str, out: &mut Vec<u8>, ledger: &mut Ledger) {
-        let mut said = Said::default();
+        let mut said = MessageFields::default();
         match said.add(part, Purpose::Show, pointer, ledger) {
             Ok(()) => {
                 let mut message = Map::new();

@@ -23,7 +23,7 @@ pub(crate) use request_decode::schema_format;
 pub use request_encode::{ask_for_usage, continue_last_message, encode as encode_request};
 pub(crate) use response::book_warnings;
 pub use response::{decode as decode_response, encode as encode_response};
-pub(crate) use stream_decode::Reader;
-pub(crate) use stream_encode::Writer;
+pub(crate) use stream_decode::StreamDecoder;
+pub(crate) use stream_encode::StreamEncoder;
 
 const OWN: Dialect = Dialect::OpenaiChat;

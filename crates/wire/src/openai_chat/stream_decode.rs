@@ -17,7 +17,7 @@ use crate::limits::TOOL_CALLS_MAX;
 use crate::openai_chat::message_decode::thought;
 use crate::openai_chat::response::{drop_constant, finish_of};
 use crate::openai_chat::{OWN, decode_part, usage};
-use crate::stream::{Read, cut, garbled};
+use crate::stream::{DecodeFrame, cut, garbled};
 
 const REASONING: u32 = 0;
 const TEXT: u32 = 1;
@@ -27,7 +27,7 @@ const PICTURES: u32 = 16;
 const CALLS: u32 = 1024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     started: bool,
     open: Vec<u32>,
     begun: Vec<u32>,
@@ -44,7 +44,7 @@ pub(crate) struct Reader {
 /// A chunk that carries a piece of text, reasoning or arguments and nothing else that is news.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Short {
+struct FastChunk {
     #[serde(default, rename = "id")]
     _id: IgnoredAny,
     #[serde(default, rename = "object")]
@@ -61,14 +61,14 @@ struct Short {
     _obfuscation: IgnoredAny,
     #[serde(default, rename = "usage")]
     _usage: (),
-    choices: (ShortChoice,),
+    choices: (FastChoice,),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortChoice {
+struct FastChoice {
     index: u64,
-    delta: ShortDelta,
+    delta: FastDelta,
     #[serde(default, rename = "logprobs")]
     _logprobs: (),
     #[serde(default, rename = "finish_reason")]
@@ -77,7 +77,7 @@ struct ShortChoice {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShortDelta {
+struct FastDelta {
     #[serde(default, rename = "role")]
     _role: IgnoredAny,
     #[serde(default, rename = "refusal")]
@@ -88,7 +88,7 @@ struct ShortDelta {
     reasoning_content: Option<String>,
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         if self.done {
             return;
@@ -97,8 +97,8 @@ impl Read for Reader {
             return self.close(out);
         }
         if self.started
-            && let Ok(Short {
-                choices: (ShortChoice { index: 0, delta, .. },),
+            && let Ok(FastChunk {
+                choices: (FastChoice { index: 0, delta, .. },),
                 ..
             }) = serde_json::from_str(data)
         {
@@ -129,7 +129,7 @@ impl Read for Reader {
     }
 }
 
-impl Reader {
+impl StreamDecoder {
     fn close(&mut self, out: &mut Vec<Event>) {
         self.done = true;
         self.end_open(out);

@@ -7,10 +7,10 @@ use crate::framing::Sse;
 use crate::openai_chat::content::encode_media;
 use crate::openai_chat::response::finish_word;
 use crate::openai_chat::{OWN, error, usage};
-use crate::stream::{Write, write_sse};
+use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct StreamEncoder {
     /// What every chunk repeats.
     head: Map,
     /// What the next chunk says beside its content.
@@ -22,7 +22,7 @@ pub(crate) struct Writer {
     usage: Option<Usage>,
 }
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
@@ -68,7 +68,7 @@ impl Write for Writer {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     fn meta(&mut self, ext: &Ext, out: &mut Vec<u8>, ledger: &mut Ledger) {
         ledger.foreign("/result/payload", ext, OWN);
         let mut rest = Map::new();

@@ -45,24 +45,24 @@ fn member<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
 }
 
 /// The words differ between the two APIs of this vendor; the shape does not.
-pub(crate) struct Words {
+pub(crate) struct UsageFields {
     pub(crate) dialect: Dialect,
     pub(crate) input: &'static str,
     pub(crate) output: &'static str,
 }
 
-pub(crate) const CHAT: Words = Words {
+pub(crate) const CHAT: UsageFields = UsageFields {
     dialect: Dialect::OpenaiChat,
     input: "prompt_tokens",
     output: "completion_tokens",
 };
-pub(crate) const RESPONSES: Words = Words {
+pub(crate) const RESPONSES: UsageFields = UsageFields {
     dialect: Dialect::OpenaiResponses,
     input: "input_tokens",
     output: "output_tokens",
 };
 
-pub(crate) fn encode(usage: &Usage, words: &Words) -> Value {
+pub(crate) fn encode(usage: &Usage, words: &UsageFields) -> Value {
     if let Some(raw) = usage.raw_in(words.dialect) {
         return raw.clone();
     }

@@ -18,7 +18,7 @@ pub(super) enum Purpose {
 }
 
 /// What a part is here.
-pub(super) enum Written {
+pub(super) enum EncodedPart {
     /// An item of its own.
     Item(Value),
     /// A part of a message.
@@ -33,12 +33,12 @@ pub(super) fn encode(
     purpose: Purpose,
     pointer: &str,
     ledger: &mut Ledger,
-) -> Result<Written, Error> {
+) -> Result<EncodedPart, Error> {
     let mut map = match &part.body {
         PartBody::Unknown { dialect, raw }
             if dialect == OWN.as_str() && part.ext.value(OWN, ITEM).is_some() =>
         {
-            return Ok(Written::Item(raw.clone()));
+            return Ok(EncodedPart::Item(raw.clone()));
         }
         PartBody::ToolCall(call) => object(json!({
             "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments_raw,
@@ -47,11 +47,11 @@ pub(super) fn encode(
         PartBody::Reasoning(reasoning) => {
             ledger.foreign(pointer, &part.ext, OWN);
             return Ok(encode_reasoning(reasoning, part, purpose, pointer, ledger)
-                .map_or(Written::Nothing, Written::Item));
+                .map_or(EncodedPart::Nothing, EncodedPart::Item));
         }
         _ => {
             let content = content::encode(part, role, pointer, ledger)?;
-            return Ok(content.map_or(Written::Nothing, Written::Content));
+            return Ok(content.map_or(EncodedPart::Nothing, EncodedPart::Content));
         }
     };
     put_bookkeeping(&part.ext, &mut map);
@@ -63,7 +63,7 @@ pub(super) fn encode(
     }
     part.ext.restore(OWN, &mut map);
     ledger.foreign(pointer, &part.ext, OWN);
-    Ok(Written::Item(Value::Object(map)))
+    Ok(EncodedPart::Item(Value::Object(map)))
 }
 
 pub(super) fn put_bookkeeping(ext: &Ext, map: &mut Map) {

@@ -8,7 +8,7 @@ use serde_json::{Number, Value, json};
 
 use crate::unknown_fields;
 use crate::openai_responses::OWN;
-use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part, put_bookkeeping};
+use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part, put_bookkeeping};
 use crate::tool_result_name;
 use crate::turns::{ITEM, is_item};
 
@@ -97,9 +97,9 @@ fn encode_message(
     for (at, part) in message.parts.iter().enumerate() {
         let pointer = format!("{pointer}/content_parts/{at}");
         match encode_part(part, message.role, Purpose::Replay, &pointer, ledger)? {
-            Written::Content(value) => content.push(value),
-            Written::Nothing => {}
-            Written::Item(value) => {
+            EncodedPart::Content(value) => content.push(value),
+            EncodedPart::Nothing => {}
+            EncodedPart::Item(value) => {
                 if !content.is_empty() {
                     let before = std::mem::take(&mut content);
                     items.push(message_item(message, Value::Array(before)));

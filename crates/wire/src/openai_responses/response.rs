@@ -4,7 +4,7 @@ use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Part, PartBody,
 use serde_json::{Value, json};
 
 use crate::openai_chat::{book_warnings, usage};
-use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part};
+use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part};
 use crate::openai_responses::{OWN, content, item_decode};
 use crate::{constant_field, error_body};
 
@@ -124,12 +124,12 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     for (at, part) in response.parts.iter().enumerate() {
         let pointer = format!("/result/payload/content_parts/{at}");
         match encode_part(part, Role::Assistant, Purpose::Show, &pointer, ledger)? {
-            Written::Nothing => {}
-            Written::Item(item) => {
+            EncodedPart::Nothing => {}
+            EncodedPart::Item(item) => {
                 output.push(item);
                 open = false;
             }
-            Written::Content(content) => {
+            EncodedPart::Content(content) => {
                 let note = part.ext.value(OWN, MESSAGE);
                 let joins = open && note.is_none_or(|note| note == "same");
                 if !joins {

@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::error_body;
 use crate::openai_responses::response::{head, item_parts};
 use crate::openai_responses::{OWN, item_decode};
-use crate::stream::{Read, cut, garbled};
+use crate::stream::{DecodeFrame, cut, garbled};
 
 /// How many parts one item may have; further ones join the last.
 const PARTS: u32 = 64;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct StreamDecoder {
     started: bool,
     items: Vec<Item>,
     /// Blocks that have begun, and those of them to which something was added.
@@ -37,9 +37,9 @@ struct Item {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Short {
+struct FastEvent {
     #[serde(rename = "type")]
-    kind: ShortKind,
+    kind: FastEventType,
     #[serde(default)]
     item_id: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Short {
 }
 
 #[derive(Clone, Copy, Deserialize)]
-enum ShortKind {
+enum FastEventType {
     #[serde(rename = "response.output_text.delta")]
     Text,
     #[serde(rename = "response.refusal.delta")]
@@ -71,12 +71,12 @@ enum ShortKind {
     Reasoning,
 }
 
-impl Read for Reader {
+impl DecodeFrame for StreamDecoder {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>) {
         if self.done || data.trim() == "[DONE]" {
             return;
         }
-        if let Ok(short) = serde_json::from_str::<Short>(data) {
+        if let Ok(short) = serde_json::from_str::<FastEvent>(data) {
             return self.short(short, out);
         }
         match serde_json::from_str::<Value>(data) {
@@ -93,7 +93,7 @@ impl Read for Reader {
     }
 }
 
-impl Reader {
+impl StreamDecoder {
     /// The place of an item, which is made if it is new.
     fn place(&mut self, id: Option<&str>, number: Option<u64>) -> usize {
         let known = self.items.iter().rposition(|item| match (id, number) {
@@ -111,22 +111,22 @@ impl Reader {
         })
     }
 
-    fn short(&mut self, short: Short, out: &mut Vec<Event>) {
+    fn short(&mut self, short: FastEvent, out: &mut Vec<Event>) {
         let place = self.place(short.item_id.as_deref(), short.output_index);
         let first = block_of(place, 0);
         match short.kind {
-            ShortKind::Text => {
+            FastEventType::Text => {
                 let index = block_of(place, short.content_index);
                 self.begin(index, Block::Text, out);
                 self.grow(index, Delta::Text { text: short.delta }, out);
             }
-            ShortKind::Refusal => {
+            FastEventType::Refusal => {
                 let index = block_of(place, short.content_index);
                 self.begin(index, Block::Refusal, out);
                 self.grow(index, Delta::Text { text: short.delta }, out);
             }
-            ShortKind::Arguments => self.grow(first, Delta::ToolArguments { json: short.delta }, out),
-            ShortKind::Summary => {
+            FastEventType::Arguments => self.grow(first, Delta::ToolArguments { json: short.delta }, out),
+            FastEventType::Summary => {
                 self.begin(first, reasoning_block(ReasoningForm::Summary, short.item_id), out);
                 let summaries = self.items.get_mut(place).map(|item| &mut item.summaries);
                 if let Some(summaries) = summaries.filter(|seen| **seen < short.summary_index) {
@@ -141,7 +141,7 @@ impl Reader {
                 }
                 self.grow(first, Delta::Reasoning { text: short.delta }, out);
             }
-            ShortKind::Reasoning => {
+            FastEventType::Reasoning => {
                 self.begin(first, reasoning_block(ReasoningForm::Text, short.item_id), out);
                 self.grow(first, Delta::Reasoning { text: short.delta }, out);
             }

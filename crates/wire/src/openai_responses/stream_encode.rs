@@ -4,13 +4,13 @@ use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Component, Reas
 use serde_json::{Value, json};
 
 use crate::openai_chat::encode_error;
-use crate::openai_responses::item_encode::{Purpose, Written, encode as encode_part};
+use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part};
 use crate::openai_responses::response_defaults::{complete, complete_item, complete_part};
 use crate::openai_responses::{OWN, response};
-use crate::stream::{Write, write_sse};
+use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct StreamEncoder {
     fold: Fold,
     head: Value,
     /// What was said about the answer before it began.
@@ -29,7 +29,7 @@ struct Open {
     ended: bool,
 }
 
-impl Write for Writer {
+impl EncodeEvent for StreamEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         match event {
             Event::Started { id, model, created } => {
@@ -116,7 +116,7 @@ fn word_of(error: &ir::Error) -> &str {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     fn write(&mut self, kind: &str, mut event: Value, out: &mut Vec<u8>) {
         event["type"] = json!(kind);
         event["sequence_number"] = json!(self.number);
@@ -240,8 +240,8 @@ impl Writer {
         let mut ledger = Ledger::new(Component::Adapter);
         let written = encode_part(&part, Role::Assistant, Purpose::Show, "", &mut ledger);
         let mut item = match written {
-            Ok(Written::Item(item)) => with_id(item, &part, &id),
-            Ok(Written::Content(content)) => {
+            Ok(EncodedPart::Item(item)) => with_id(item, &part, &id),
+            Ok(EncodedPart::Content(content)) => {
                 json!({"id": id, "type": "message", "status": "completed", "role": "assistant", "content": [content]})
             }
             _ => return,
@@ -255,7 +255,7 @@ impl Writer {
     }
 }
 
-impl Writer {
+impl StreamEncoder {
     /// Says a part again as a whole, as the vendor does before it ends the item.
     fn repeat(&mut self, part: &Part, id: &str, at: usize, out: &mut Vec<u8>) {
         let event = |index: &str, key: &str, text: &str| json!({"item_id": id, "output_index": at, index: 0, key: text});

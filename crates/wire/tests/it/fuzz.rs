@@ -2,7 +2,7 @@
 
 use ir::{Dialect, Ledger, Component};
 use wire::lift::{Lift, Taker};
-use wire::media::{Place, Setting};
+use wire::media::{Locality, ConversionContext};
 use wire::{Decoder, chat, document, error_body, media, messages};
 
 #[test]
@@ -57,8 +57,8 @@ fn document_decoders_stand_any_json() {
 #[test]
 fn media_decoders_stand_anything() {
     let aliases = ir::media::ForeignIds::default();
-    let setting = Setting {
-        place: Place::Local,
+    let setting = ConversionContext {
+        place: Locality::Local,
         aliases: &aliases,
     };
     bolero::check!().with_iterations(300).for_each(|bytes: &[u8]| {
@@ -85,8 +85,8 @@ fn media_decoders_stand_anything() {
 #[test]
 fn message_decoders_stand_anything() {
     let aliases = ir::media::ForeignIds::default();
-    let setting = Setting {
-        place: Place::Local,
+    let setting = ConversionContext {
+        place: Locality::Local,
         aliases: &aliases,
     };
     bolero::check!().with_iterations(100).for_each(|bytes: &[u8]| {

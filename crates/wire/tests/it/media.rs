@@ -6,14 +6,14 @@ use ir::media::{ForeignIds, Base64, StoredRef};
 use ir::{Dialect, Ledger, Media, MediaId, MediaKind, MediaSource, Component};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::media::{DIALECTS, Need, Place, Refusal, Setting, convert, decode, encode};
+use wire::media::{DIALECTS, RequiredAction, Locality, ConversionError, ConversionContext, convert, decode, encode};
 
 use crate::fixtures::{cases, disturb, disturbances};
 use crate::media_sample::media;
 
-fn here(aliases: &ForeignIds) -> Setting<'_> {
-    Setting {
-        place: Place::Local,
+fn here(aliases: &ForeignIds) -> ConversionContext<'_> {
+    ConversionContext {
+        place: Locality::Local,
         aliases,
     }
 }
@@ -134,11 +134,11 @@ impl Shelf {
         id
     }
 
-    fn fulfil(&mut self, media: &mut Media, need: Need) {
+    fn fulfil(&mut self, media: &mut Media, need: RequiredAction) {
         let bytes = self.bytes(media);
         media.source = match (need, &media.source) {
-            (Need::Load, _) => MediaSource::Inline(Base64::from_bytes(&bytes)),
-            (Need::Alias, MediaSource::Stored(StoredRef::Foreign { dialect, text })) => {
+            (RequiredAction::Load, _) => MediaSource::Inline(Base64::from_bytes(&bytes)),
+            (RequiredAction::Alias, MediaSource::Stored(StoredRef::Foreign { dialect, text })) => {
                 let (dialect, text) = (*dialect, text.clone());
                 let id = self.put(bytes);
                 self.aliases.insert(dialect, &text, id);
@@ -149,11 +149,11 @@ impl Shelf {
     }
 
     /// Writes the media, doing whatever the form needs to be done first.
-    fn encode(&mut self, dialect: Dialect, media: &mut Media) -> Result<(Value, Ledger), Refusal> {
+    fn encode(&mut self, dialect: Dialect, media: &mut Media) -> Result<(Value, Ledger), ConversionError> {
         for _ in 0..3 {
             let mut ledger = ledger();
             match encode(dialect, media, &here(&self.aliases.clone()), &mut ledger) {
-                Err(Refusal::NeedsStore { need, .. }) => self.fulfil(media, need),
+                Err(ConversionError::NeedsStore { need, .. }) => self.fulfil(media, need),
                 other => return other.map(|value| (value, ledger)),
             }
         }
@@ -268,8 +268,8 @@ proptest! {
 #[test]
 fn l5_only_a_local_runtime_takes_local_files() {
     let aliases = ForeignIds::default();
-    let server = Setting {
-        place: Place::Server,
+    let server = ConversionContext {
+        place: Locality::Server,
         aliases: &aliases,
     };
     let file = json!({"type": "file", "path": "/etc/passwd"});
@@ -282,7 +282,7 @@ fn l5_only_a_local_runtime_takes_local_files() {
     for dialect in DIALECTS {
         let refused = encode(*dialect, &media, &server, &mut ledger()).unwrap_err();
         assert!(
-            matches!(refused, Refusal::NeedsStore { need: Need::Read, .. }),
+            matches!(refused, ConversionError::NeedsStore { need: RequiredAction::Read, .. }),
             "{dialect}"
         );
     }
@@ -307,8 +307,8 @@ fn l5_signed_addresses_are_not_kept() {
         assert!(wire::media::may_rest(&media).is_err());
         assert!(matches!(
             encode(Dialect::ContentBlock, &media, &here(&aliases), &mut ledger()),
-            Err(Refusal::NeedsStore {
-                need: Need::Fetch,
+            Err(ConversionError::NeedsStore {
+                need: RequiredAction::Fetch,
                 ..
             })
         ));
@@ -366,8 +366,8 @@ fn foreign_ids_go_back_letter_by_letter() {
             assert!(
                 matches!(
                     refused,
-                    Refusal::NeedsStore {
-                        need: Need::Alias,
+                    ConversionError::NeedsStore {
+                        need: RequiredAction::Alias,
                         ..
                     }
                 ),

@@ -4,19 +4,19 @@ use ir::media::ForeignIds;
 use ir::{Dialect, Ledger, Message, PartBody, Component, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::media::{Need, Place, Refusal, Setting};
-use wire::messages::{Mispairing, check_pairs, complete_pairs, convert, decode};
+use wire::media::{RequiredAction, Locality, ConversionError, ConversionContext};
+use wire::messages::{PairingError, check_pairs, complete_pairs, convert, decode};
 
 use crate::fixtures::{cases, disturb, disturbances};
 
-fn here(aliases: &ForeignIds) -> Setting<'_> {
-    Setting {
-        place: Place::Local,
+fn here(aliases: &ForeignIds) -> ConversionContext<'_> {
+    ConversionContext {
+        place: Locality::Local,
         aliases,
     }
 }
 
-fn try_turn(from: Dialect, to: Dialect, value: &Value) -> Result<(Value, Ledger), Refusal> {
+fn try_turn(from: Dialect, to: Dialect, value: &Value) -> Result<(Value, Ledger), ConversionError> {
     let mut ledger = Ledger::new(Component::Adapter);
     let aliases = ForeignIds::default();
     let value = convert(from, to, value.clone(), &here(&aliases), &mut ledger)?;
@@ -187,7 +187,7 @@ fn blocks_and_parts_are_the_same_things() {
     let inline = json!([{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}]);
     let refused = try_turn(Dialect::HarmonySchema, Dialect::ContentBlock, &inline).unwrap_err();
-    assert!(matches!(refused, Refusal::NeedsStore { need: Need::Put, .. }));
+    assert!(matches!(refused, ConversionError::NeedsStore { need: RequiredAction::Put, .. }));
     assert_eq!(refused.pointer(), "/0/content_parts/0");
 }
 
@@ -207,7 +207,7 @@ fn a_modules_input_is_what_the_user_says() {
     let history = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]);
     assert!(matches!(
         try_turn(Dialect::HarmonySchema, Dialect::Cognitive, &history),
-        Err(Refusal::Unsupported { .. })
+        Err(ConversionError::Unsupported { .. })
     ));
 }
 
@@ -245,7 +245,7 @@ fn calls_and_results_stand_in_pairs() {
     assert_eq!(found(&[call(&["a", "b"]), result("a"), result("b")]), []);
     assert_eq!(
         found(&[call(&["a", "b"]), result("b"), result("a")]),
-        [Mispairing::OutOfOrder {
+        [PairingError::OutOfOrder {
             message: 2,
             call_id: id("a")
         }]
@@ -253,11 +253,11 @@ fn calls_and_results_stand_in_pairs() {
     assert_eq!(
         found(&[call(&["a"]), json!({"role": "user", "content": "?"}), result("a")]),
         [
-            Mispairing::MissingResult {
+            PairingError::MissingResult {
                 message: 0,
                 call_id: id("a")
             },
-            Mispairing::StrayResult {
+            PairingError::StrayResult {
                 message: 2,
                 call_id: id("a")
             },
@@ -266,11 +266,11 @@ fn calls_and_results_stand_in_pairs() {
     assert_eq!(
         found(&[call(&["a", "a"]), result("a"), result("a")]),
         [
-            Mispairing::DoubleCall {
+            PairingError::DoubleCall {
                 message: 0,
                 call_id: id("a")
             },
-            Mispairing::DoubleResult {
+            PairingError::DoubleResult {
                 message: 2,
                 call_id: id("a")
             },

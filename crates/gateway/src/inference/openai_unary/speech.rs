@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use engine::media::bytes_of;
 use ir::{Dialect, Ledger, Component, Payload, ResponsePayload};
 use serde_json::json;
-use wire::openai_speech::{self, Sound};
+use wire::openai_speech::{self, AudioBytes};
 
 use super::{Asking, dressed, wrong_answer};
 use crate::inference::error::Failure;
@@ -52,8 +52,8 @@ async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
     let mime = HeaderValue::from_str(&mime);
     let mime = mime.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
     let (length, body) = match sound {
-        Sound::Here(bytes) => (bytes.len() as u64, Body::from(bytes)),
-        Sound::Held(held) => (held.size_bytes(), Body::from_stream(bytes_of(&held))),
+        AudioBytes::Here(bytes) => (bytes.len() as u64, Body::from(bytes)),
+        AudioBytes::Held(held) => (held.size_bytes(), Body::from_stream(bytes_of(&held))),
     };
     let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
     let response = (head, body).into_response();
