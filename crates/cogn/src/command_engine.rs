@@ -10,7 +10,7 @@ use clap::Args;
 use engine::fleet::{Fleet, Member};
 use engine::gate::Gates;
 use engine::route::Policy;
-use engine::{Depot, Engine, Execute, From, Modules, Ports, Settings, Tenant};
+use engine::{Depot, Engine, RunRequest, ReadFrom, Modules, Ports, Settings, Tenant};
 use module::envelope::Envelope;
 use providers::scripted::Script;
 use providers::{Recorder, Replay};
@@ -143,7 +143,7 @@ impl Asking {
 }
 
 /// Runs to the end and returns the envelope, whatever became of it.
-pub(crate) async fn envelope_of(engine: &Engine, execute: Execute) -> Result<Value> {
+pub(crate) async fn envelope_of(engine: &Engine, execute: RunRequest) -> Result<Value> {
     let tenant = Tenant::local();
     let run = match engine.start(&tenant, execute).await {
         Ok(run) => run,
@@ -152,7 +152,7 @@ pub(crate) async fn envelope_of(engine: &Engine, execute: Execute) -> Result<Val
         }
         Err(error) => return Err(error.into()),
     };
-    let last = engine.subscribe(&tenant, run, From::Start).await?.last().await?;
+    let last = engine.subscribe(&tenant, run, ReadFrom::Start).await?.last().await?;
     Ok(engine::run::envelope(&last))
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use engine::gate::{Action, Gates, Rule};
+use engine::gate::{GateAction, Gates, GateRule};
 use module::envelope::Risk;
 
 use crate::backends::BackendName;
@@ -33,14 +33,14 @@ pub(crate) fn rules(gate: &Gate) -> Gates {
     }
 }
 
-fn read(rule: &GateRule) -> Rule {
+fn read(rule: &GateRule) -> GateRule {
     let action = match (&rule.backend, rule.action) {
-        (Some(backend), None | Some(GateAction::Rerun)) => Action::Rerun {
+        (Some(backend), None | Some(GateAction::Rerun)) => GateAction::Rerun {
             backend: backend.clone(),
         },
-        _ => Action::Review,
+        _ => GateAction::Review,
     };
-    Rule {
+    GateRule {
         min_confidence: rule.min_confidence,
         max_risk: rule.max_risk.as_deref().and_then(Risk::find),
         action,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use engine::port::Hosts;
-use engine::{FetchRule, MediaDesk, MediaSettings};
+use engine::{FetchRule, MediaPipeline, MediaSettings};
 use module::Module;
 use module::manifest::Modality;
 use providers::GuardedFetch;
@@ -20,10 +20,10 @@ pub(crate) fn desk_of_command(
     folder: &Path,
     files: Vec<PathBuf>,
     config: Option<&Path>,
-) -> Result<MediaDesk> {
+) -> Result<MediaPipeline> {
     let takes = &module.manifest.modalities.input;
     if takes.iter().all(|modality| *modality == Modality::Text) {
-        return Ok(MediaDesk::default());
+        return Ok(MediaPipeline::default());
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
     let inside = settings.media.inside.clone();
@@ -37,7 +37,7 @@ pub(crate) fn desk_of_command(
 }
 
 /// For a test of a module: only what lies beside it, whatever is configured here and now.
-pub(crate) fn desk_of_test(folder: &Path) -> MediaDesk {
+pub(crate) fn desk_of_test(folder: &Path) -> MediaPipeline {
     let settings = MediaSettings {
         roots: vec![folder.to_path_buf()],
         ..MediaSettings::default()
@@ -46,12 +46,12 @@ pub(crate) fn desk_of_test(folder: &Path) -> MediaDesk {
 }
 
 /// For a server: files only from the folders of its configuration.
-pub(crate) fn desk_of_server(settings: &Settings) -> MediaDesk {
+pub(crate) fn desk_of_server(settings: &Settings) -> MediaPipeline {
     desk(settings_of(&settings.media), settings.media.inside.clone())
 }
 
-fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaDesk {
-    MediaDesk::new(settings, Some(Arc::new(GuardedFetch::new(inside))))
+fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaPipeline {
+    MediaPipeline::new(settings, Some(Arc::new(GuardedFetch::new(inside))))
 }
 
 fn settings_of(media: &Media) -> MediaSettings {

@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::fleet::{Choice, Dispatch, Fleet, Member, Settings};
-use engine::port::{Backend, Events, Upstream};
-use engine::route::{HashKey, Host, Policy};
+use engine::fleet::{NextBackend, BackendSelector, Fleet, Member, Settings};
+use engine::port::{Backend, EventStream, Upstream};
+use engine::route::{HashKey, HostPolicy, Policy};
 use ir::operation::Feature;
 use ir::{ChatRequest, Generation, Message, Price, Request, ResponseFormat, Role};
 use serde_json::json;
@@ -41,7 +41,7 @@ impl Upstream for Silent {
         &self.0
     }
 
-    fn open(&self, _: Arc<Request>) -> Events {
+    fn open(&self, _: Arc<Request>) -> EventStream {
         Box::pin(futures::stream::pending())
     }
 }
@@ -65,9 +65,9 @@ fn fleet(policy: &Policy) -> Arc<Fleet> {
         member.candidate.price = Some(Price::per_million(Some(number as f64), None, None));
         member
     });
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(policy.clone()),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     Arc::new(Fleet::new(members.collect(), host, Settings::default()))
 }
@@ -103,10 +103,10 @@ fn measure(policy: &Policy) {
     while times.len() < 5 || begun.elapsed() < budget {
         seed += 1;
         let started = Instant::now();
-        let mut dispatch = Dispatch::new(fleet.clone(), request.clone(), seed, 0);
+        let mut dispatch = BackendSelector::new(fleet.clone(), request.clone(), seed, 0);
         let choice = black_box(dispatch.next(0));
         times.push(started.elapsed().as_secs_f64() * 1e6);
-        assert!(matches!(choice, Choice::Open { .. }), "{choice:?}");
+        assert!(matches!(choice, NextBackend::Open { .. }), "{choice:?}");
     }
     times.sort_by(f64::total_cmp);
     let line = json!({

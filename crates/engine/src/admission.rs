@@ -13,7 +13,7 @@ use tenancy::Tenant;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::limits;
-use crate::port::Once;
+use crate::port::IdempotencyClaim;
 
 /// How a run was let in.
 #[derive(Debug, Default)]
@@ -41,11 +41,11 @@ pub struct Repeatable {
 
 impl Repeatable {
     /// As it counts at this moment.
-    pub(crate) fn since(self, now_ms: u64) -> Once {
-        Once {
+    pub(crate) fn since(self, now_ms: u64) -> IdempotencyClaim {
+        IdempotencyClaim {
             key: self.key,
             fingerprint: self.fingerprint,
-            since_ms: now_ms.saturating_sub(limits::ONCE_MS),
+            since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MS),
         }
     }
 }

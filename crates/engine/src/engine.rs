@@ -19,18 +19,18 @@ use crate::admission::{Admission, Permit, Queue};
 use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::gate::Action;
+use crate::gate::GateAction;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
-use crate::media::MediaDesk;
+use crate::media::MediaPipeline;
 use crate::modules::Modules;
 use crate::preflight::{admit_run, is_harmless};
-use crate::port::{Booking, Clock, End, Journal, Kind, NewRun, Rendered};
+use crate::port::{LifecycleRecord, Clock, RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use crate::run::{
-    Command, Execute, From, Inherited, Live, Mode, Shadows, Source, Subscription, Trace, Traces, Warning,
-    Witness, inherit, interruption, render,
+    StoredCommand, RunRequest, ReadFrom, RecoveredRun, RunBroadcast, RunMode, MirrorTasks, RunSource, Subscription, Trace, TraceStore, Warning,
+    TraceSink, inherit, interruption, render,
 };
 use crate::settings::Settings;
-use crate::interrupted::Unfinished;
+use crate::interrupted::InterruptedRun;
 use tenancy::Tenant;
 
 /// What an engine stands on.
@@ -48,14 +48,14 @@ pub struct Engine {
     modules: watch::Sender<Arc<Modules>>,
     /// Takes the place of the one in `ports` as soon as the configuration changes.
     fleet: RwLock<Arc<Fleet>>,
-    live: Arc<Mutex<HashMap<RunId, Arc<Live>>>>,
-    traces: Arc<Traces>,
+    live: Arc<Mutex<HashMap<RunId, Arc<RunBroadcast>>>>,
+    traces: Arc<TraceStore>,
     /// Where the fleet's time begins.
     epoch: Instant,
     pub(crate) crowd: Crowd,
-    shadows: Shadows,
+    shadows: MirrorTasks,
     stop: CancellationToken,
-    media: RwLock<MediaDesk>,
+    media: RwLock<MediaPipeline>,
 }
 
 impl Engine {
@@ -70,20 +70,20 @@ impl Engine {
             traces: Arc::default(),
             epoch: Instant::now(),
             media: RwLock::default(),
-            shadows: Shadows::default(),
+            shadows: MirrorTasks::default(),
             stop: CancellationToken::new(),
         }
     }
 
     /// Who makes the media of runs ready. Without one, nothing is fetched and no file is read.
     #[must_use]
-    pub fn with_media(self, media: MediaDesk) -> Self {
+    pub fn with_media(self, media: MediaPipeline) -> Self {
         self.replace_media(media);
         self
     }
 
     /// Runs that are in progress keep what they began with.
-    pub fn replace_media(&self, media: MediaDesk) {
+    pub fn replace_media(&self, media: MediaPipeline) {
         *self.media.write().unwrap_or_else(PoisonError::into_inner) = media;
     }
 
@@ -104,7 +104,7 @@ impl Engine {
     pub fn may_ask_elsewhere(&self, module: &str) -> bool {
         let settings = self.settings();
         let rule = settings.gates.for_module(module);
-        rule.is_some_and(|rule| matches!(rule.action, Action::Rerun { .. }))
+        rule.is_some_and(|rule| matches!(rule.action, GateAction::Rerun { .. }))
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// Tells of every run that ends, from now on. Only one can be told.
-    pub fn tell(&self, witness: Witness) {
+    pub fn tell(&self, witness: TraceSink) {
         self.traces.tell(witness);
     }
 
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// Who makes media ready, as of this moment.
-    pub fn media(&self) -> MediaDesk {
+    pub fn media(&self) -> MediaPipeline {
         self.media.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -170,8 +170,8 @@ impl Engine {
     }
 
     /// A run that is read while it goes on.
-    pub(crate) fn seat(&self, tenant: &Tenant, run: RunId) -> Arc<Live> {
-        let live = Live::new(tenant.clone(), 0);
+    pub(crate) fn seat(&self, tenant: &Tenant, run: RunId) -> Arc<RunBroadcast> {
+        let live = RunBroadcast::new(tenant.clone(), 0);
         self.live().insert(run, live.clone());
         live
     }
@@ -194,16 +194,16 @@ impl Engine {
         Duration::from_millis(self.settings().resume_grace_ms)
     }
 
-    pub(crate) fn traces(&self) -> &Arc<Traces> {
+    pub(crate) fn traces(&self) -> &Arc<TraceStore> {
         &self.traces
     }
 
-    pub(crate) fn shadows(&self) -> &Shadows {
+    pub(crate) fn shadows(&self) -> &MirrorTasks {
         &self.shadows
     }
 
     /// Starts a run. An input that the module does not take starts nothing.
-    pub async fn start(&self, tenant: &Tenant, execute: Execute) -> Result<RunId, Error> {
+    pub async fn start(&self, tenant: &Tenant, execute: RunRequest) -> Result<RunId, Error> {
         self.admit(tenant, execute, Admission::default()).await
     }
 
@@ -211,7 +211,7 @@ impl Engine {
     pub async fn admit(
         &self,
         tenant: &Tenant,
-        execute: Execute,
+        execute: RunRequest,
         admission: Admission,
     ) -> Result<RunId, Error> {
         let execute = admit_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
@@ -221,7 +221,7 @@ impl Engine {
         }
         let now_ms = self.ports.clock.now_ms();
         let run = RunId::from_parts(now_ms, self.ports.clock.random());
-        let command = Command {
+        let command = StoredCommand {
             input: execute.input,
             mode: execute.mode,
             options: execute.options,
@@ -237,18 +237,18 @@ impl Engine {
             client: admission.client,
             once,
         };
-        let beginning = Beginning {
+        let beginning = StartParams {
             warnings: execute.warnings,
             inherited: None,
             queue: admission.queue,
             // What says all it has to say at its end waits for no journal.
-            booked: new.once.is_none() && command.mode == Mode::Sync && !command.resumable,
+            booked: new.once.is_none() && command.mode == RunMode::Sync && !command.resumable,
         };
         // Before it is in the journal: whoever finds it there can listen to it.
         let seated = self.set_up(tenant, run, execute.module, command, beginning);
         // A name has to be looked up; all others are noted, and nobody is asked before they are booked.
         if new.once.is_none() {
-            if let Err(error) = self.ports.journal.note(tenant, Booking::Enter(new)) {
+            if let Err(error) = self.ports.journal.note(tenant, LifecycleRecord::Enter(new)) {
                 self.live().remove(&run);
                 return Err(error.into());
             }
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// Reads a run, from its start or from where a client was.
-    pub async fn subscribe(&self, tenant: &Tenant, run: RunId, from: From) -> Result<Subscription, Error> {
+    pub async fn subscribe(&self, tenant: &Tenant, run: RunId, from: ReadFrom) -> Result<Subscription, Error> {
         let live = self
             .live()
             .get(&run)
@@ -274,7 +274,7 @@ impl Engine {
         if live.is_none() && self.find(tenant, run).await?.is_none() {
             return Err(Error::UnknownRun(run));
         }
-        let source = Source {
+        let source = RunSource {
             journal: self.ports.journal.clone(),
             tenant: tenant.clone(),
             run,
@@ -314,16 +314,16 @@ impl Engine {
         let modules = self.modules();
         for (tenant, row) in self.ports.journal.unfinished().await? {
             let inherited = inherit(&self.ports.journal, &tenant, row.id).await?;
-            let command = serde_json::from_str::<Command>(&row.command).ok();
+            let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
                 .filter(|module| is_harmless(module, &modules));
             match (module, command) {
-                (Some(module), Some(command)) if command.mode == Mode::Stream || command.resumable => {
+                (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");
-                    let beginning = Beginning {
+                    let beginning = StartParams {
                         inherited: Some(inherited),
-                        ..Beginning::default()
+                        ..StartParams::default()
                     };
                     let seated = self.set_up(&tenant, row.id, module.clone(), command, beginning);
                     self.spawn(seated, None, None);
@@ -333,16 +333,16 @@ impl Engine {
                     let offset = inherited.offset;
                     let last = match row.module.is_empty() {
                         // Whoever reads frames of a dialect tells in its words that there are no more.
-                        true => (offset > 0).then(|| Rendered {
-                            kind: Kind::Error,
+                        true => (offset > 0).then(|| EncodedEvent {
+                            kind: EventKind::Error,
                             seq: None,
                             body: Arc::from(""),
                         }),
                         false => Some(render(&interruption(row.id, inherited, &self.settings()))),
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
-                    let end = End::new(code, self.ports.clock.now_ms(), Vec::new());
-                    let unfinished = Unfinished {
+                    let end = RunEnd::new(code, self.ports.clock.now_ms(), Vec::new());
+                    let unfinished = InterruptedRun {
                         tenant,
                         run: row.id,
                         offset,
@@ -389,8 +389,8 @@ impl Engine {
         tenant: &Tenant,
         run: RunId,
         module: Arc<Module>,
-        command: Command,
-        beginning: Beginning,
+        command: StoredCommand,
+        beginning: StartParams,
     ) -> (Launch, Seated) {
         let input = match command.input {
             Value::Object(input) => input,
@@ -458,16 +458,16 @@ impl Engine {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunBroadcast>>> {
         lock(&self.live)
     }
 }
 
 /// What a run begins with: nothing, or what another server left of it.
 #[derive(Default)]
-struct Beginning {
+struct StartParams {
     warnings: Vec<Warning>,
-    inherited: Option<Inherited>,
+    inherited: Option<RecoveredRun>,
     queue: Option<Queue>,
     booked: bool,
 }

@@ -6,7 +6,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 
 use crate::limits;
-use crate::port::{JournalError, Named};
+use crate::port::{JournalError, IdempotencyMatch};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -26,7 +26,7 @@ pub enum Error {
     Lost(RunId),
     /// The client has asked for this before, or for something else under the same name.
     #[error("run {} was asked for under this name", .0.run)]
-    Repeated(Named),
+    Repeated(IdempotencyMatch),
     /// No person's word is awaited there.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
@@ -45,7 +45,7 @@ impl Error {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }
             Self::Lost(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
-            Self::Repeated(Named { run, .. }) => ErrorBody::new(
+            Self::Repeated(IdempotencyMatch { run, .. }) => ErrorBody::new(
                 Code::E1001,
                 format!("this idempotency key was used for another request, run {run}"),
             ),

@@ -10,19 +10,19 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 use crate::limits;
-use crate::port::{End, Journal, JournalError, Rendered};
+use crate::port::{RunEnd, Journal, JournalError, EncodedEvent};
 
-pub(crate) struct Unfinished {
+pub(crate) struct InterruptedRun {
     pub(crate) tenant: Tenant,
     pub(crate) run: RunId,
     /// Where its journal ends.
     pub(crate) offset: u64,
     /// None where nobody ever read it.
-    pub(crate) last: Option<Rendered>,
-    pub(crate) end: End,
+    pub(crate) last: Option<EncodedEvent>,
+    pub(crate) end: RunEnd,
 }
 
-impl Unfinished {
+impl InterruptedRun {
     /// Now, or later by a task of its own.
     pub(crate) async fn finish(
         self,

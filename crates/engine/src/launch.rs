@@ -17,17 +17,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Permit, Queue};
-use crate::compose::{Job, Preparation};
+use crate::compose::{CompositionSpec, CompositionStream};
 use crate::crowd::Crowd;
-use crate::fleet::{Dispatch, Fleet};
-use crate::gate::Keeper;
-use crate::media::{MediaDesk, Ready};
+use crate::fleet::{BackendSelector, Fleet};
+use crate::gate::GateEvaluator;
+use crate::media::{MediaPipeline, PreparedMedia};
 use crate::modules::Modules;
 use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
-use crate::run::machine::{Heard, Machine, Plan};
+use crate::run::machine::{SentProgress, RunMachine, MachineConfig};
 use crate::run::{
-    Inherited, Live, Mode, Opening, Options, Preface, Shadows, Task, Traces, Warning, annotate, context,
+    RecoveredRun, RunBroadcast, RunMode, Opening, RunOptions, Preface, MirrorTasks, RunTask, TraceStore, Warning, annotate, context,
 };
 use crate::settings::Settings;
 
@@ -40,9 +40,9 @@ pub(crate) struct Launcher {
     pub(crate) modules: Arc<Modules>,
     /// Where the fleet's time begins.
     pub(crate) epoch: Instant,
-    pub(crate) shadows: Shadows,
+    pub(crate) shadows: MirrorTasks,
     pub(crate) stop: CancellationToken,
-    pub(crate) media: MediaDesk,
+    pub(crate) media: MediaPipeline,
     pub(crate) crowd: Crowd,
 }
 
@@ -53,18 +53,18 @@ pub(crate) struct Launch {
     pub(crate) run: RunId,
     pub(crate) module: Arc<Module>,
     pub(crate) input: Map<String, Value>,
-    pub(crate) mode: Mode,
-    pub(crate) options: Options,
+    pub(crate) mode: RunMode,
+    pub(crate) options: RunOptions,
     /// The only models that may answer.
     pub(crate) models: Option<Vec<String>>,
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) inherited: Option<Inherited>,
+    pub(crate) inherited: Option<RecoveredRun>,
     /// What it has to wait for first.
     pub(crate) queue: Option<Queue>,
     /// It is in the accounts, and writes nothing but its end.
     pub(crate) booked: bool,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) traces: Arc<Traces>,
+    pub(crate) traces: Arc<TraceStore>,
 }
 
 /// A run that has to be put into the journal, and who waits for that.
@@ -76,21 +76,21 @@ pub(crate) struct First {
 /// A run as its readers see it, from before the first of them could come.
 #[derive(Debug)]
 pub(crate) struct Seated {
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<RunBroadcast>,
     offset: u64,
 }
 
 impl Launch {
     pub(crate) fn seat(&self) -> Seated {
         let offset = self.inherited.as_ref().map_or(0, |inherited| inherited.offset);
-        let live = Live::new(self.tenant.clone(), offset);
+        let live = RunBroadcast::new(self.tenant.clone(), offset);
         Seated { live, offset }
     }
 
     /// What clients have of another server, if it came so far as to say anything.
-    fn heard(&self) -> Option<Heard> {
+    fn heard(&self) -> Option<SentProgress> {
         let inherited = self.inherited.as_ref()?;
-        let heard = Heard {
+        let heard = SentProgress {
             last_seq: inherited.last_seq,
             percent: inherited.percent,
         };
@@ -100,13 +100,13 @@ impl Launch {
 
 /// A run's task, or what comes before it.
 pub(crate) enum Start {
-    Ready(Box<Task>),
-    Waiting(BoxFuture<'static, Option<Box<Task>>>),
+    Ready(Box<RunTask>),
+    Waiting(BoxFuture<'static, Option<Box<RunTask>>>),
 }
 
 impl Start {
     /// `None` when the server stops meanwhile.
-    pub(crate) async fn task(self) -> Option<Box<Task>> {
+    pub(crate) async fn task(self) -> Option<Box<RunTask>> {
         match self {
             Self::Ready(task) => Some(task),
             Self::Waiting(task) => task.await,
@@ -125,7 +125,7 @@ impl Launcher {
         }
     }
 
-    async fn prepare(self, mut launch: Launch, mut seated: Seated, has_media: bool) -> Option<Box<Task>> {
+    async fn prepare(self, mut launch: Launch, mut seated: Seated, has_media: bool) -> Option<Box<RunTask>> {
         let queue = launch.queue.take();
         let own_ms = launch.module.manifest.response.max_duration_ms;
         let mut opening = Opening {
@@ -146,8 +146,8 @@ impl Launcher {
             Some(queue) => opening.wait(queue).await?.map(Some),
         };
         let (preface, ready) = match &turn {
-            Err(body) => (opening.refused(body.clone()), Ready::default()),
-            Ok(_) if !has_media => (opening.preface(), Ready::default()),
+            Err(body) => (opening.refused(body.clone()), PreparedMedia::default()),
+            Ok(_) if !has_media => (opening.preface(), PreparedMedia::default()),
             Ok(_) => {
                 let prepared = opening.prepare(&self.media, &launch.module, &launch.input);
                 prepared.await?
@@ -165,7 +165,7 @@ impl Launcher {
         let limit_ms = launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms);
         let races = matches!(self.fleet.host().policy, Some(Policy::Hedged { .. }));
         let patience_ms = self.fleet.settings().timeouts.first_byte_ms;
-        launch.mode == Mode::Sync && limit_ms <= patience_ms && !races
+        launch.mode == RunMode::Sync && limit_ms <= patience_ms && !races
     }
 
     fn lower_options(&self, launch: &Launch) -> LowerOptions {
@@ -186,9 +186,9 @@ impl Launcher {
         &self,
         launch: Launch,
         seated: Seated,
-        (preface, ready): (Preface, Ready),
+        (preface, ready): (Preface, PreparedMedia),
         permit: Option<Permit>,
-    ) -> Box<Task> {
+    ) -> Box<RunTask> {
         let options = self.lower_options(&launch);
         let (heard, taken_over) = (launch.heard(), launch.inherited.is_some());
         let module = launch.module;
@@ -211,10 +211,10 @@ impl Launcher {
             (request.meta.trace_id, request.meta.span_id) = (Some(own.trace_id()), Some(own.span_id()));
         }
         let (request, fleet_ms) = (Arc::new(request), self.fleet_ms());
-        let mut dispatch = Dispatch::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
+        let mut dispatch = BackendSelector::new(self.fleet.clone(), request, launch.run.seed(), fleet_ms);
         dispatch.allow_models(launch.models.clone());
         let preparation = composed.then(|| {
-            let job = Job {
+            let job = CompositionSpec {
                 tenant: launch.tenant.clone(),
                 module: module.clone(),
                 input,
@@ -223,12 +223,12 @@ impl Launcher {
                 lower: options,
                 ready: Arc::new(ready),
             };
-            Preparation::new(self.clone(), job)
+            CompositionStream::new(self.clone(), job)
         });
         let gate = self.settings.gates.for_module(module.name()).cloned();
-        let plan = Plan {
+        let plan = MachineConfig {
             run: launch.run,
-            judge: Arc::new(Keeper::new(module.clone(), gate)),
+            judge: Arc::new(GateEvaluator::new(module.clone(), gate)),
             module,
             mode: launch.mode,
             on_disconnect: launch.options.on_disconnect,
@@ -242,9 +242,9 @@ impl Launcher {
             prepares: preparation.is_some(),
             preface,
         };
-        Box::new(Task {
+        Box::new(RunTask {
             run: launch.run,
-            machine: Box::new(Machine::new(plan, dispatch)),
+            machine: Box::new(RunMachine::new(plan, dispatch)),
             fleet: self.fleet.clone(),
             journal: launch.journal,
             clock: self.clock.clone(),

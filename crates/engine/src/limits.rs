@@ -15,7 +15,7 @@ pub const PAGE_ENTRIES_MAX: usize = 256;
 /// Most attempts of one run, whatever the plan says.
 pub const ATTEMPTS_MAX: u32 = 8;
 /// Most answers of one run that are thrown away for a better one.
-pub const AGAIN_MAX: u32 = 4;
+pub const REASKS_MAX: u32 = 4;
 /// Most copies of requests that are under way for comparison only.
 pub const MIRRORS_MAX: u32 = 32;
 /// Largest fleet whose plan is told in the trace of every run.
@@ -23,54 +23,54 @@ pub const EXPLAINED_MAX: usize = 64;
 /// Most runs whose attempts can be looked up after their end.
 pub const TRACES_MAX: usize = 1_024;
 /// Most bytes of one relayed answer that are held before they can be shown.
-pub const RELAY_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const RELAY_BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What an event that is held counts for, besides its text.
-pub const HELD_EVENT_BYTES: usize = 64;
+pub const BUFFERED_EVENT_BYTES: usize = 64;
 /// Longest time that a relayed call waits for its turn at a back-end; beyond it, its caller is told.
 pub const RELAY_WAIT_MS: u64 = 10_000;
 /// How long a back-end that has given its whole answer may take to hang up.
 pub const LINGER_MS: u64 = 1_000;
 /// Most texts of one request that are asked one by one, and how many of them at once.
-pub const WHOLE_PARTS_MAX: usize = 256;
-pub const WHOLE_PARTS_AT_ONCE: usize = 4;
+pub const UNARY_BATCH_MAX: usize = 256;
+pub const UNARY_BATCH_CONCURRENCY: usize = 4;
 /// Most bytes of a reply that are kept back because they may be calls of tools; a longer one is text.
 pub const CALLS_BYTES_MAX: usize = 1024 * 1024;
 /// Most calls of tools in one reply; a longer list is text.
 pub const CALLS_MAX: usize = 128;
 /// Longest recording that is let in where no module says otherwise.
-pub const SOUND_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
+pub const AUDIO_MS_MAX: u64 = 4 * 60 * 60 * 1_000;
 /// Longest model reply that is gathered.
 pub const REPLY_BYTES_MAX: usize = module::limits::REPLY_BYTES_MAX;
 /// Most remarks of a back-end that its answer carries; of the others, their number is told.
-pub const NOTICES_MAX: usize = 16;
+pub const BACKEND_WARNINGS_MAX: usize = 16;
 /// Most of one remark that is told.
-pub const NOTICE_BYTES_MAX: usize = 1_024;
+pub const BACKEND_WARNING_BYTES_MAX: usize = 1_024;
 /// Most media items of one run.
 pub const MEDIA_ITEMS_MAX: usize = 32;
 /// Most bytes of media that one run sends on, together.
 pub const MEDIA_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Most media items that are looked at at the same time.
-pub const MEDIA_LOOKS_MAX: usize = 2;
+pub const MEDIA_INSPECTIONS_MAX: usize = 2;
 /// How long looking at one may take.
-pub const MEDIA_LOOK_MS: u64 = 60_000;
+pub const MEDIA_INSPECTION_MS: u64 = 60_000;
 /// Most items that are fetched or unpacked at the same time: each may take much room on disk.
-pub const MEDIA_BRINGS_MAX: usize = 16;
+pub const MEDIA_LOADS_MAX: usize = 16;
 /// Media of more bytes than this lies in a file and not in memory, where nobody says otherwise.
 pub const MEDIA_STORE_THRESHOLD: u64 = 64 * 1024;
 /// How much media of all runs lies in files, where nobody says otherwise.
 pub const MEDIA_STORE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// How much of media is in memory while it is written to a file or read from one: whole groups of three bytes.
-pub const MEDIA_PIECE_BYTES: usize = 192 * 1024;
+pub const MEDIA_CHUNK_BYTES: usize = 192 * 1024;
 /// What a client is told to wait when there is no room for its media.
 pub const MEDIA_STORE_RETRY_MS: u64 = 10_000;
 /// Inline media beyond this gets a hint.
 pub const INLINE_HINT_BYTES: u64 = 5 * 1024 * 1024;
 /// How long a client's name for a run is remembered.
-pub const ONCE_MS: u64 = 24 * 60 * 60 * 1_000;
+pub const IDEMPOTENCY_WINDOW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long it is, where more is kept than may be: whoever lost an answer asks again soon.
-pub const ONCE_SHORT_MS: u64 = 10 * 60 * 1_000;
+pub const IDEMPOTENCY_WINDOW_MIN_MS: u64 = 10 * 60 * 1_000;
 /// Longest end of a run that is booked; a longer one is written at once.
-pub const BOOKED_BYTES_MAX: usize = 64 * 1024;
+pub const SPOOLED_EVENT_BYTES_MAX: usize = 64 * 1024;
 /// What a client is told to wait when the journal is full.
 pub const JOURNAL_FULL_RETRY_MS: u64 = 30_000;
 /// How long finished runs are kept, where nobody says.
@@ -82,11 +82,11 @@ pub const KEEP_USAGE_MS: u64 = 400 * 24 * 60 * 60 * 1_000;
 /// Most runs that are thrown away in one step.
 pub const SWEEP_RUNS_MAX: usize = 50;
 /// Between two steps.
-pub const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+pub const PRUNE_PAUSE: Duration = Duration::from_millis(100);
 /// Between two sweeps.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Most notes about steps that wait to be heard; more are dropped.
-pub const STEP_NOTES_MAX: usize = 64;
+pub const STEP_PROGRESS_QUEUE_MAX: usize = 64;
 /// Most warnings of steps that are told.
 pub const STEP_WARNINGS_MAX: usize = 64;
 /// Most reasons for a review that come from steps.

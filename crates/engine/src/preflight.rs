@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
 use crate::modules::Modules;
-use crate::run::{Execute, Warning};
+use crate::run::{RunRequest, Warning};
 use crate::tokens;
 
 /// Admits a run; its input comes back with the context that the module accepts.
 pub(crate) fn admit_run(
-    mut execute: Execute,
+    mut execute: RunRequest,
     modules: &Modules,
     fleet: &Fleet,
-) -> Result<Execute, Box<ErrorBody>> {
+) -> Result<RunRequest, Box<ErrorBody>> {
     let module = execute.module.clone();
     if !module.manifest.invocation.user_invocable {
         let message = format!("module `{}` may only be called by other modules", module.name());

@@ -5,17 +5,17 @@ use tenancy::Tenant;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::port::{Rendered, RunRow, State};
+use crate::port::{EncodedEvent, RunRecord, RunState};
 
 impl Engine {
-    pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, Error> {
+    pub async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, Error> {
         Ok(self.journal().find(tenant, run).await?)
     }
 
     /// The last event of a run that has ended.
-    pub async fn last(&self, tenant: &Tenant, row: &RunRow) -> Result<Option<Rendered>, Error> {
+    pub async fn last(&self, tenant: &Tenant, row: &RunRecord) -> Result<Option<EncodedEvent>, Error> {
         // What a dialect's frames say is no event of a run.
-        if row.state == State::Running || row.module.is_empty() {
+        if row.state == RunState::Running || row.module.is_empty() {
             return Ok(None);
         }
         let before = row.last_offset.saturating_sub(1);

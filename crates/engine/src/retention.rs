@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::limits;
-use crate::port::{Archive, Clock, Pruned, Retention};
+use crate::port::{Archive, Clock, PruneResult, PruneRequest};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct RetentionPolicy {
     /// How long a finished run is kept.
     pub runs_ms: u64,
     /// How much is kept at most; beyond it the oldest go.
@@ -20,7 +20,7 @@ pub struct Keep {
     pub usage_ms: u64,
 }
 
-impl Default for Keep {
+impl Default for RetentionPolicy {
     fn default() -> Self {
         Self {
             runs_ms: limits::KEEP_RUNS_MS,
@@ -34,11 +34,11 @@ impl Default for Keep {
 pub struct Janitor {
     archive: Arc<dyn Archive>,
     clock: Arc<dyn Clock>,
-    keep: Keep,
+    keep: RetentionPolicy,
 }
 
 impl Janitor {
-    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, keep: Keep) -> Self {
+    pub fn new(archive: Arc<dyn Archive>, clock: Arc<dyn Clock>, keep: RetentionPolicy) -> Self {
         Self { archive, clock, keep }
     }
 
@@ -52,7 +52,7 @@ impl Janitor {
         };
         loop {
             let wait = match self.sweep().await {
-                Ok(pruned) if pruned.more => limits::SWEEP_PAUSE,
+                Ok(pruned) if pruned.more => limits::PRUNE_PAUSE,
                 Ok(_) => limits::SWEEP_EVERY,
                 Err(error) => {
                     warn!(%error, "old runs cannot be thrown away");
@@ -66,13 +66,13 @@ impl Janitor {
     }
 
     /// One batch.
-    pub async fn sweep(&self) -> Result<Pruned, crate::port::JournalError> {
+    pub async fn sweep(&self) -> Result<PruneResult, crate::port::JournalError> {
         let now_ms = self.clock.now_ms();
-        let retention = Retention {
+        let retention = PruneRequest {
             before_ms: now_ms.saturating_sub(self.keep.runs_ms),
             bytes_max: self.keep.bytes_max,
-            once_since_ms: now_ms.saturating_sub(limits::ONCE_MS),
-            once_short_since_ms: now_ms.saturating_sub(limits::ONCE_SHORT_MS),
+            once_since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MS),
+            once_short_since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MIN_MS),
             usage_before_ms: now_ms.saturating_sub(self.keep.usage_ms),
             batch: limits::SWEEP_RUNS_MAX,
         };

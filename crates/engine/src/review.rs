@@ -4,13 +4,13 @@ use module::envelope::{CheckOptions, ErrorBody, check_reply};
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
-use crate::port::Rendered;
+use crate::port::EncodedEvent;
 use crate::run::envelope;
 
 /// Holds edited data against the whole contract, with the meta that the run has ended with.
 pub fn admit_edit(
     module: &Module,
-    last: Option<&Rendered>,
+    last: Option<&EncodedEvent>,
     data: &Map<String, Value>,
 ) -> Result<(), Box<ErrorBody>> {
     let meta = last.map(envelope).map(|mut envelope| envelope["meta"].take());

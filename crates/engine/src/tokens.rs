@@ -36,7 +36,7 @@ pub(crate) fn admit(module: &Module, request: &Request, fleet: &Fleet) -> Result
 
 /// The length of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct TokenCount {
     pub tokens: u64,
     /// Nobody who knows was at hand.
     pub estimated: bool,
@@ -45,7 +45,7 @@ pub struct Counted {
 impl Engine {
     /// How long a request is for whoever would answer it: as its vendor tells, as its own model counts the
     /// texts, or by an estimate.
-    pub async fn count_tokens(&self, request: Arc<Request>) -> Counted {
+    pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
         let fleet = self.fleet();
         let plan = fleet.explain(&request, 0, 0, self.fleet_ms());
         let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
@@ -55,21 +55,21 @@ impl Engine {
         });
         if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
             if let Some(tokens) = upstream.count(request.clone()).await {
-                return Counted {
+                return TokenCount {
                     tokens,
                     estimated: false,
                 };
             }
             let counted = texts(&request).map(|text| upstream.count_tokens(text));
             if let Some(tokens) = counted.sum::<Option<usize>>() {
-                return Counted {
+                return TokenCount {
                     tokens: tokens as u64,
                     estimated: false,
                 };
             }
         }
         let bytes: usize = texts(&request).map(str::len).sum();
-        Counted {
+        TokenCount {
             tokens: bytes.div_ceil(BYTES_PER_TOKEN) as u64,
             estimated: true,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::run::Warning;
-use engine::{Admission, Execute, From, Mode, Permit, Queue, Subscription};
+use engine::{Admission, RunRequest, ReadFrom, RunMode, Permit, Queue, Subscription};
 use futures::FutureExt;
 use module::envelope::ErrorBody;
 use module::{Code, Module};
@@ -33,7 +33,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) subscription: Subscription,
-    pub(crate) mode: Mode,
+    pub(crate) mode: RunMode,
     pub(crate) downgrade: Option<Downgrade>,
     pub(crate) heartbeat: Duration,
     /// Streams count against the client until they are dropped.
@@ -62,8 +62,8 @@ impl Call {
             .signals
             .negotiate(self.module.manifest.response.mode, strict)?;
         let seat = match negotiated.mode {
-            Mode::Stream => Some(self.sit(gateway)?),
-            Mode::Sync => None,
+            RunMode::Stream => Some(self.sit(gateway)?),
+            RunMode::Sync => None,
         };
         let mut warnings: Vec<Warning> = negotiated.warning.map(Downgrade::warning).into_iter().collect();
         if let Some(recovery) = self.body.recovery.take() {
@@ -85,11 +85,11 @@ impl Call {
             // Before it lines up: what was done already takes nobody's place.
             let made = gateway.engine.made(tenant, &caller.client, repeatable).await?;
             if let Some(run) = made {
-                let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
+                let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
                 return Ok(self.begun(subscription, &negotiated, seat).replayed());
             }
         }
-        let command = Execute {
+        let command = RunRequest {
             module: self.module.clone(),
             options: self.body.options.run_options(),
             input: std::mem::take(&mut self.body.input),
@@ -111,9 +111,9 @@ impl Call {
             Err(engine::Error::Repeated(named)) if named.same_request => (named.run, true),
             Err(error) => return Err(error.into()),
         };
-        let subscription = gateway.engine.subscribe(tenant, run, From::Start).await?;
-        if self.repeat.keeps() && negotiated.mode == Mode::Sync && !replayed {
-            let kept = gateway.engine.subscribe(tenant, run, From::Start).await?;
+        let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
+        if self.repeat.keeps() && negotiated.mode == RunMode::Sync && !replayed {
+            let kept = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
             // Somebody always listens, so the run goes on when its caller has left.
             gateway.kept.spawn(async move { drop(kept.last().await) });
         }
@@ -123,10 +123,10 @@ impl Call {
 
     /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
     /// wants a whole answer has nothing to be told before it.
-    async fn turn(&self, gateway: &Gateway, mode: Mode) -> Result<(Option<Permit>, Option<Queue>), Refusal> {
+    async fn turn(&self, gateway: &Gateway, mode: RunMode) -> Result<(Option<Permit>, Option<Queue>), Refusal> {
         match gateway.limiter.line_up(&self.client.caller)? {
             Lined::Go(turn) => Ok((Some(Permit::new(turn)), None)),
-            Lined::Wait(wait) if mode == Mode::Stream => {
+            Lined::Wait(wait) if mode == RunMode::Stream => {
                 let wait = wait.map(|turn| {
                     let turn = turn.map(Permit::new);
                     turn.map_err(|refusal| Box::new(refusal.into_body()))
@@ -157,7 +157,7 @@ impl Call {
             Some(row) if row.module == self.module.name() => {}
             _ => return Ok(None),
         }
-        let from = From::After(recovery.place(strict));
+        let from = ReadFrom::After(recovery.place(strict));
         Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
     }
 

@@ -4,7 +4,7 @@
 //! and a restart forgets nothing.
 
 use axum::http::HeaderMap;
-use engine::{Mode, Repeatable};
+use engine::{RunMode, Repeatable};
 use module::envelope::ErrorBody;
 use module::{Code, Module};
 use sha2::{Digest, Sha256};
@@ -58,7 +58,7 @@ impl Repeat {
         self.resumable || self.key.is_some()
     }
 
-    pub(crate) fn repeatable(&self, module: &Module, body: &ExecuteBody, mode: Mode) -> Option<Repeatable> {
+    pub(crate) fn repeatable(&self, module: &Module, body: &ExecuteBody, mode: RunMode) -> Option<Repeatable> {
         let key = self.key.clone()?;
         // Not the trace: a second try is a span of its own.
         let RequestOptions {

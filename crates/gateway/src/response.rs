@@ -6,7 +6,7 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::port::{JournalError, Rendered};
+use engine::port::{JournalError, EncodedEvent};
 use engine::run::{envelope, envelope_text};
 use ir::RunId;
 use module::code;
@@ -92,7 +92,7 @@ impl IntoResponse for Refusal {
 }
 
 /// The envelope of a run that has ended, from its last event. That of a good one is text already.
-pub(crate) fn run(run: RunId, last: &Rendered) -> Response {
+pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
     let mut response = match envelope_text(last) {
         Some(text) => {
             let json = HeaderValue::from_static("application/json");

@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use engine::Subscription;
-use engine::port::{Kind, Rendered};
+use engine::port::{EventKind, EncodedEvent};
 use futures::stream;
 use module::envelope::Envelope;
 use module::stream::Chunk;
@@ -33,7 +33,7 @@ struct Reader {
 }
 
 /// What a subscription says; nothing at its end.
-type Heard = Result<Option<Vec<Rendered>>, engine::Error>;
+type Heard = Result<Option<Vec<EncodedEvent>>, engine::Error>;
 
 /// An open stream in the figures, and in what its client may have.
 pub(crate) struct OpenStream {
@@ -121,10 +121,10 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 /// A stream that cannot go on says so; it never just falls silent.
-pub(crate) fn last_word(run: &str, error: engine::Error) -> Rendered {
+pub(crate) fn last_word(run: &str, error: engine::Error) -> EncodedEvent {
     let chunk = Chunk::ending(run, Envelope::failure(error.into_body()), None, None);
-    Rendered {
-        kind: Kind::Error,
+    EncodedEvent {
+        kind: EventKind::Error,
         seq: None,
         body: Arc::from(serde_json::to_string(&chunk).unwrap_or_default()),
     }

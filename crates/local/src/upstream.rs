@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Backend, EventStream, Upstream};
 #[cfg(feature = "llama")]
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
@@ -45,7 +45,7 @@ impl Local {
     }
 
     #[cfg(feature = "llama")]
-    fn start(&self, request: Arc<Request>) -> Result<Events, Error> {
+    fn start(&self, request: Arc<Request>) -> Result<EventStream, Error> {
         let mut answer = Answer {
             events: self.worker.submit(request)?,
             _worker: self.worker.clone(),
@@ -55,7 +55,7 @@ impl Local {
 
     #[cfg(not(feature = "llama"))]
     #[expect(clippy::unused_self, reason = "the same signature as with the runtime")]
-    fn start(&self, _: Arc<Request>) -> Result<Events, Error> {
+    fn start(&self, _: Arc<Request>) -> Result<EventStream, Error> {
         let message = "this cogn was built without the embedded model; build it with `--features local`";
         Err(Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message))
     }
@@ -74,7 +74,7 @@ impl Upstream for Local {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         let unsupported =
             |message: String| failed(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
         let Some(chat) = request.as_chat() else {
@@ -107,6 +107,6 @@ impl Upstream for Local {
     }
 }
 
-fn failed(error: Error) -> Events {
+fn failed(error: Error) -> EventStream {
     stream::iter([Event::Error { error }]).boxed()
 }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::port::{Answer, Backend, Events, Pieces, Said, Upstream, Verbatim};
+use engine::port::{UnaryResponse, Backend, EventStream, RawStream, RawItem, Upstream, RawRequest};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Phase, Request};
@@ -77,14 +77,14 @@ impl Upstream for Paced {
         self.upstream.backend()
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         match self.take() {
             Ok(()) => self.upstream.open(request),
             Err(error) => stream::iter([Event::Error { error }]).boxed(),
         }
     }
 
-    fn listen(&self, request: Arc<Request>) -> Events {
+    fn listen(&self, request: Arc<Request>) -> EventStream {
         match self.take() {
             Ok(()) => self.upstream.listen(request),
             Err(error) => stream::iter([Event::Error { error }]).boxed(),
@@ -92,15 +92,15 @@ impl Upstream for Paced {
     }
 
     /// A place is taken only by a call that is made: what cannot be forwarded is opened next.
-    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         let pieces = self.upstream.forward(request, verbatim)?;
         Some(match self.take() {
             Ok(()) => pieces,
-            Err(error) => stream::iter([Said::Event(Event::Error { error })]).boxed(),
+            Err(error) => stream::iter([RawItem::Event(Event::Error { error })]).boxed(),
         })
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         match self.take() {
             Ok(()) => self.upstream.answer(request),
             Err(error) => std::future::ready(Err(error)).boxed(),

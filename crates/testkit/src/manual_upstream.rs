@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Backend, EventStream, Upstream};
 use futures::StreamExt;
 use ir::event::FinishReason;
 use ir::{Event, Request};
@@ -56,7 +56,7 @@ impl Upstream for Puppet {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
         let strings = Strings {
             request,

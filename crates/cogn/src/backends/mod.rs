@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use engine::Depot;
 use engine::fleet::{Fleet, Member};
 use engine::port::Upstream;
-use engine::route::{Host, Policy};
+use engine::route::{HostPolicy, Policy};
 use providers::scripted::Script;
 use providers::{Client, Scripted};
 
@@ -97,9 +97,9 @@ pub(crate) fn fleet_of(shelf: &Shelf, names: &[BackendName]) -> Result<Fleet> {
             members.push(member);
         }
     }
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(Policy::Priority),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     Ok(Fleet::new(members, host, settings))
 }

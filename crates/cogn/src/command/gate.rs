@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use engine::gate::{Gates, Rule};
+use engine::gate::{Gates, GateRule};
 use module::envelope::Risk;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ impl Gate {
         Ok(if held.is_empty() { Exit::Good } else { Exit::No })
     }
 
-    fn rule(&self) -> Result<Rule> {
+    fn rule(&self) -> Result<GateRule> {
         if let Some(confidence) = self.min_confidence.filter(|given| !(0.0..=1.0).contains(given)) {
             return Err(hinted(
                 format!("{confidence} is no confidence"),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::port::Clock;
-use engine::retention::{Janitor, Keep};
-use engine::{Engine, MediaDesk, Ports};
+use engine::retention::{Janitor, RetentionPolicy};
+use engine::{Engine, MediaPipeline, Ports};
 use gateway::Gateway;
 use store::memory::MemoryJournal;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl Mcp {
         let folders = wiring::load_all(search, output)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let journal = Arc::new(MemoryJournal::default());
-        let keep = Keep {
+        let keep = RetentionPolicy {
             runs_ms: KEEP_MS,
             bytes_max: KEEP_BYTES_MAX,
             usage_ms: KEEP_MS,
@@ -75,7 +75,7 @@ impl Mcp {
         self,
         search: &Search,
         settings: Settings,
-        (ports, folders, desk): (Ports, Folders, MediaDesk),
+        (ports, folders, desk): (Ports, Folders, MediaPipeline),
         janitor: Janitor,
     ) -> io::Result<()> {
         let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);

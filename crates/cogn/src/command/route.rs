@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::Depot;
-use engine::fleet::{Choice, Dispatch, Fleet};
+use engine::fleet::{NextBackend, BackendSelector, Fleet};
 use engine::route::{Explanation, Selected};
 use ir::{Error, Request};
 use module::lower::{LowerOptions, admit_input, lower};
@@ -130,10 +130,10 @@ impl Route {
 
 /// Why nobody is asked, in the words of a run that would fail so.
 fn nobody(fleet: &Arc<Fleet>, request: &Request) -> Option<Error> {
-    let mut dispatch = Dispatch::new(fleet.clone(), Arc::new(request.clone()), 0, 0);
+    let mut dispatch = BackendSelector::new(fleet.clone(), Arc::new(request.clone()), 0, 0);
     match dispatch.next(0) {
-        Choice::Nobody(error) => Some(*error),
-        Choice::Open { .. } | Choice::Wait { .. } => None,
+        NextBackend::Nobody(error) => Some(*error),
+        NextBackend::Open { .. } | NextBackend::Wait { .. } => None,
     }
 }
 

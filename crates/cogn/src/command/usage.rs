@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageLine};
+use engine::port::{Archive, Clock, DAY_MS, UsageFilter, UsageRow};
 use serde_json::{Value, json};
 use tenancy::Tenant;
 
@@ -73,7 +73,7 @@ impl Usage {
     }
 }
 
-fn value(line: &UsageLine) -> Value {
+fn value(line: &UsageRow) -> Value {
     json!({
         "day": line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         "key": line.client,
@@ -88,7 +88,7 @@ fn value(line: &UsageLine) -> Value {
     })
 }
 
-fn row(line: &UsageLine) -> String {
+fn row(line: &UsageRow) -> String {
     let groups = [
         line.day.map(|day| date(day.saturating_mul(DAY_MS))),
         line.client.clone(),

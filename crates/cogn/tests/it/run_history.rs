@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use engine::Tenant;
-use engine::port::{End, Journal, Kind, NewRun, Rendered};
+use engine::port::{RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use ir::RunId;
 use serde_json::{Value, json};
 use store::sqlite::SqliteJournal;
@@ -151,12 +151,12 @@ async fn waiting_run(stage: &Stage, number: u128) -> RunId {
     for key in ["ok", "meta", "data"] {
         last[key] = reply[key].clone();
     }
-    let event = Rendered {
-        kind: Kind::Final,
+    let event = EncodedEvent {
+        kind: EventKind::Final,
         seq: None,
         body: last.to_string().into(),
     };
-    let mut end = End::new(None, now_ms(), Vec::new());
+    let mut end = RunEnd::new(None, now_ms(), Vec::new());
     end.review = Some(String::from("low confidence"));
     journal.finish(&tenant, run, 0, &[event], &end).await.unwrap();
     journal.close().await;

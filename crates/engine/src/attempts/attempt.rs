@@ -4,9 +4,9 @@ use ir::event::{Delta, FinishReason};
 use ir::operation::Operation;
 use ir::{Error, Event, Price, Request, Usage};
 
-use crate::fleet::{Lease, Timeouts};
+use crate::fleet::{InFlightGuard, Timeouts};
 use crate::route::Candidate;
-use crate::run::{AttemptError, AttemptRecord, Outcome, Role};
+use crate::run::{AttemptError, AttemptRecord, AttemptOutcome, AttemptRole};
 
 /// How many bytes of text make a token, roughly: for estimates only, which are marked as such.
 const BYTES_PER_TOKEN: usize = 4;
@@ -14,8 +14,8 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) number: u32,
-    pub(crate) lease: Lease,
-    pub(crate) role: Role,
+    pub(crate) lease: InFlightGuard,
+    pub(crate) role: AttemptRole,
     pub(crate) reason: Option<String>,
     pub(crate) started_ms: u64,
     pub(crate) first_token_ms: Option<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(number: u32, lease: Lease, role: Role, reason: Option<String>, now_ms: u64) -> Self {
+    pub(super) fn new(number: u32, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> Self {
         Self {
             number,
             lease,
@@ -107,23 +107,23 @@ impl Attempt {
         &self,
         candidate: &Candidate,
         request: &Request,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         error: Option<&Error>,
         now_ms: u64,
     ) -> AttemptRecord {
         // What a back-end said behind its last word counts, however the call ended. What it said before is
         // not the whole, and neither is anything said of a call that was hung up on.
         let usage = match outcome {
-            Outcome::Won => self.usage.as_deref().cloned(),
-            Outcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
-            Outcome::Failed => None,
-            Outcome::Cancelled | Outcome::HedgeLost => None,
+            AttemptOutcome::Won => self.usage.as_deref().cloned(),
+            AttemptOutcome::Failed if self.usage_is_current => self.usage.as_deref().cloned(),
+            AttemptOutcome::Failed => None,
+            AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => None,
         };
         // A call that was refused outright has used nothing that anyone would bill.
         let guess = match outcome {
-            Outcome::Won => false,
-            Outcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
-            Outcome::Cancelled | Outcome::HedgeLost => true,
+            AttemptOutcome::Won => false,
+            AttemptOutcome::Failed => self.first_token_ms.is_some() && usage.is_none(),
+            AttemptOutcome::Cancelled | AttemptOutcome::HedgeLost => true,
         };
         AttemptRecord {
             step: None,

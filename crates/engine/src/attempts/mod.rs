@@ -11,13 +11,13 @@ use ir::event::FinishReason;
 use ir::{Error, ErrorKind, Event, Request, Usage};
 
 pub(crate) use self::attempt::Attempt;
-use crate::fleet::{Choice, Dispatch, Lease};
+use crate::fleet::{NextBackend, BackendSelector, InFlightGuard};
 use crate::route::Policy;
-use crate::run::{AttemptRecord, Outcome, Role};
+use crate::run::{AttemptRecord, AttemptOutcome, AttemptRole};
 
 #[derive(Debug)]
-pub(crate) struct Calls {
-    dispatch: Dispatch,
+pub(crate) struct Attempts {
+    dispatch: BackendSelector,
     /// Under way: one, or a few that race for the first token.
     open: Vec<Attempt>,
     /// The one that has spoken; the others are gone by then.
@@ -34,8 +34,8 @@ pub(crate) struct Calls {
 
 /// Where the search has led.
 #[derive(Debug)]
-pub(crate) enum Turn {
-    Call(Call),
+pub(crate) enum NextAttempt {
+    Call(AttemptStart),
     /// Ask again at this time.
     Wait {
         until_ms: u64,
@@ -45,14 +45,14 @@ pub(crate) enum Turn {
 
 /// A call that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct AttemptStart {
     pub(crate) attempt: u32,
     pub(crate) member: usize,
 }
 
 /// A call that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct FailedAttempt {
     /// It was the one that had been heard.
     pub(crate) led: bool,
     /// Whether another one could do better; a request that is wrong in itself is wrong everywhere.
@@ -61,15 +61,15 @@ pub(crate) struct Lost {
 
 /// A call that has given a whole answer.
 #[derive(Debug)]
-pub(crate) struct Won {
+pub(crate) struct CompletedAttempt {
     pub(crate) member: usize,
     pub(crate) model: Option<String>,
     pub(crate) usage: Option<Usage>,
     pub(crate) finish: Option<FinishReason>,
 }
 
-impl Calls {
-    pub(crate) fn new(dispatch: Dispatch) -> Self {
+impl Attempts {
+    pub(crate) fn new(dispatch: BackendSelector) -> Self {
         Self {
             dispatch,
             open: Vec::new(),
@@ -82,11 +82,11 @@ impl Calls {
         }
     }
 
-    pub(crate) fn dispatch(&self) -> &Dispatch {
+    pub(crate) fn dispatch(&self) -> &BackendSelector {
         &self.dispatch
     }
 
-    pub(crate) fn dispatch_mut(&mut self) -> &mut Dispatch {
+    pub(crate) fn dispatch_mut(&mut self) -> &mut BackendSelector {
         &mut self.dispatch
     }
 
@@ -135,30 +135,30 @@ impl Calls {
     }
 
     /// Whoever is next, or the right time for it. `again` says why another answer is wanted.
-    pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> Turn {
+    pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> NextAttempt {
         match self.dispatch.next(now_ms) {
-            Choice::Open { lease, returning } => {
+            NextBackend::Open { lease, returning } => {
                 let role = match (&again, &self.loss) {
-                    (Some(_), _) => Role::Again,
-                    (None, None) => Role::First,
-                    (None, Some(_)) if returning => Role::Retry,
-                    (None, Some(_)) => Role::Failover,
+                    (Some(_), _) => AttemptRole::Again,
+                    (None, None) => AttemptRole::First,
+                    (None, Some(_)) if returning => AttemptRole::Retry,
+                    (None, Some(_)) => AttemptRole::Failover,
                 };
                 let reason = again.or_else(|| self.loss.as_ref().map(|loss| loss.message.clone()));
                 self.arm_hedge(lease.member(), now_ms);
-                Turn::Call(self.call(lease, role, reason, now_ms))
+                NextAttempt::Call(self.call(lease, role, reason, now_ms))
             }
-            Choice::Wait { until_ms } if until_ms < deadline_ms => {
+            NextBackend::Wait { until_ms } if until_ms < deadline_ms => {
                 self.waiting_until = Some(until_ms);
-                Turn::Wait { until_ms }
+                NextAttempt::Wait { until_ms }
             }
-            Choice::Wait { until_ms } => {
+            NextBackend::Wait { until_ms } => {
                 let message = "the back-end takes no more calls in the time that is left";
                 let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
                 error.retry_after_ms = Some(until_ms - now_ms);
-                Turn::Nobody(error)
+                NextAttempt::Nobody(error)
             }
-            Choice::Nobody(error) => Turn::Nobody(*error),
+            NextBackend::Nobody(error) => NextAttempt::Nobody(*error),
         }
     }
 
@@ -170,14 +170,14 @@ impl Calls {
     }
 
     /// The same question to this very instance, if it can be called.
-    pub(crate) fn call_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<Call> {
+    pub(crate) fn call_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
         let lease = self.dispatch.same(member, now_ms)?;
-        Some(self.call(lease, Role::Again, Some(String::from(reason)), now_ms))
+        Some(self.call(lease, AttemptRole::Again, Some(String::from(reason)), now_ms))
     }
 
-    fn call(&mut self, lease: Lease, role: Role, reason: Option<String>, now_ms: u64) -> Call {
+    fn call(&mut self, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> AttemptStart {
         self.begun += 1;
-        let call = Call {
+        let call = AttemptStart {
             attempt: self.begun,
             member: lease.member(),
         };
@@ -236,7 +236,7 @@ impl Calls {
         let others = self.open.iter().map(|attempt| attempt.number);
         let losers: Vec<u32> = others.filter(|other| *other != number).collect();
         for loser in &losers {
-            if let Some(attempt) = self.close(*loser, Outcome::HedgeLost, None, now_ms) {
+            if let Some(attempt) = self.close(*loser, AttemptOutcome::HedgeLost, None, now_ms) {
                 attempt.lease.lose(self.dispatch.fleet_ms(now_ms));
             }
         }
@@ -283,8 +283,8 @@ impl Calls {
     }
 
     /// A call has failed.
-    pub(crate) fn lose(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<Lost> {
-        let attempt = self.close(number, Outcome::Failed, Some(error), now_ms)?;
+    pub(crate) fn lose(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<FailedAttempt> {
+        let attempt = self.close(number, AttemptOutcome::Failed, Some(error), now_ms)?;
         let led = self.leader == Some(number);
         if led {
             self.leader = None;
@@ -296,16 +296,16 @@ impl Calls {
         if self.open.is_empty() {
             self.hedge_at = None;
         }
-        Some(Lost { led, goes_on })
+        Some(FailedAttempt { led, goes_on })
     }
 
     /// A call has given a whole answer.
-    pub(crate) fn win(&mut self, number: u32, now_ms: u64) -> Option<Won> {
-        let attempt = self.close(number, Outcome::Won, None, now_ms)?;
+    pub(crate) fn win(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
+        let attempt = self.close(number, AttemptOutcome::Won, None, now_ms)?;
         self.leader = None;
         let member = attempt.lease.member();
         attempt.lease.succeed();
-        Some(Won {
+        Some(CompletedAttempt {
             member,
             model: attempt.model,
             usage: attempt.usage.map(|usage| *usage),
@@ -328,7 +328,7 @@ impl Calls {
     }
 
     /// A second call, if its time has come and the fleet can afford it.
-    pub(crate) fn hedge(&mut self, now_ms: u64) -> Option<Call> {
+    pub(crate) fn hedge(&mut self, now_ms: u64) -> Option<AttemptStart> {
         self.hedge_at.take_if(|at_ms| now_ms >= *at_ms)?;
         let Some(&Policy::Hedged { k, .. }) = self.dispatch.policy() else {
             return None;
@@ -340,11 +340,11 @@ impl Calls {
         let lease = self.dispatch.hedge(&open, now_ms)?;
         self.arm_hedge(lease.member(), now_ms);
         let reason = Some(String::from("no first token yet"));
-        Some(self.call(lease, Role::Hedge, reason, now_ms))
+        Some(self.call(lease, AttemptRole::Hedge, reason, now_ms))
     }
 
     /// Hangs up on everyone. Returns who it was.
-    pub(crate) fn drop_all(&mut self, outcome: Outcome, now_ms: u64) -> Vec<u32> {
+    pub(crate) fn drop_all(&mut self, outcome: AttemptOutcome, now_ms: u64) -> Vec<u32> {
         self.waiting_until = None;
         self.hedge_at = None;
         let numbers: Vec<u32> = self.open.iter().map(|attempt| attempt.number).collect();
@@ -358,7 +358,7 @@ impl Calls {
     fn close(
         &mut self,
         number: u32,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         error: Option<&Error>,
         now_ms: u64,
     ) -> Option<Attempt> {

@@ -9,14 +9,14 @@ use crate::limits;
 const WARNINGS_KEY: &str = "_warnings";
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remarks {
+pub(super) struct StepAnnotations {
     /// Entries of `_warnings`.
     pub(super) warnings: Vec<Value>,
     /// Why a person has to look at the answer of a step.
     pub(super) review: Vec<String>,
 }
 
-impl Remarks {
+impl StepAnnotations {
     /// Takes them from the envelope of a step.
     pub(super) fn take(&mut self, step: &str, envelope: &mut Map<String, Value>) {
         let warnings = envelope.shift_remove(WARNINGS_KEY);

@@ -9,14 +9,14 @@ use module::envelope::Envelope;
 use module::lower::admit_input;
 use serde_json::{Map, Value};
 
-use super::Job;
+use super::CompositionSpec;
 use super::silent::Silent;
 use crate::launch::{Launch, Launcher};
-use crate::run::{AttemptRecord, Mode, OnDisconnect, Options, Traces, envelope};
+use crate::run::{AttemptRecord, RunMode, OnDisconnect, RunOptions, TraceStore, envelope};
 
 /// What came of a step.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
+pub(super) struct StepRun {
     pub(super) envelope: Map<String, Value>,
     /// As in `_usage`; null where nothing is known.
     pub(super) usage: Value,
@@ -25,27 +25,27 @@ pub(super) struct Ended {
 
 pub(super) async fn run(
     launcher: &Launcher,
-    job: &Job,
+    job: &CompositionSpec,
     module: Arc<Module>,
     input: Map<String, Value>,
-) -> Ended {
+) -> StepRun {
     if let Err(error) = admit_input(&module, &Value::Object(input.clone())) {
-        return Ended {
+        return StepRun {
             envelope: object(Envelope::failure(*error).into_value()),
             usage: Value::Null,
             attempts: Vec::new(),
         };
     }
     let run = RunId::from_parts(launcher.clock.now_ms(), launcher.clock.random());
-    let (journal, traces) = (Arc::new(Silent::default()), Arc::new(Traces::default()));
+    let (journal, traces) = (Arc::new(Silent::default()), Arc::new(TraceStore::default()));
     let launch = Launch {
         tenant: job.tenant.clone(),
         run,
         module,
         input,
-        mode: Mode::Sync,
+        mode: RunMode::Sync,
         // The whole run has a limit of its own, and this one lives inside it.
-        options: Options {
+        options: RunOptions {
             on_disconnect: OnDisconnect::Cancel,
             timeout_ms: None,
             ..job.options.clone()
@@ -67,7 +67,7 @@ pub(super) async fn run(
     drop(seat);
     let last = journal.last();
     let mut envelope = last.map_or_else(Map::new, |last| object(envelope(&last)));
-    Ended {
+    StepRun {
         usage: envelope.shift_remove("_usage").unwrap_or_default(),
         envelope,
         attempts: traces

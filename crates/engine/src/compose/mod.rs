@@ -7,7 +7,7 @@ mod annotations;
 mod silent;
 mod steps;
 
-pub(crate) use steps::{Job, Preparation};
+pub(crate) use steps::{CompositionSpec, CompositionStream};
 
 use ir::Request;
 use module::compose::Outcome;
@@ -18,19 +18,19 @@ use crate::run::AttemptRecord;
 
 /// What a preparation says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Prepared {
+pub enum CompositionEvent {
     /// Steps come and go.
     Step {
         ended: usize,
         of: usize,
         message: String,
     },
-    Done(Box<Composed>),
+    Done(Box<CompositionResult>),
 }
 
 /// What the steps of a run have come to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Composed {
+pub struct CompositionResult {
     pub outcome: Outcome,
     /// Where the module's own model is to be asked.
     pub request: Option<Arc<Request>>,

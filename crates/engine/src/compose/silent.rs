@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use ir::RunId;
 use tenancy::Tenant;
 
-use crate::port::{Booking, End, Entry, Journal, JournalError, Named, NewRun, Once, Rendered, RunRow};
+use crate::port::{LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord};
 
 #[derive(Debug, Default)]
 pub(super) struct Silent {
-    last: Mutex<Option<Rendered>>,
+    last: Mutex<Option<EncodedEvent>>,
 }
 
 impl Silent {
     /// The last event, once there is one.
-    pub(super) fn last(&self) -> Option<Rendered> {
+    pub(super) fn last(&self) -> Option<EncodedEvent> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -27,7 +27,7 @@ impl Journal for Silent {
         Ok(())
     }
 
-    async fn append(&self, _: &Tenant, _: RunId, _: u64, _: &[Rendered]) -> Result<(), JournalError> {
+    async fn append(&self, _: &Tenant, _: RunId, _: u64, _: &[EncodedEvent]) -> Result<(), JournalError> {
         Ok(())
     }
 
@@ -36,35 +36,35 @@ impl Journal for Silent {
         _: &Tenant,
         _: RunId,
         _: u64,
-        events: &[Rendered],
-        _: &End,
+        events: &[EncodedEvent],
+        _: &RunEnd,
     ) -> Result<(), JournalError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = events.last().cloned();
         Ok(())
     }
 
-    fn book(&self, _: &Tenant, _: Booking) -> Result<(), JournalError> {
+    fn book(&self, _: &Tenant, _: LifecycleRecord) -> Result<(), JournalError> {
         Ok(())
     }
 
-    async fn read(&self, _: &Tenant, _: RunId, _: u64, _: usize) -> Result<Vec<Entry>, JournalError> {
+    async fn read(&self, _: &Tenant, _: RunId, _: u64, _: usize) -> Result<Vec<JournalEntry>, JournalError> {
         Ok(Vec::new())
     }
 
-    async fn locate(&self, _: &Tenant, _: RunId, _: u64) -> Result<Option<Entry>, JournalError> {
+    async fn locate(&self, _: &Tenant, _: RunId, _: u64) -> Result<Option<JournalEntry>, JournalError> {
         Ok(None)
     }
 
-    async fn find(&self, _: &Tenant, _: RunId) -> Result<Option<RunRow>, JournalError> {
+    async fn find(&self, _: &Tenant, _: RunId) -> Result<Option<RunRecord>, JournalError> {
         Ok(None)
     }
 
-    async fn named(&self, _: &Tenant, _: &str, _: &Once) -> Result<Option<Named>, JournalError> {
+    async fn named(&self, _: &Tenant, _: &str, _: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(None)
     }
 
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         Ok(Vec::new())
     }
 }

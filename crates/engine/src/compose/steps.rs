@@ -18,19 +18,19 @@ use module::{Code, Module};
 use serde_json::{Map, Value, json};
 use tenancy::Tenant;
 
-use super::child::{self, Ended};
-use super::annotations::Remarks;
-use super::{Composed, Prepared};
+use super::child::{self, StepRun};
+use super::annotations::StepAnnotations;
+use super::{CompositionResult, CompositionEvent};
 use crate::launch::Launcher;
 use crate::limits;
-use crate::media::Ready;
-use crate::run::{AttemptRecord, Options};
+use crate::media::PreparedMedia;
+use crate::run::{AttemptRecord, RunOptions};
 use crate::tokens;
 
 /// The stream of what happens; dropping it ends everything that it began.
-pub(crate) struct Preparation(BoxStream<'static, Prepared>);
+pub(crate) struct CompositionStream(BoxStream<'static, CompositionEvent>);
 
-impl fmt::Debug for Preparation {
+impl fmt::Debug for CompositionStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Preparation")
     }
@@ -38,27 +38,27 @@ impl fmt::Debug for Preparation {
 
 /// What is to be prepared.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct CompositionSpec {
     pub(crate) tenant: Tenant,
     pub(crate) module: Arc<Module>,
     /// With its context, as it was admitted.
     pub(crate) input: Map<String, Value>,
-    pub(crate) options: Options,
+    pub(crate) options: RunOptions,
     pub(crate) models: Option<Vec<String>>,
     pub(crate) lower: LowerOptions,
     /// The media of the input; steps that are given some look at it themselves.
-    pub(crate) ready: Arc<Ready>,
+    pub(crate) ready: Arc<PreparedMedia>,
 }
 
-impl Preparation {
-    pub(crate) async fn next(&mut self) -> Option<Prepared> {
+impl CompositionStream {
+    pub(crate) async fn next(&mut self) -> Option<CompositionEvent> {
         self.0.next().await
     }
 
-    pub(crate) fn new(launcher: Launcher, job: Job) -> Self {
-        let (notes, heard) = mpsc::channel(limits::STEP_NOTES_MAX);
+    pub(crate) fn new(launcher: Launcher, job: CompositionSpec) -> Self {
+        let (notes, heard) = mpsc::channel(limits::STEP_PROGRESS_QUEUE_MAX);
         let mut last = notes.clone();
-        let work = Work {
+        let work = CompositionRunner {
             context: given(&job.input),
             launcher,
             job,
@@ -66,12 +66,12 @@ impl Preparation {
             emitted: Map::new(),
             usage: Vec::new(),
             attempts: Vec::new(),
-            remarks: Remarks::default(),
+            remarks: StepAnnotations::default(),
         };
         // The end takes the same way as the notes, so that it comes behind them.
         let work = async move {
             let composed = work.compose().await;
-            last.send(Prepared::Done(Box::new(composed))).await.ok();
+            last.send(CompositionEvent::Done(Box::new(composed))).await.ok();
         };
         let silent = stream::once(work).filter_map(|()| std::future::ready(None));
         Self(stream::select(heard, silent).boxed())
@@ -83,32 +83,32 @@ fn given(input: &Map<String, Value>) -> Map<String, Value> {
     context.cloned().unwrap_or_default()
 }
 
-struct Work {
+struct CompositionRunner {
     launcher: Launcher,
-    job: Job,
-    notes: mpsc::Sender<Prepared>,
+    job: CompositionSpec,
+    notes: mpsc::Sender<CompositionEvent>,
     /// What steps are told: the context of the run, and what shared steps have added.
     context: Map<String, Value>,
     emitted: Map<String, Value>,
     usage: Vec<Value>,
     attempts: Vec<AttemptRecord>,
-    remarks: Remarks,
+    remarks: StepAnnotations,
 }
 
 /// How a step went.
-struct StepEnd {
+struct StepResult {
     index: usize,
     step: String,
     /// The module that answered, if one was found.
     module: Option<Arc<Module>>,
-    ended: Vec<Ended>,
+    ended: Vec<StepRun>,
     envelope: Map<String, Value>,
     /// A module that was replaced, and why.
     replaced: Option<String>,
 }
 
-impl Work {
-    async fn compose(mut self) -> Composed {
+impl CompositionRunner {
+    async fn compose(mut self) -> CompositionResult {
         let mut flow = match CompositionMachine::new(&self.job.module, &self.job.input) {
             Ok(Some(flow)) => flow,
             Ok(None) => {
@@ -140,7 +140,7 @@ impl Work {
     }
 
     async fn run(&mut self, flow: &mut CompositionMachine) -> Outcome {
-        let mut running: FuturesUnordered<BoxFuture<'static, StepEnd>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'static, StepResult>> = FuturesUnordered::new();
         loop {
             for start in flow.start() {
                 self.note(flow, format!("step {} begins", start.step));
@@ -159,7 +159,7 @@ impl Work {
         }
     }
 
-    fn take(&mut self, flow: &mut CompositionMachine, end: StepEnd) {
+    fn take(&mut self, flow: &mut CompositionMachine, end: StepResult) {
         for mut ended in end.ended {
             for attempt in &mut ended.attempts {
                 let inner = attempt.step.take();
@@ -214,10 +214,10 @@ impl Work {
     /// A note that finds no room is not worth waiting for.
     fn note(&mut self, flow: &CompositionMachine, message: String) {
         let (ended, of) = flow.progress();
-        self.notes.try_send(Prepared::Step { ended, of, message }).ok();
+        self.notes.try_send(CompositionEvent::Step { ended, of, message }).ok();
     }
 
-    fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> Composed {
+    fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
         let module = &self.job.module;
         let mut outcome = outcome;
         let mut request = None;
@@ -248,7 +248,7 @@ impl Work {
         emitted.retain(|kind, _| emits.iter().any(|emit| emit.kind == *kind));
         warnings.extend(self.remarks.warnings);
         warnings.truncate(limits::STEP_WARNINGS_MAX);
-        Composed {
+        CompositionResult {
             outcome,
             request,
             warnings,
@@ -263,10 +263,10 @@ impl Work {
 const PREVIOUS: &str = "previous_result";
 
 /// Runs a step, and its fallback if it fails.
-async fn step(launcher: Launcher, job: Job, start: StepStart, context: Map<String, Value>) -> StepEnd {
+async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, context: Map<String, Value>) -> StepResult {
     let requirement = &start.requirement;
     let find = |name: &str| launcher.modules.get(name).cloned();
-    let mut end = StepEnd {
+    let mut end = StepResult {
         index: start.index,
         step: start.step.clone(),
         module: None,
@@ -320,11 +320,11 @@ async fn step(launcher: Launcher, job: Job, start: StepStart, context: Map<Strin
 /// One module, one answer, within its time.
 async fn ask(
     launcher: &Launcher,
-    job: &Job,
+    job: &CompositionSpec,
     start: &StepStart,
     module: Arc<Module>,
     context: &Map<String, Value>,
-    ended: &mut Vec<Ended>,
+    ended: &mut Vec<StepRun>,
 ) -> Map<String, Value> {
     let mut input = start.input.clone();
     let mut told = Map::new();

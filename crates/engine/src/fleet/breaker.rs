@@ -49,14 +49,14 @@ impl Breaker {
     }
 
     /// Lets a call pass, or not. The first one after the pause is the trial.
-    pub(super) fn admit(&mut self, now_ms: u64) -> Admission {
+    pub(super) fn admit(&mut self, now_ms: u64) -> BreakerDecision {
         match &mut self.state {
-            State::Closed => Admission::Yes,
+            State::Closed => BreakerDecision::Yes,
             State::Open { until_ms, trial } if now_ms >= *until_ms && !*trial => {
                 *trial = true;
-                Admission::Trial
+                BreakerDecision::Trial
             }
-            State::Open { .. } => Admission::No,
+            State::Open { .. } => BreakerDecision::No,
         }
     }
 
@@ -108,7 +108,7 @@ impl Breaker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum BreakerDecision {
     Yes,
     Trial,
     No,
@@ -118,14 +118,14 @@ pub(super) enum Admission {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Admission, Breaker};
+    use super::{BreakerDecision, Breaker};
     use crate::fleet::settings::Breaker as Settings;
 
     fn broken() -> (Breaker, Settings) {
         let settings = Settings::default();
         let mut breaker = Breaker::new();
         for _ in 0..settings.failures {
-            assert_eq!(breaker.admit(0), Admission::Yes);
+            assert_eq!(breaker.admit(0), BreakerDecision::Yes);
             breaker.fail(false, 0, &settings);
         }
         (breaker, settings)
@@ -134,15 +134,15 @@ mod tests {
     #[test]
     fn failures_in_a_row_open_it_and_one_trial_decides() {
         let (mut breaker, settings) = broken();
-        assert_eq!(breaker.admit(settings.open_ms - 1), Admission::No);
-        assert_eq!(breaker.admit(settings.open_ms), Admission::Trial);
+        assert_eq!(breaker.admit(settings.open_ms - 1), BreakerDecision::No);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
         assert_eq!(
             breaker.admit(settings.open_ms),
-            Admission::No,
+            BreakerDecision::No,
             "one trial at a time"
         );
         breaker.succeed();
-        assert_eq!(breaker.admit(settings.open_ms), Admission::Yes);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Yes);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let mut pauses = Vec::new();
         let mut now = settings.open_ms;
         for _ in 0..6 {
-            assert_eq!(breaker.admit(now), Admission::Trial);
+            assert_eq!(breaker.admit(now), BreakerDecision::Trial);
             breaker.fail(false, now, &settings);
             pauses.push(breaker.ready_ms() - now);
             now = breaker.ready_ms();
@@ -162,16 +162,16 @@ mod tests {
     #[test]
     fn a_trial_without_a_verdict_leaves_the_next_one() {
         let (mut breaker, settings) = broken();
-        assert_eq!(breaker.admit(settings.open_ms), Admission::Trial);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
         breaker.give_back();
-        assert_eq!(breaker.admit(settings.open_ms), Admission::Trial);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
     }
 
     #[test]
     fn a_refused_key_opens_it_at_once() {
         let mut breaker = Breaker::new();
         breaker.fail(true, 5, &Settings::default());
-        assert_eq!(breaker.admit(6), Admission::No);
+        assert_eq!(breaker.admit(6), BreakerDecision::No);
     }
 
     proptest! {
@@ -182,7 +182,7 @@ mod tests {
             let opens = |every: usize| {
                 let mut breaker = Breaker::new();
                 for call in 0..400 {
-                    if breaker.admit(0) != Admission::Yes {
+                    if breaker.admit(0) != BreakerDecision::Yes {
                         return true;
                     }
                     if (call + offset) % every == 0 { breaker.fail(false, 0, &settings) } else { breaker.succeed() }

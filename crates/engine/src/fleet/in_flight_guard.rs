@@ -8,7 +8,7 @@ use ir::Error;
 use super::Fleet;
 
 #[derive(Debug)]
-pub struct Lease {
+pub struct InFlightGuard {
     fleet: Arc<Fleet>,
     member: usize,
     began_ms: u64,
@@ -17,7 +17,7 @@ pub struct Lease {
     mirror: bool,
 }
 
-impl Lease {
+impl InFlightGuard {
     pub(super) fn new(fleet: Arc<Fleet>, member: usize, trial: bool, began_ms: u64) -> Self {
         Self {
             fleet,
@@ -75,7 +75,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let instance = self.fleet.instance(self.member);
         if self.trial {

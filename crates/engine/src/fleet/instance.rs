@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ir::{Error, ErrorKind};
 
-use super::breaker::{Admission, Breaker};
+use super::breaker::{BreakerDecision, Breaker};
 use super::histogram::Histogram;
 use super::settings::Settings;
-use crate::route::Signals;
+use crate::route::LoadSnapshot;
 
 /// How much one answer moves the smoothed time to the first token.
 const SMOOTHING: f64 = 0.2;
@@ -17,7 +17,7 @@ const SMOOTHING: f64 = 0.2;
 const PAUSE_MS: u64 = 1_000;
 
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(super) struct InstanceHealth {
     inflight: AtomicU32,
     /// The bits of a double; not a number before the first answer.
     latency_bits: AtomicU64,
@@ -33,7 +33,7 @@ struct Inner {
     first_tokens: Histogram,
 }
 
-impl Instance {
+impl InstanceHealth {
     pub(super) fn new() -> Self {
         Self {
             inflight: AtomicU32::new(0),
@@ -47,10 +47,10 @@ impl Instance {
         }
     }
 
-    pub(super) fn signals(&self, now_ms: u64) -> Signals {
+    pub(super) fn signals(&self, now_ms: u64) -> LoadSnapshot {
         let latency_ms = f64::from_bits(self.latency_bits.load(Ordering::Relaxed));
         let limited_until_ms = self.limited_until_ms.load(Ordering::Relaxed);
-        Signals {
+        LoadSnapshot {
             inflight: self.inflight.load(Ordering::Relaxed),
             latency_ms: (!latency_ms.is_nan()).then_some(latency_ms),
             tripped: self.ready_ms.load(Ordering::Relaxed) > now_ms,
@@ -59,7 +59,7 @@ impl Instance {
     }
 
     /// Begins a call. `None` if the breaker or the limit of calls at once is against it by now.
-    pub(super) fn begin(&self, inflight_max: Option<u32>, now_ms: u64) -> Option<Admission> {
+    pub(super) fn begin(&self, inflight_max: Option<u32>, now_ms: u64) -> Option<BreakerDecision> {
         let room = |count: u32| inflight_max.is_none_or(|most| count < most).then_some(count + 1);
         let counted = self
             .inflight
@@ -68,7 +68,7 @@ impl Instance {
         let mut inner = self.inner();
         let admission = inner.breaker.admit(now_ms);
         self.show(&inner);
-        if admission == Admission::No {
+        if admission == BreakerDecision::No {
             self.inflight.fetch_sub(1, Ordering::Relaxed);
             return None;
         }

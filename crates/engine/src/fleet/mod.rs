@@ -18,45 +18,45 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ir::{Error, Request};
 
-pub use selector::{Choice, Dispatch};
-pub use in_flight_guard::Lease;
+pub use selector::{NextBackend, BackendSelector};
+pub use in_flight_guard::InFlightGuard;
 pub use member::Member;
 pub use settings::{Breaker, Hedge, Retry, Settings, Timeouts};
 
-use self::breaker::Admission;
-use self::retry_budget::Budget;
-use self::instance::Instance;
+use self::breaker::BreakerDecision;
+use self::retry_budget::RetryBudget;
+use self::instance::InstanceHealth;
 use crate::limits;
 use crate::port::Upstream;
-use crate::route::{self, Candidate, Explanation, Facts, Host, Policy, Pool, Signals};
+use crate::route::{self, Candidate, Explanation, PlanInput, HostPolicy, Policy, CandidateIndex, LoadSnapshot};
 
 #[derive(Debug)]
 pub struct Fleet {
-    pool: Pool,
+    pool: CandidateIndex,
     /// Beside the candidates; `None` for those that cannot be called.
     upstreams: Vec<Option<Arc<dyn Upstream>>>,
     /// Beside the candidates.
-    instances: Vec<Instance>,
-    host: Host,
+    instances: Vec<InstanceHealth>,
+    host: HostPolicy,
     settings: Settings,
-    retries: Budget,
-    hedges: Budget,
+    retries: RetryBudget,
+    hedges: RetryBudget,
     mirrors: AtomicU32,
     /// Counts requests, for policies that take turns.
     turn: AtomicU64,
 }
 
 impl Fleet {
-    pub fn new(members: Vec<Member>, host: Host, settings: Settings) -> Self {
+    pub fn new(members: Vec<Member>, host: HostPolicy, settings: Settings) -> Self {
         let (candidates, upstreams): (Vec<_>, _) = members.into_iter().map(Member::into_parts).unzip();
         Self {
-            instances: candidates.iter().map(|_| Instance::new()).collect(),
-            pool: Pool::new(candidates),
+            instances: candidates.iter().map(|_| InstanceHealth::new()).collect(),
+            pool: CandidateIndex::new(candidates),
             upstreams,
             host,
             settings,
-            retries: Budget::new(settings.retry.share, settings.retry.reserve),
-            hedges: Budget::new(settings.hedge.share, settings.hedge.reserve),
+            retries: RetryBudget::new(settings.retry.share, settings.retry.reserve),
+            hedges: RetryBudget::new(settings.hedge.share, settings.hedge.reserve),
             mirrors: AtomicU32::new(0),
             turn: AtomicU64::new(0),
         }
@@ -69,9 +69,9 @@ impl Fleet {
             member.candidate.priority = -place;
             member
         });
-        let host = Host {
+        let host = HostPolicy {
             policy: Some(Policy::Priority),
-            ..Host::default()
+            ..HostPolicy::default()
         };
         Self::new(members.collect(), host, Settings::default())
     }
@@ -94,7 +94,7 @@ impl Fleet {
         most
     }
 
-    pub fn host(&self) -> &Host {
+    pub fn host(&self) -> &HostPolicy {
         &self.host
     }
 
@@ -103,7 +103,7 @@ impl Fleet {
     }
 
     /// How everyone is doing at this time, beside the candidates.
-    pub fn signals(&self, now_ms: u64) -> Vec<Signals> {
+    pub fn signals(&self, now_ms: u64) -> Vec<LoadSnapshot> {
         self.instances
             .iter()
             .map(|instance| instance.signals(now_ms))
@@ -119,14 +119,14 @@ impl Fleet {
         now_ms: u64,
     ) -> Result<Explanation, Error> {
         let needs = route::needs(request);
-        let mut facts = Facts::of(request, &needs, &self.host)?;
+        let mut facts = PlanInput::of(request, &needs, &self.host)?;
         facts.seed = seed;
         facts.turn = turn;
         let signals = self.signals(now_ms);
         Ok(Explanation::of(&self.pool, &signals, &facts, &self.host))
     }
 
-    fn pool(&self) -> &Pool {
+    fn pool(&self) -> &CandidateIndex {
         &self.pool
     }
 
@@ -134,21 +134,21 @@ impl Fleet {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn instance(&self, member: usize) -> &Instance {
+    fn instance(&self, member: usize) -> &InstanceHealth {
         &self.instances[member]
     }
 
     /// Begins a call, if the instance takes one right now.
-    fn begin(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<Lease> {
+    fn begin(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         self.upstream(member)?;
         let most = self.candidates()[member].inflight_max;
         let admission = self.instance(member).begin(most, now_ms)?;
-        let trial = admission == Admission::Trial;
-        Some(Lease::new(self.clone(), member, trial, now_ms))
+        let trial = admission == BreakerDecision::Trial;
+        Some(InFlightGuard::new(self.clone(), member, trial, now_ms))
     }
 
     /// The same for a copy that nobody waits for.
-    fn begin_mirror(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<Lease> {
+    fn begin_mirror(self: &Arc<Self>, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         let room = |count: u32| (count < limits::MIRRORS_MAX).then_some(count + 1);
         let counted = self
             .mirrors
@@ -174,11 +174,11 @@ impl Fleet {
         self.hedges.earn();
     }
 
-    fn retries(&self) -> &Budget {
+    fn retries(&self) -> &RetryBudget {
         &self.retries
     }
 
-    fn hedges(&self) -> &Budget {
+    fn hedges(&self) -> &RetryBudget {
         &self.hedges
     }
 }

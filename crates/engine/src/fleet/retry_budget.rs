@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const SAVINGS: f64 = 4.0;
 
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RetryBudget {
     share: f64,
     most: f64,
     left: Mutex<f64>,
 }
 
-impl Budget {
+impl RetryBudget {
     pub(super) fn new(share: f64, reserve: f64) -> Self {
         Self {
             share,
@@ -52,13 +52,13 @@ impl Budget {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Budget;
+    use super::RetryBudget;
 
     proptest! {
         /// However first calls and wishes for more are mixed, the extra ones stay within reserve and share.
         #[test]
         fn never_more_than_the_share(steps in prop::collection::vec(any::<bool>(), 0..2_000), share in 0.0f64..0.5) {
-            let budget = Budget::new(share, 3.0);
+            let budget = RetryBudget::new(share, 3.0);
             let (mut first, mut extra) = (0.0, 0.0);
             for wish in steps {
                 if wish {

@@ -8,16 +8,16 @@ use ir::envelope::Requirements;
 use ir::error::{Phase, RetryScope};
 use ir::{Error, ErrorKind, Request};
 
-use super::in_flight_guard::Lease;
+use super::in_flight_guard::InFlightGuard;
 use super::{Fleet, Retry};
 use crate::limits;
-use crate::route::{self, Explanation, Facts, Plan, Policy, Signals};
+use crate::route::{self, Explanation, PlanInput, RoutePlan, Policy, LoadSnapshot};
 
 /// How far apart those are spread who were all told to wait for the same moment.
 const SPREAD_MAX_MS: u64 = 1_000;
 
 #[derive(Debug)]
-pub struct Dispatch {
+pub struct BackendSelector {
     fleet: Arc<Fleet>,
     request: Arc<Request>,
     needs: Requirements,
@@ -29,7 +29,7 @@ pub struct Dispatch {
     turn: u64,
     /// When the run began, in the fleet's time. All other times here are the run's own.
     began_ms: u64,
-    tried: Vec<Tried>,
+    tried: Vec<FailedInstance>,
     /// Models that cannot do this, whoever serves them.
     other_than: Vec<String>,
     /// The only models that may answer.
@@ -42,23 +42,23 @@ pub struct Dispatch {
 
 /// An instance that has failed this run.
 #[derive(Clone, Copy, Debug)]
-struct Tried {
+struct FailedInstance {
     member: usize,
     again: bool,
     ready_ms: u64,
 }
 
 #[derive(Debug)]
-pub enum Choice {
+pub enum NextBackend {
     /// Call this one. `returning` if it has failed this run before.
-    Open { lease: Lease, returning: bool },
+    Open { lease: InFlightGuard, returning: bool },
     /// Ask again at this time.
     Wait { until_ms: u64 },
     /// There is nobody left, and this is why.
     Nobody(Box<Error>),
 }
 
-impl Dispatch {
+impl BackendSelector {
     pub fn new(fleet: Arc<Fleet>, request: Arc<Request>, seed: u64, began_ms: u64) -> Self {
         Self {
             needs: route::needs(&request),
@@ -122,7 +122,7 @@ impl Dispatch {
     }
 
     /// The next to be called: first whoever has not been tried, then one that may be tried again.
-    pub fn next(&mut self, now_ms: u64) -> Choice {
+    pub fn next(&mut self, now_ms: u64) -> NextBackend {
         let retry = self.fleet.settings().retry;
         let tried: Vec<usize> = self.tried.iter().map(|tried| tried.member).collect();
         let calls_max = retry.attempts_max.min(limits::ATTEMPTS_MAX);
@@ -150,15 +150,15 @@ impl Dispatch {
             return choice;
         }
         match error.retry_after_ms {
-            Some(pause_ms) if self.tried.is_empty() => Choice::Wait {
+            Some(pause_ms) if self.tried.is_empty() => NextBackend::Wait {
                 until_ms: now_ms + self.spread_ms(pause_ms),
             },
-            _ => Choice::Nobody(Box::new(error)),
+            _ => NextBackend::Nobody(Box::new(error)),
         }
     }
 
     /// One more beside those that are open; only within what hedges may cost.
-    pub fn hedge(&mut self, open: &[usize], now_ms: u64) -> Option<Lease> {
+    pub fn hedge(&mut self, open: &[usize], now_ms: u64) -> Option<InFlightGuard> {
         let tried = self.tried.iter().map(|tried| tried.member);
         let taken: Vec<usize> = tried.chain(open.iter().copied()).collect();
         let plan = self.plan(&taken, now_ms).ok()?;
@@ -182,7 +182,7 @@ impl Dispatch {
     }
 
     /// The back-end that gets a copy, if the policy names one that can take it and not too many are under way.
-    pub fn mirror(&self, now_ms: u64) -> Option<Lease> {
+    pub fn mirror(&self, now_ms: u64) -> Option<InFlightGuard> {
         if !matches!(self.policy, Some(Policy::Mirror { .. })) {
             return None;
         }
@@ -210,7 +210,7 @@ impl Dispatch {
             Some(pause_ms) => self.spread_ms(pause_ms).max(self.backoff_ms()),
             None => self.backoff_ms(),
         };
-        self.tried.push(Tried {
+        self.tried.push(FailedInstance {
             member,
             again: scope == RetryScope::SameInstance,
             ready_ms: now_ms + pause_ms,
@@ -250,22 +250,22 @@ impl Dispatch {
     }
 
     /// This very instance, if it can be called now.
-    pub fn same(&mut self, member: usize, now_ms: u64) -> Option<Lease> {
+    pub fn same(&mut self, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;
         self.calls += 1;
         Some(lease)
     }
 
-    fn open(&mut self, lease: Lease, returning: bool) -> Choice {
+    fn open(&mut self, lease: InFlightGuard, returning: bool) -> NextBackend {
         if self.calls == 0 {
             self.fleet.earn();
         }
         self.calls += 1;
-        Choice::Open { lease, returning }
+        NextBackend::Open { lease, returning }
     }
 
     /// Back to the one that is ready first, when its pause is over and the fleet can afford it.
-    fn go_back(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<Choice> {
+    fn go_back(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<NextBackend> {
         if self.calls >= calls_max || self.returns >= retry.same_max {
             return None;
         }
@@ -282,7 +282,7 @@ impl Dispatch {
         });
         let (ready_ms, member) = ready.min()?;
         if ready_ms > now_ms {
-            return Some(Choice::Wait { until_ms: ready_ms });
+            return Some(NextBackend::Wait { until_ms: ready_ms });
         }
         if !self.fleet.retries().take() {
             return None;
@@ -295,19 +295,19 @@ impl Dispatch {
         Some(self.open(lease, true))
     }
 
-    fn begin_any(&self, order: &[usize], now_ms: u64) -> Option<Lease> {
+    fn begin_any(&self, order: &[usize], now_ms: u64) -> Option<InFlightGuard> {
         let now_ms = self.fleet_ms(now_ms);
         order.iter().find_map(|member| self.fleet.begin(*member, now_ms))
     }
 
-    fn plan(&self, tried: &[usize], now_ms: u64) -> Result<Plan, Error> {
-        let signals: Vec<Signals> = self.fleet.signals(self.fleet_ms(now_ms));
+    fn plan(&self, tried: &[usize], now_ms: u64) -> Result<RoutePlan, Error> {
+        let signals: Vec<LoadSnapshot> = self.fleet.signals(self.fleet_ms(now_ms));
         let facts = self.facts(tried)?;
         route::plan(self.fleet.pool(), &signals, &facts, self.fleet.host())
     }
 
-    fn facts<'a>(&'a self, tried: &'a [usize]) -> Result<Facts<'a>, Error> {
-        let mut facts = Facts::of(&self.request, &self.needs, self.fleet.host())?;
+    fn facts<'a>(&'a self, tried: &'a [usize]) -> Result<PlanInput<'a>, Error> {
+        let mut facts = PlanInput::of(&self.request, &self.needs, self.fleet.host())?;
         facts.seed = self.seed;
         facts.turn = self.turn;
         facts.tried = tried;

@@ -6,18 +6,18 @@ use futures::StreamExt;
 use ir::Request;
 
 use super::{Fleet, Member, Settings};
-use crate::port::{Backend, Events, Upstream};
-use crate::route::{Host, Policy};
+use crate::port::{Backend, EventStream, Upstream};
+use crate::route::{HostPolicy, Policy};
 
 #[derive(Debug)]
-struct Dummy(Backend);
+struct StubUpstream(Backend);
 
-impl Upstream for Dummy {
+impl Upstream for StubUpstream {
     fn backend(&self) -> &Backend {
         &self.0
     }
 
-    fn open(&self, _: Arc<Request>) -> Events {
+    fn open(&self, _: Arc<Request>) -> EventStream {
         futures::stream::pending().boxed()
     }
 }
@@ -30,13 +30,13 @@ pub(crate) fn members(count: usize) -> Vec<Member> {
             kind: String::from("test"),
             model: Some(format!("m{number}")),
         };
-        Member::capable_of_all(Arc::new(Dummy(backend)))
+        Member::capable_of_all(Arc::new(StubUpstream(backend)))
     };
     (0..count).map(member).collect()
 }
 
 pub(crate) fn upstream(name: &str) -> Arc<dyn Upstream> {
-    Arc::new(Dummy(Backend {
+    Arc::new(StubUpstream(Backend {
         name: String::from(name),
         kind: String::from("test"),
         model: None,
@@ -50,9 +50,9 @@ pub(crate) fn with_policy(count: usize, policy: Policy, settings: Settings) -> A
             member.candidate.priority = -place;
         }
     }
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(policy),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     Arc::new(Fleet::new(members, host, settings))
 }

@@ -7,25 +7,25 @@ use module::Module;
 use module::envelope::Envelope;
 use serde_json::{Value, json};
 
-use super::rule::{Action, Objection, Rule};
+use super::rule::{GateAction, GateFailure, GateRule};
 use super::{REVIEW_KEY, reask};
-use crate::run::machine::{Again, Done, Judge, Next, Selection};
+use crate::run::machine::{Reask, CompletedReply, ReplyPolicy, ReplyDecision, ReaskTarget};
 
 /// Keeps the gate of one module.
 #[derive(Clone, Debug)]
-pub struct Keeper {
+pub struct GateEvaluator {
     module: Arc<Module>,
-    rule: Option<Rule>,
+    rule: Option<GateRule>,
 }
 
-impl Keeper {
-    pub fn new(module: Arc<Module>, rule: Option<Rule>) -> Self {
+impl GateEvaluator {
+    pub fn new(module: Arc<Module>, rule: Option<GateRule>) -> Self {
         Self { module, rule }
     }
 
     /// A broken answer is asked for once more, whoever gave it. Not behind a second opinion: that would be
     /// a third call for the same thing.
-    fn ask_to_mend(&self, envelope: &Envelope, done: &Done<'_>) -> Option<Next> {
+    fn ask_to_mend(&self, envelope: &Envelope, done: &CompletedReply<'_>) -> Option<ReplyDecision> {
         let error = envelope
             .error()
             .filter(|error| reask::may_mend(&self.module, error))?;
@@ -33,14 +33,14 @@ impl Keeper {
             return None;
         }
         let request = reask::request(done.request, done.reply, error)?;
-        Some(Next::Again(Again {
-            selection: Selection::Same,
+        Some(ReplyDecision::Again(Reask {
+            selection: ReaskTarget::Same,
             reason: format!("the answer broke the contract ({})", error.code),
             request: Some(request),
         }))
     }
 
-    fn objections(&self, envelope: &Envelope) -> Vec<Objection> {
+    fn objections(&self, envelope: &Envelope) -> Vec<GateFailure> {
         let Some(rule) = &self.rule else {
             return Vec::new();
         };
@@ -53,7 +53,7 @@ impl Keeper {
                     reason.and_then(Value::as_str),
                     Some("low_confidence" | "risk_too_high")
                 );
-                let failed = gated.then(|| Objection::Failed {
+                let failed = gated.then(|| GateFailure::Failed {
                     code: error.code.clone(),
                 });
                 failed.into_iter().collect()
@@ -62,32 +62,32 @@ impl Keeper {
     }
 }
 
-impl Judge for Keeper {
-    fn after(&self, envelope: &mut Envelope, done: &Done<'_>) -> Next {
+impl ReplyPolicy for GateEvaluator {
+    fn after(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
         if let Some(next) = self.ask_to_mend(envelope, done) {
             return next;
         }
         let objections = self.objections(envelope);
         if objections.is_empty() {
-            return Next::End;
+            return ReplyDecision::End;
         }
         let reasons: Vec<String> = objections.iter().map(ToString::to_string).collect();
         // Marked in any case: if the second opinion cannot be had, this answer stands.
         let review = json!({"needed": true, "reasons": reasons});
         envelope.annotations.insert(String::from(REVIEW_KEY), review);
-        let Some(Rule {
-            action: Action::Rerun { backend },
+        let Some(GateRule {
+            action: GateAction::Rerun { backend },
             ..
         }) = &self.rule
         else {
-            return Next::End;
+            return ReplyDecision::End;
         };
         let asked_already = done.attempts.iter().any(|attempt| attempt.backend == *backend);
         if asked_already || done.attempts.is_empty() {
-            return Next::End;
+            return ReplyDecision::End;
         }
-        Next::Again(Again {
-            selection: Selection::Named(backend.clone()),
+        ReplyDecision::Again(Reask {
+            selection: ReaskTarget::Named(backend.clone()),
             reason: reasons.join("; "),
             request: None,
         })

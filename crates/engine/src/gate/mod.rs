@@ -8,8 +8,8 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use evaluator::Keeper;
-pub use rule::{Action, Gates, Objection, Rule};
+pub use evaluator::GateEvaluator;
+pub use rule::{GateAction, Gates, GateFailure, GateRule};
 
 /// The key beside an envelope that says why a person is to look at it.
 pub const REVIEW_KEY: &str = "_review";

@@ -9,20 +9,20 @@ use serde_json::Value;
 /// The rules of a configuration: one for all, and those of single modules, complete in themselves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gates {
-    pub general: Option<Rule>,
-    pub modules: BTreeMap<String, Rule>,
+    pub general: Option<GateRule>,
+    pub modules: BTreeMap<String, GateRule>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rule {
+pub struct GateRule {
     pub min_confidence: Option<f64>,
     pub max_risk: Option<Risk>,
-    pub action: Action,
+    pub action: GateAction,
 }
 
 /// What becomes of an answer that does not pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Action {
+pub enum GateAction {
     /// A person looks at it.
     #[default]
     Review,
@@ -32,7 +32,7 @@ pub enum Action {
 
 /// Why an answer does not pass.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Objection {
+pub enum GateFailure {
     Confidence {
         actual: Option<f64>,
         min: f64,
@@ -48,18 +48,18 @@ pub enum Objection {
 }
 
 impl Gates {
-    pub fn for_module(&self, module: &str) -> Option<&Rule> {
+    pub fn for_module(&self, module: &str) -> Option<&GateRule> {
         self.modules.get(module).or(self.general.as_ref())
     }
 }
 
-impl Rule {
+impl GateRule {
     /// What speaks against an envelope. What cannot be read counts as the worst.
-    pub fn objections(&self, envelope: &Value) -> Vec<Objection> {
+    pub fn objections(&self, envelope: &Value) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if envelope.get("ok") != Some(&Value::Bool(true)) {
             let code = envelope.pointer("/error/code").and_then(Value::as_str);
-            found.push(Objection::Failed {
+            found.push(GateFailure::Failed {
                 code: String::from(code.unwrap_or("no envelope")),
             });
             return found;
@@ -74,12 +74,12 @@ impl Rule {
     }
 
     /// The same for a success whose meta is at hand.
-    pub fn weigh(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<Objection> {
+    pub fn weigh(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if let Some(min) = self.min_confidence
             && confidence.is_none_or(|confidence| confidence.is_nan() || confidence < min)
         {
-            found.push(Objection::Confidence {
+            found.push(GateFailure::Confidence {
                 actual: confidence,
                 min,
             });
@@ -87,13 +87,13 @@ impl Rule {
         if let Some(max) = self.max_risk
             && risk.is_none_or(|risk| risk > max)
         {
-            found.push(Objection::Risk { actual: risk, max });
+            found.push(GateFailure::Risk { actual: risk, max });
         }
         found
     }
 }
 
-impl fmt::Display for Objection {
+impl fmt::Display for GateFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Confidence {

@@ -2,13 +2,13 @@ use module::envelope::Risk;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Objection, Rule};
+use super::{GateFailure, GateRule};
 
-fn rule() -> Rule {
-    Rule {
+fn rule() -> GateRule {
+    GateRule {
         min_confidence: Some(0.7),
         max_risk: Some(Risk::Low),
-        ..Rule::default()
+        ..GateRule::default()
     }
 }
 
@@ -32,9 +32,9 @@ fn what_cannot_be_read_does_not_pass() {
 proptest! {
     #[test]
     fn a_stricter_rule_never_lets_more_pass(confidence in 0.0..=1.0f64, low in 0.0..=1.0f64, more in 0.0..=1.0f64) {
-        let strict = Rule { min_confidence: Some(low.max(more)), ..Rule::default() };
-        let loose = Rule { min_confidence: Some(low.min(more)), ..Rule::default() };
-        let passes = |rule: &Rule| rule.weigh(Some(confidence), None).is_empty();
+        let strict = GateRule { min_confidence: Some(low.max(more)), ..GateRule::default() };
+        let loose = GateRule { min_confidence: Some(low.min(more)), ..GateRule::default() };
+        let passes = |rule: &GateRule| rule.weigh(Some(confidence), None).is_empty();
         prop_assert!(!passes(&strict) || passes(&loose));
     }
 }
@@ -45,11 +45,11 @@ fn objections_say_what_is_wrong() {
     assert_eq!(
         found,
         [
-            Objection::Confidence {
+            GateFailure::Confidence {
                 actual: Some(0.2),
                 min: 0.7
             },
-            Objection::Risk {
+            GateFailure::Risk {
                 actual: Some(Risk::High),
                 max: Risk::Low
             }

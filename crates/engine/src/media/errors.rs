@@ -10,10 +10,10 @@ use crate::limits;
 use crate::port::FetchError;
 
 /// Why media is not let in.
-pub(super) type Refusal = Box<ErrorBody>;
+pub(super) type MediaError = Box<ErrorBody>;
 
 /// What the form of an item says, before any byte is looked at. Fields of a module's own do no harm.
-pub(super) fn violation(item: &Value) -> Option<Refusal> {
+pub(super) fn violation(item: &Value) -> Option<MediaError> {
     let found = check_input(item);
     let first = found
         .into_iter()
@@ -26,11 +26,11 @@ pub(super) fn violation(item: &Value) -> Option<Refusal> {
 }
 
 /// Where in the input it happened.
-pub(super) fn at(body: Refusal, index: usize, place: &str) -> Refusal {
+pub(super) fn at(body: MediaError, index: usize, place: &str) -> MediaError {
     Box::new(body.detail("index", index).detail("path", place))
 }
 
-pub(super) fn refused(fault: &Error) -> Refusal {
+pub(super) fn refused(fault: &Error) -> MediaError {
     let code = match Code::find(fault.code()) {
         Some(code) => code,
         None => Code::E1013,
@@ -47,7 +47,7 @@ pub(super) fn refused(fault: &Error) -> Refusal {
     Box::new(body)
 }
 
-pub(super) fn fetching(error: &FetchError, url: &str) -> Refusal {
+pub(super) fn fetching(error: &FetchError, url: &str) -> MediaError {
     if let FetchError::TooLarge { allowed, actual } = error {
         return refused(&Error::TooLarge {
             limit: ::media::Limit::Size,
@@ -64,7 +64,7 @@ pub(super) fn fetching(error: &FetchError, url: &str) -> Refusal {
     Box::new(body)
 }
 
-pub(super) fn fetch_disabled(url: &str) -> Refusal {
+pub(super) fn fetch_disabled(url: &str) -> MediaError {
     let body = ErrorBody::new(Code::E1012, "nothing is fetched here")
         .detail("url", shown(url))
         .detail("reason", "fetch_disabled");
@@ -85,18 +85,18 @@ fn shown(url: &str) -> String {
 }
 
 /// One word for missing, unreadable and out of bounds: whoever asks learns nothing about the rest.
-pub(super) fn no_file(path: &str) -> Refusal {
+pub(super) fn no_file(path: &str) -> MediaError {
     let message = format!("no file {path} in the folders that may be read");
     let body = ErrorBody::new(Code::E1006, message).detail("reason", "file_not_available");
     Box::new(body.suggest("name a file inside the allowed folders, or send its bytes"))
 }
 
-pub(super) fn own(error: &std::io::Error) -> Refusal {
+pub(super) fn own(error: &std::io::Error) -> MediaError {
     tracing::error!(%error, "media could not be kept");
     Box::new(ErrorBody::new(Code::E4000, "the media could not be kept"))
 }
 
-pub(super) fn endless() -> Refusal {
+pub(super) fn endless() -> MediaError {
     let body = ErrorBody::new(Code::E1013, "looking at the media takes too long");
     Box::new(body.detail("reason", "timeout"))
 }

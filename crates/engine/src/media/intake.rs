@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::limits::MEDIA_PIECE_BYTES;
+use crate::limits::MEDIA_CHUNK_BYTES;
 
 #[derive(Debug)]
 pub struct Intake<W> {
@@ -22,7 +22,7 @@ impl<W: Write + Send + 'static> Intake<W> {
 
     pub async fn push(mut self, bytes: &[u8]) -> io::Result<Self> {
         self.piece.extend_from_slice(bytes);
-        match self.piece.len() < MEDIA_PIECE_BYTES {
+        match self.piece.len() < MEDIA_CHUNK_BYTES {
             true => Ok(self),
             false => self.write().await,
         }

@@ -13,14 +13,14 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::depot::Depot;
-use super::errors::{Refusal, fetch_disabled, fetching, no_file, own, refused};
+use super::errors::{MediaError, fetch_disabled, fetching, no_file, own, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
 use crate::port::Fetch;
 
 /// A media item of an input, whose form has been checked.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct MediaItem {
     pub(super) from: Origin,
     media_type: Option<String>,
     checksum: Option<Checksum>,
@@ -35,8 +35,8 @@ pub(super) enum Origin {
     Held(MediaHandle),
 }
 
-impl Item {
-    pub(super) fn read(item: &Value) -> Result<Self, Refusal> {
+impl MediaItem {
+    pub(super) fn read(item: &Value) -> Result<Self, MediaError> {
         let text = |key: &str| item.get(key).and_then(Value::as_str).map(String::from);
         let mut media_type = text("media_type");
         let checksum = item.get("checksum").cloned();
@@ -67,7 +67,7 @@ impl Item {
     }
 
     /// Media of a canonical request. What is stored elsewhere is not here.
-    pub(super) fn of(media: &Media) -> Result<Self, Refusal> {
+    pub(super) fn of(media: &Media) -> Result<Self, MediaError> {
         let from = match &media.source {
             MediaSource::Inline(data) => Origin::Inline(data.clone()),
             MediaSource::Remote(url) => Origin::Url(url.clone()),
@@ -103,12 +103,12 @@ impl Item {
 
 /// The bytes of an item, to be looked at. What was inside of the request is taken out of the item.
 pub(super) async fn bring(
-    item: &mut Item,
+    item: &mut MediaItem,
     settings: &MediaSettings,
     fetch: Option<&dyn Fetch>,
     bounds: &Bounds,
     depot: &Depot,
-) -> Result<Box<dyn Source>, Refusal> {
+) -> Result<Box<dyn Source>, MediaError> {
     // A type that is not taken needs no bytes to be refused.
     if let Some(mime) = &item.media_type
         && Format::from_mime(mime).is_none()
@@ -155,14 +155,14 @@ pub(super) async fn bring(
 
 /// Off the event loop.
 async fn blocking(
-    work: impl FnOnce() -> Result<Box<dyn Source>, Refusal> + Send + 'static,
-) -> Result<Box<dyn Source>, Refusal> {
+    work: impl FnOnce() -> Result<Box<dyn Source>, MediaError> + Send + 'static,
+) -> Result<Box<dyn Source>, MediaError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| own(&io::Error::other(error)))?
 }
 
 /// The size is known before anything is decoded.
-fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, Refusal> {
+fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>, MediaError> {
     let actual = data.as_str().len() as u64 / 4 * 3;
     if actual > allowed.saturating_add(2) {
         return Err(refused(&Error::TooLarge {
@@ -188,7 +188,7 @@ fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>,
 }
 
 /// Opens a file that lies, with every link followed, in one of the folders that may be read.
-fn open(path: &str, settings: &MediaSettings) -> Result<File, Refusal> {
+fn open(path: &str, settings: &MediaSettings) -> Result<File, MediaError> {
     let refuse = || no_file(path);
     let named = Path::new(path);
     let candidates: Vec<PathBuf> = if named.is_absolute() {

@@ -29,20 +29,20 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use self::bounds::bounds;
-use self::load::Item;
+use self::load::MediaItem;
 pub use self::depot::{Depot, Keeping, Shelf};
 pub use self::errors::no_room;
-use self::errors::{Refusal, at, refused, violation};
+use self::errors::{MediaError, at, refused, violation};
 pub use self::intake::Intake;
 pub use self::outflow::{base64_of, bytes_of};
-pub(crate) use self::prepared::Ready;
+pub(crate) use self::prepared::PreparedMedia;
 pub use self::settings::{FetchRule, MediaSettings};
 use crate::limits;
 use crate::port::Fetch;
 
 /// Who makes media ready, for all runs of an engine.
 #[derive(Clone, Debug)]
-pub struct MediaDesk {
+pub struct MediaPipeline {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
     depot: Depot,
@@ -51,13 +51,13 @@ pub struct MediaDesk {
     seats: Arc<Semaphore>,
 }
 
-impl Default for MediaDesk {
+impl Default for MediaPipeline {
     fn default() -> Self {
         Self::new(MediaSettings::default(), None)
     }
 }
 
-impl MediaDesk {
+impl MediaPipeline {
     /// Without a `fetch`, nothing is fetched.
     pub fn new(settings: MediaSettings, fetch: Option<Arc<dyn Fetch>>) -> Self {
         let depot = Depot::new(
@@ -69,8 +69,8 @@ impl MediaDesk {
             settings,
             fetch,
             depot,
-            carriers: Arc::new(Semaphore::new(limits::MEDIA_BRINGS_MAX)),
-            seats: Arc::new(Semaphore::new(limits::MEDIA_LOOKS_MAX)),
+            carriers: Arc::new(Semaphore::new(limits::MEDIA_LOADS_MAX)),
+            seats: Arc::new(Semaphore::new(limits::MEDIA_INSPECTIONS_MAX)),
         }
     }
 
@@ -81,22 +81,22 @@ impl MediaDesk {
         module: &Module,
         input: &Map<String, Value>,
         mut say: impl FnMut(usize, usize) + Send,
-    ) -> Result<Option<Ready>, Refusal> {
+    ) -> Result<Option<PreparedMedia>, MediaError> {
         let places = media_places(module, input);
         if places.is_empty() {
             return Ok(None);
         }
         let bounds = bounds(module, &self.settings);
-        let mut ready = Ready::new(module, &places)?;
+        let mut ready = PreparedMedia::new(module, &places)?;
         let shelf = self.depot.shelf();
         for (index, place) in places.iter().enumerate() {
             say(index, places.len());
             let item = find(input, place).unwrap_or(&Value::Null);
-            let here = |body: Refusal| at(body, index, place);
+            let here = |body: MediaError| at(body, index, place);
             if let Some(body) = violation(item) {
                 return Err(here(body));
             }
-            let mut item = Item::read(item).map_err(here)?;
+            let mut item = MediaItem::read(item).map_err(here)?;
             let source = self.bring(&mut item, &bounds).await.map_err(here)?;
             let (prepared, kept) = self
                 .look(source, item.declared(), bounds.clone(), shelf.keep())
@@ -116,9 +116,9 @@ impl MediaDesk {
 
     async fn bring(
         &self,
-        item: &mut Item,
+        item: &mut MediaItem,
         bounds: &::media::Bounds,
-    ) -> Result<Box<dyn ::media::Source>, Refusal> {
+    ) -> Result<Box<dyn ::media::Source>, MediaError> {
         let _carrier = self.carriers.acquire().await;
         load::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
     }
@@ -129,7 +129,7 @@ impl MediaDesk {
         declared: ::media::Declared,
         bounds: ::media::Bounds,
         keeping: Keeping,
-    ) -> Result<(Prepared, MediaSource), Refusal> {
+    ) -> Result<(Prepared, MediaSource), MediaError> {
         let full = keeping.full();
         match self.look_into(source, declared, bounds, keeping).await {
             Ok((prepared, keeping)) => {
@@ -149,7 +149,7 @@ impl MediaDesk {
         declared: ::media::Declared,
         bounds: ::media::Bounds,
         mut out: W,
-    ) -> Result<(Prepared, W), Refusal> {
+    ) -> Result<(Prepared, W), MediaError> {
         let seat = self.seats.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
             let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
@@ -157,7 +157,7 @@ impl MediaDesk {
             drop(seat);
             prepared.map(|prepared| (prepared, out))
         });
-        let patience = Duration::from_millis(limits::MEDIA_LOOK_MS);
+        let patience = Duration::from_millis(limits::MEDIA_INSPECTION_MS);
         match tokio::time::timeout(patience, work).await {
             Ok(Ok(looked)) => looked.map_err(|fault| refused(&fault)),
             _ => Err(errors::endless()),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::stream::{self, Stream};
 use ir::media::{Base64, MediaHandle};
 
-use crate::limits::MEDIA_PIECE_BYTES;
+use crate::limits::MEDIA_CHUNK_BYTES;
 
 /// The bytes as they are.
 pub fn bytes_of(held: &MediaHandle) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
@@ -30,7 +30,7 @@ fn pieces(held: &MediaHandle, spell: fn(Vec<u8>) -> Bytes) -> impl Stream<Item =
         }
         let read = tokio::task::spawn_blocking(move || {
             let mut bytes = Vec::new();
-            let wanted = left.min(MEDIA_PIECE_BYTES as u64);
+            let wanted = left.min(MEDIA_CHUNK_BYTES as u64);
             (&mut reader).take(wanted).read_to_end(&mut bytes)?;
             let read = bytes.len() as u64;
             // Its length was told before.
@@ -51,7 +51,7 @@ mod tests {
     use ir::media::{Base64, MediaHandle, MediaId};
 
     use super::{base64_of, bytes_of};
-    use crate::limits::MEDIA_PIECE_BYTES;
+    use crate::limits::MEDIA_CHUNK_BYTES;
 
     #[tokio::test]
     async fn media_of_any_size_comes_out_whole_and_in_pieces() {
@@ -60,14 +60,14 @@ mod tests {
             1,
             2,
             3,
-            MEDIA_PIECE_BYTES,
-            MEDIA_PIECE_BYTES + 1,
-            3 * MEDIA_PIECE_BYTES - 1,
+            MEDIA_CHUNK_BYTES,
+            MEDIA_CHUNK_BYTES + 1,
+            3 * MEDIA_CHUNK_BYTES - 1,
         ] {
             let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
             let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
             let raw: Vec<_> = bytes_of(&held).try_collect().await.unwrap();
-            assert!(raw.iter().all(|piece| piece.len() <= MEDIA_PIECE_BYTES));
+            assert!(raw.iter().all(|piece| piece.len() <= MEDIA_CHUNK_BYTES));
             assert_eq!(raw.concat(), bytes, "{size}");
             let text: Vec<_> = base64_of(&held).try_collect().await.unwrap();
             let text = String::from_utf8(text.concat()).unwrap();

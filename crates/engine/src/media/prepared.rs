@@ -6,13 +6,13 @@ use module::input::show_media;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
-use super::load::{Item, Origin};
-use super::errors::{Refusal, refused};
+use super::load::{MediaItem, Origin};
+use super::errors::{MediaError, refused};
 use crate::limits;
 use crate::run::Warning;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedMedia {
     /// Where in the input each item stands.
     places: Vec<String>,
     pub(crate) media: Vec<Media>,
@@ -25,8 +25,8 @@ pub(crate) struct Ready {
     bytes: u64,
 }
 
-impl Ready {
-    pub(super) fn new(module: &Module, places: &[String]) -> Result<Self, Refusal> {
+impl PreparedMedia {
+    pub(super) fn new(module: &Module, places: &[String]) -> Result<Self, MediaError> {
         over(Limit::Count, limits::MEDIA_ITEMS_MAX as u64, places.len() as u64)?;
         Ok(Self {
             places: places.to_vec(),
@@ -35,7 +35,7 @@ impl Ready {
         })
     }
 
-    pub(super) fn admit(&mut self, item: &Item, prepared: &Prepared) -> Result<(), Refusal> {
+    pub(super) fn admit(&mut self, item: &MediaItem, prepared: &Prepared) -> Result<(), MediaError> {
         let index = self.processed.len();
         self.bytes = self.bytes.saturating_add(prepared.fit.size_bytes);
         over(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
@@ -86,7 +86,7 @@ impl Ready {
     }
 }
 
-fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), Refusal> {
+fn over(limit: Limit, allowed: u64, actual: u64) -> Result<(), MediaError> {
     if actual <= allowed {
         return Ok(());
     }

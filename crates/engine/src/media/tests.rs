@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
-use super::{FetchRule, MediaDesk, MediaSettings, Ready};
+use super::{FetchRule, MediaPipeline, MediaSettings, PreparedMedia};
 use crate::port::{Fetch, FetchError, Fetched, Hosts};
 
 fn module(tier: &str, more: &str) -> Module {
@@ -47,7 +47,7 @@ fn inline(bytes: &[u8]) -> Value {
     json!({"type": "base64", "media_type": "image/png", "data": Base64::from_bytes(bytes).as_str()})
 }
 
-async fn prepare(desk: &MediaDesk, module: &Module, items: &[Value]) -> Result<Ready, String> {
+async fn prepare(desk: &MediaPipeline, module: &Module, items: &[Value]) -> Result<PreparedMedia, String> {
     let mut input = Map::new();
     input.insert(String::from("images"), Value::from(items));
     match desk.prepare(module, &input, |_, _| {}).await {
@@ -94,7 +94,7 @@ async fn media_of_every_origin_becomes_a_part() {
         ..MediaSettings::default()
     };
     let web = Arc::new(Web::default());
-    let desk = MediaDesk::new(settings, Some(web.clone()));
+    let desk = MediaPipeline::new(settings, Some(web.clone()));
     let data_url = format!(
         "data:image/png;base64,{}",
         Base64::from_bytes(&png(20, 30)).as_str()
@@ -136,7 +136,7 @@ async fn media_of_every_origin_becomes_a_part() {
 async fn what_is_not_let_in_has_its_code() {
     let module = module("exec", "");
     let web = Arc::new(Web::default());
-    let desk = MediaDesk::new(MediaSettings::default(), Some(web.clone()));
+    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
     let declared = |mime: &str| json!({"type": "base64", "media_type": mime, "data": "AAAA"});
     for (item, code) in [
         (declared("image/tiff"), "E1010 "),
@@ -191,7 +191,7 @@ async fn nothing_is_fetched_where_fetching_is_off() {
         ..MediaSettings::default()
     };
     let url = json!({"type": "url", "url": "https://example.com/a.png"});
-    for desk in [MediaDesk::new(off, Some(web.clone())), MediaDesk::default()] {
+    for desk in [MediaPipeline::new(off, Some(web.clone())), MediaPipeline::default()] {
         let code = prepare(&desk, &module("decision", ""), std::slice::from_ref(&url))
             .await
             .unwrap_err();
@@ -219,7 +219,7 @@ async fn files_are_read_from_allowed_folders_only() {
             files,
             ..MediaSettings::default()
         };
-        MediaDesk::new(settings, None)
+        MediaPipeline::new(settings, None)
     };
     let item = |path: &Path| json!({"type": "file", "path": path});
     let strict = desk(Vec::new());
@@ -264,7 +264,7 @@ async fn counts_and_sizes_follow_the_manifest() {
         "decision",
         "  constraints:\n    max_images: 2\n    max_image_size_mb: 0.001\n",
     );
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     let small = inline(&png(12, 12));
     assert!(prepare(&desk, &module, &vec![small.clone(); 2]).await.is_ok());
     assert_eq!(
@@ -288,7 +288,7 @@ async fn counts_and_sizes_follow_the_manifest() {
 #[tokio::test]
 async fn a_large_picture_is_scaled_down_unless_the_module_executes() {
     let item = inline(&png(9_000, 20));
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     let ready = prepare(&desk, &module("decision", ""), std::slice::from_ref(&item))
         .await
         .unwrap();
@@ -334,7 +334,7 @@ async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
     assert!(large.len() > 64 * 1024);
     fs::write(folder.path().join("large.png"), &large).unwrap();
     let web = Arc::new(Web::default());
-    let desk = MediaDesk::new(in_folder(folder.path(), u64::MAX), Some(web.clone()));
+    let desk = MediaPipeline::new(in_folder(folder.path(), u64::MAX), Some(web.clone()));
     let items = [
         inline(&large),
         inline(&png(20, 30)),
@@ -366,7 +366,7 @@ async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("spool")).unwrap();
     let large = noise();
-    let desk = MediaDesk::new(in_folder(folder.path(), 3 * large.len() as u64 / 2), None);
+    let desk = MediaPipeline::new(in_folder(folder.path(), 3 * large.len() as u64 / 2), None);
     let module = module("decision", "");
     let first = prepare(&desk, &module, &[inline(&large)]).await.unwrap();
     let refused = prepare(&desk, &module, &[inline(&large)]).await.unwrap_err();
@@ -380,7 +380,7 @@ async fn a_full_depot_refuses_and_has_room_again_when_a_run_is_over() {
 
 #[tokio::test]
 async fn broken_base64_of_any_size_is_told_as_that() {
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     let mut text = Base64::from_bytes(&noise()).into_string();
     text.insert(70_000, '=');
     // The form of a URL says nothing about what stands in it.

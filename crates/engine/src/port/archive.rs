@@ -8,7 +8,7 @@ use ir::RunId;
 use serde::{Deserialize, Serialize};
 use tenancy::Tenant;
 
-use super::journal::{Finish, JournalError, RunRow, State};
+use super::journal::{RunOutcome, JournalError, RunRecord, RunState};
 
 #[async_trait]
 pub trait Archive: Send + Sync + fmt::Debug {
@@ -16,26 +16,26 @@ pub trait Archive: Send + Sync + fmt::Debug {
     async fn list(&self, tenant: &Tenant, filter: &RunFilter) -> Result<Vec<RunSummary>, JournalError>;
 
     /// A person's word on a run that waits for it. The first word stands.
-    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &Verdict) -> Result<(), JournalError>;
+    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision) -> Result<(), JournalError>;
 
     /// What the attempts of a run used.
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<Spent>, JournalError>;
+    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError>;
 
     /// What was used, added up; of one tenant or of all.
     async fn usage(
         &self,
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
-    ) -> Result<Vec<UsageLine>, JournalError>;
+    ) -> Result<Vec<UsageRow>, JournalError>;
 
     /// Throws away at most `retention.batch` finished runs that are too old or too many. One that runs,
     /// waits for a person or still holds its client's name for it is never among them.
-    async fn prune(&self, retention: &Retention) -> Result<Pruned, JournalError>;
+    async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFilter {
-    pub state: Option<Shown>,
+    pub state: Option<RunStatus>,
     /// Only runs older than this one: where the page before ended.
     pub before: Option<RunId>,
     pub limit: usize,
@@ -43,14 +43,14 @@ pub struct RunFilter {
 
 /// The states that people see: a finished run that waits for a person is in a state of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum RunStatus {
     Running,
     Done,
     Failed,
     NeedsReview,
 }
 
-impl Shown {
+impl RunStatus {
     pub const ALL: [Self; 4] = [Self::Running, Self::Done, Self::Failed, Self::NeedsReview];
 
     pub fn as_str(self) -> &'static str {
@@ -66,12 +66,12 @@ impl Shown {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    pub fn of(state: State, review: Option<&Review>) -> Self {
+    pub fn of(state: RunState, review: Option<&Review>) -> Self {
         match (state, review) {
             (_, Some(review)) if review.verdict.is_none() => Self::NeedsReview,
-            (State::Running, _) => Self::Running,
-            (State::Done, _) => Self::Done,
-            (State::Failed, _) => Self::Failed,
+            (RunState::Running, _) => Self::Running,
+            (RunState::Done, _) => Self::Done,
+            (RunState::Failed, _) => Self::Failed,
         }
     }
 }
@@ -82,20 +82,20 @@ pub struct RunSummary {
     pub id: RunId,
     pub module: String,
     pub client: String,
-    pub state: State,
+    pub state: RunState,
     pub created_at_ms: u64,
-    pub finished: Option<Finish>,
+    pub finished: Option<RunOutcome>,
     pub review: Option<Review>,
 }
 
 impl RunSummary {
-    pub fn shown(&self) -> Shown {
-        Shown::of(self.state, self.review.as_ref())
+    pub fn shown(&self) -> RunStatus {
+        RunStatus::of(self.state, self.review.as_ref())
     }
 }
 
-impl From<RunRow> for RunSummary {
-    fn from(row: RunRow) -> Self {
+impl From<RunRecord> for RunSummary {
+    fn from(row: RunRecord) -> Self {
         Self {
             id: row.id,
             module: row.module,
@@ -112,12 +112,12 @@ impl From<RunRow> for RunSummary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
     pub reason: String,
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<ReviewDecision>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub decision: Decision,
+pub struct ReviewDecision {
+    pub decision: ReviewOutcome,
     pub by: String,
     pub comment: Option<String>,
     /// What an edited answer says now, as JSON.
@@ -126,13 +126,13 @@ pub struct Verdict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum ReviewOutcome {
     Approved,
     Rejected,
     Edited,
 }
 
-impl Decision {
+impl ReviewOutcome {
     pub const ALL: [Self; 3] = [Self::Approved, Self::Rejected, Self::Edited];
 
     pub fn as_str(self) -> &'static str {
@@ -150,7 +150,7 @@ impl Decision {
 
 /// What one attempt used. Unknown is `None`, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct AttemptUsage {
     /// Counted from 1; 0 stands for what a killed server did and could not report.
     pub attempt: u32,
     pub backend: Option<String>,
@@ -163,7 +163,7 @@ pub struct Spent {
     pub estimated_tokens: Option<u64>,
 }
 
-impl Spent {
+impl AttemptUsage {
     /// Something may have been used, and nobody can say what.
     pub fn unknown() -> Self {
         Self {
@@ -185,7 +185,7 @@ pub struct UsageFilter {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UsageLine {
+pub struct UsageRow {
     pub client: Option<String>,
     pub module: Option<String>,
     pub model: Option<String>,
@@ -204,7 +204,7 @@ pub struct UsageLine {
 pub const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
+pub struct PruneRequest {
     /// Runs that ended before this moment go.
     pub before_ms: u64,
     /// When more is held than this, the oldest go.
@@ -219,7 +219,7 @@ pub struct Retention {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneResult {
     pub runs: usize,
     /// Whether there may be more to throw away.
     pub more: bool,

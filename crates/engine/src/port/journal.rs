@@ -12,7 +12,7 @@ use ir::RunId;
 
 use tenancy::Tenant;
 
-use super::archive::{Review, Spent};
+use super::archive::{Review, AttemptUsage};
 
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
@@ -25,7 +25,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
+        events: &[EncodedEvent],
     ) -> Result<(), JournalError>;
 
     /// Appends the last events and closes the run in one step. A closed run takes nothing more.
@@ -34,18 +34,18 @@ pub trait Journal: Send + Sync + fmt::Debug {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
-        end: &End,
+        events: &[EncodedEvent],
+        end: &RunEnd,
     ) -> Result<(), JournalError>;
 
     /// Books how a run begins, or how one ends that has no events but its last, without waiting: what was booked survives a killed process,
     /// is seen by whoever looks for the run next, and counts once, however often it is booked. Entering is refused
     /// while nothing can be written.
-    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError>;
+    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError>;
 
     /// Books together with others: it is booked once [`Journal::commit`] has said so, and what many have noted takes one
     /// write.
-    fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.book(tenant, booking)
     }
 
@@ -62,34 +62,34 @@ pub trait Journal: Send + Sync + fmt::Debug {
         run: RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, JournalError>;
+    ) -> Result<Vec<JournalEntry>, JournalError>;
 
     /// The chunk with this number.
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError>;
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError>;
 
-    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError>;
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError>;
 
     /// The run that holds a client's name for a request, if there is one.
-    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError>;
+    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError>;
 
     /// Every run that was left running, oldest first: what a starting server has to pick up.
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError>;
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError>;
 }
 
 /// One entry in the accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Booking {
+pub enum LifecycleRecord {
     /// It begins. Nobody gave it a name of its own. From here on it takes events as one that was created does.
     Enter(NewRun),
     /// It has ended. One that has ended before, or has events already, stays as it is.
     Close {
         run: RunId,
-        last: Option<Rendered>,
-        end: End,
+        last: Option<EncodedEvent>,
+        end: RunEnd,
     },
 }
 
-impl Booking {
+impl LifecycleRecord {
     pub fn run(&self) -> RunId {
         match self {
             Self::Enter(new) => new.id,
@@ -100,7 +100,7 @@ impl Booking {
 
 /// The kinds of event, by the names they have in SSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     Meta,
     Chunk,
     Progress,
@@ -108,7 +108,7 @@ pub enum Kind {
     Error,
 }
 
-impl Kind {
+impl EventKind {
     pub const ALL: [Self; 5] = [Self::Meta, Self::Chunk, Self::Progress, Self::Final, Self::Error];
 
     pub fn as_str(self) -> &'static str {
@@ -133,8 +133,8 @@ impl Kind {
 
 /// An event as it goes over the wire: one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
-    pub kind: Kind,
+pub struct EncodedEvent {
+    pub kind: EventKind,
     /// The number of a chunk; other kinds have none.
     pub seq: Option<u64>,
     pub body: Arc<str>,
@@ -142,9 +142,9 @@ pub struct Rendered {
 
 /// An event at its place in the journal. Offsets count from 1 and are nobody's business outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     pub offset: u64,
-    pub event: Rendered,
+    pub event: EncodedEvent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,12 +157,12 @@ pub struct NewRun {
     /// Who asked for it.
     pub client: String,
     /// Set where the client wants this to happen only once.
-    pub once: Option<Once>,
+    pub once: Option<IdempotencyClaim>,
 }
 
 /// A name that a client gave a request, so that saying it again does nothing again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotencyClaim {
     pub key: String,
     /// Tells whether it is the same request.
     pub fingerprint: String,
@@ -172,20 +172,20 @@ pub struct Once {
 
 /// Who holds a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct IdempotencyMatch {
     pub run: RunId,
     /// It was asked for by the same request.
     pub same_request: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum RunState {
     Running,
     Done,
     Failed,
 }
 
-impl State {
+impl RunState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -203,7 +203,7 @@ impl State {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finish {
+pub struct RunOutcome {
     /// The error's code; `None` for a good end.
     pub code: Option<String>,
     pub at_ms: u64,
@@ -211,47 +211,47 @@ pub struct Finish {
 
 /// What is written beside the last events, in the same step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
-    pub finish: Finish,
+pub struct RunEnd {
+    pub finish: RunOutcome,
     /// Why a person has to look at it, if one has to.
     pub review: Option<String>,
     /// What each attempt used; never empty.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<AttemptUsage>,
 }
 
-impl End {
+impl RunEnd {
     /// A run without any attempt gets one record that says so: none goes unaccounted.
-    pub fn new(code: Option<String>, at_ms: u64, mut spent: Vec<Spent>) -> Self {
+    pub fn new(code: Option<String>, at_ms: u64, mut spent: Vec<AttemptUsage>) -> Self {
         if spent.is_empty() {
-            spent.push(Spent::unknown());
+            spent.push(AttemptUsage::unknown());
         }
         Self {
-            finish: Finish { code, at_ms },
+            finish: RunOutcome { code, at_ms },
             review: None,
             spent,
         }
     }
 }
 
-impl Finish {
-    pub fn state(&self) -> State {
+impl RunOutcome {
+    pub fn state(&self) -> RunState {
         if self.code.is_none() {
-            State::Done
+            RunState::Done
         } else {
-            State::Failed
+            RunState::Failed
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRow {
+pub struct RunRecord {
     pub id: RunId,
     pub module: String,
     pub client: String,
     pub command: String,
-    pub state: State,
+    pub state: RunState,
     pub created_at_ms: u64,
-    pub finished: Option<Finish>,
+    pub finished: Option<RunOutcome>,
     pub review: Option<Review>,
     /// The offset of the last event, 0 when there is none.
     pub last_offset: u64,
@@ -266,7 +266,7 @@ pub enum JournalError {
     Exists(RunId),
     /// The same client gave the same name to a run before.
     #[error("run {} was asked for under this name", .0.run)]
-    Repeated(Named),
+    Repeated(IdempotencyMatch),
     /// The run does not wait for anyone's word.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),

@@ -8,12 +8,12 @@ mod journal;
 mod upstream;
 
 pub use archive::{
-    Archive, DAY_MS, Decision, Pruned, Retention, Review, RunFilter, RunSummary, Shown, Spent, UsageFilter,
-    UsageLine, Verdict,
+    Archive, DAY_MS, ReviewOutcome, PruneResult, PruneRequest, Review, RunFilter, RunSummary, RunStatus, AttemptUsage, UsageFilter,
+    UsageRow, ReviewDecision,
 };
 pub use clock::Clock;
 pub use fetch::{Fetch, FetchError, Fetched, Hosts};
 pub use journal::{
-    Booking, End, Entry, Finish, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, RunRow, State,
+    LifecycleRecord, RunEnd, JournalEntry, RunOutcome, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord, RunState,
 };
-pub use upstream::{Answer, Backend, Events, Piece, Pieces, Said, Upstream, Verbatim};
+pub use upstream::{UnaryResponse, Backend, EventStream, RawChunk, RawStream, RawItem, Upstream, RawRequest};

@@ -14,10 +14,10 @@ use serde_json::Value;
 
 /// The events of one attempt. Whatever goes wrong, opening included, arrives as [`Event::Error`]; a
 /// stream that ends without [`Event::Finish`] was cut. Dropping the stream cancels the call.
-pub type Events = BoxStream<'static, Event>;
+pub type EventStream = BoxStream<'static, Event>;
 
 /// The same, with the back-end's own bytes where they can be passed on.
-pub type Pieces = BoxStream<'static, Said>;
+pub type RawStream = BoxStream<'static, RawItem>;
 
 /// Who a back-end is, for plans, logs and `meta.model`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Backend {
 
 /// A caller's request in its own words, for a back-end that speaks the same language.
 #[derive(Clone, Debug)]
-pub struct Verbatim {
+pub struct RawRequest {
     pub dialect: Dialect,
     /// The body as it came: one JSON object.
     pub body: Bytes,
@@ -48,8 +48,8 @@ pub struct Verbatim {
 
 /// One thing that a back-end said. A call is answered in pieces or in events, never in both.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
-    Piece(Piece),
+pub enum RawItem {
+    Piece(RawChunk),
     /// Errors come in this form only, so that no bytes have to be taken back.
     Event(Event),
 }
@@ -57,14 +57,14 @@ pub enum Said {
 /// Bytes of an answer and what they mean. Framed bytes come in whole frames; bytes that the caller did not
 /// ask for are left out, while what they mean is not.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
+pub struct RawChunk {
     pub bytes: Bytes,
     pub events: Vec<Event>,
 }
 
 /// An answer that comes whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct UnaryResponse {
     pub payload: ResponsePayload,
     pub usage: Option<Usage>,
     /// What was asked and could not be had as it was asked.
@@ -77,23 +77,23 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     fn backend(&self) -> &Backend;
 
     /// Starts an attempt. Returns at once: connecting is part of the stream.
-    fn open(&self, request: Arc<Request>) -> Events;
+    fn open(&self, request: Arc<Request>) -> EventStream;
 
     /// The same for a caller who looks at words, warnings, usage and the end alone: what a vendor adds to them may be
     /// left out.
-    fn listen(&self, request: Arc<Request>) -> Events {
+    fn listen(&self, request: Arc<Request>) -> EventStream {
         self.open(request)
     }
 
     /// The same attempt with the answer's own bytes, if this back-end speaks the caller's dialect and the
     /// answer can be passed on as it is. `None`: it has to be translated.
-    fn forward(&self, _request: &Arc<Request>, _verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+    fn forward(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
 
     /// Operations whose answer comes whole: embeddings, images, transcription, speech. Returns at once;
     /// dropping the future cancels the call.
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let backend = self.backend();
         let operation = request.operation();
         let message = format!("back-end {} cannot do {}", backend.name, operation.as_str());

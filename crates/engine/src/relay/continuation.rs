@@ -9,7 +9,7 @@ use ir::{Block, ChatRequest, Degradation, Delta, Event, Message, Request, Respon
 use crate::limits;
 
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct Continuation {
     /// Nothing is gathered of an answer that nobody could go on with.
     gathers: bool,
     started: Option<Event>,
@@ -22,12 +22,12 @@ pub(super) struct Shown {
     deltas: u64,
     /// Something was shown that is not plain text.
     spoiled: bool,
-    going_on: Option<GoingOn>,
+    going_on: Option<BlockMapping>,
 }
 
 /// How the words of another back-end fit behind what is there.
 #[derive(Debug, Default)]
-struct GoingOn {
+struct BlockMapping {
     /// The block that the rest goes to, as the caller counts.
     ours: u32,
     /// The caller has not seen this block begin.
@@ -38,7 +38,7 @@ struct GoingOn {
     doubled: String,
 }
 
-impl Shown {
+impl Continuation {
     /// For a request whose answer could be gone on with.
     pub(super) fn new(request: &Request, somebody_goes_on: bool) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Shown {
         // Back-ends refuse a prefix that ends in space, and models go on badly behind one.
         let prefix = self.text.trim_end();
         let ours = self.block.unwrap_or_default();
-        self.going_on = Some(GoingOn {
+        self.going_on = Some(BlockMapping {
             ours: if self.closed { ours + 1 } else { ours },
             fresh: self.closed,
             theirs: None,
@@ -182,7 +182,7 @@ impl Shown {
     }
 }
 
-impl GoingOn {
+impl BlockMapping {
     fn begin(&self) -> Option<Event> {
         self.fresh.then_some(Event::BlockStart {
             index: self.ours,

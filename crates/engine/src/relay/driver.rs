@@ -18,69 +18,69 @@ use tenancy::Tenant;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Part;
-use super::lifecycle::Account;
-use super::machine::{Input, Machine, Output};
-use super::tool_emulation::{self, Reply};
+use super::RelayPart;
+use super::lifecycle::OpenRecord;
+use super::machine::{Input, RelayMachine, Output};
+use super::tool_emulation::{self, CallParser};
 use super::{patch_warnings, unary};
 use crate::admission::Permit;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{Answer, Backend, Clock, End, Events, Pieces, Said, Verbatim};
-use crate::run::{AttemptRecord, Shadows, Traces};
+use crate::port::{UnaryResponse, Backend, Clock, RunEnd, EventStream, RawStream, RawItem, RawRequest};
+use crate::run::{AttemptRecord, MirrorTasks, TraceStore};
 
 #[derive(Debug)]
-pub(super) struct Hands {
+pub(super) struct RelayDriver {
     pub(super) run: RunId,
-    pub(super) machine: Machine,
+    pub(super) machine: RelayMachine,
     pub(super) tenant: Tenant,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) verbatim: Option<Arc<Verbatim>>,
+    pub(super) verbatim: Option<Arc<RawRequest>>,
     /// `None` where somebody else writes down how it ended.
-    pub(super) account: Option<Account>,
+    pub(super) account: Option<OpenRecord>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) traces: Arc<Traces>,
-    pub(super) shadows: Shadows,
+    pub(super) traces: Arc<TraceStore>,
+    pub(super) shadows: MirrorTasks,
     pub(super) began: Instant,
-    pub(super) work: Work,
+    pub(super) work: DriverState,
     /// Given back when the call is over, and its account closed.
     pub(super) held: Option<(Option<Permit>, TaskTrackerToken)>,
 }
 
 /// What is under way.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct DriverState {
     /// By the number of the attempt.
-    lines: Vec<(u32, Line)>,
+    lines: Vec<(u32, UpstreamCall)>,
     outputs: Vec<Output>,
-    shown: VecDeque<Part>,
-    answer: Option<Box<Answer>>,
+    shown: VecDeque<RelayPart>,
+    answer: Option<Box<UnaryResponse>>,
     alarm: Option<Pin<Box<Sleep>>>,
     settled: bool,
     /// How it ended, where there is no account to say it to.
-    end: Option<End>,
+    end: Option<RunEnd>,
 }
 
 /// An open line to a back-end.
-enum Line {
-    Events(Events),
+enum UpstreamCall {
+    Events(EventStream),
     /// Tools are called by prompt: what is said may have to be kept back.
     Prompted {
-        events: Events,
-        reply: Box<Reply>,
+        events: EventStream,
+        reply: Box<CallParser>,
         ready: VecDeque<Event>,
     },
-    Pieces(Pieces),
-    Answer(Option<BoxFuture<'static, Result<Answer, Error>>>),
+    Pieces(RawStream),
+    Answer(Option<BoxFuture<'static, Result<UnaryResponse, Error>>>),
 }
 
-impl Hands {
+impl RelayDriver {
     pub(super) fn start(&mut self) {
         self.step(Input::Start);
     }
 
     /// The next part to show; `None` when there are no more.
-    pub(super) fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Part>> {
+    pub(super) fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<RelayPart>> {
         loop {
             if let Some(part) = self.work.shown.pop_front() {
                 return Poll::Ready(Some(part));
@@ -96,11 +96,11 @@ impl Hands {
 
     /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
     /// there was any; loses nothing if it is dropped while it waits.
-    pub(super) async fn next_parts(&mut self, parts: &mut Vec<Part>) -> bool {
+    pub(super) async fn next_parts(&mut self, parts: &mut Vec<RelayPart>) -> bool {
         poll_fn(|context| self.poll_parts(context, parts)).await
     }
 
-    pub(super) fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<Part>) -> Poll<bool> {
+    pub(super) fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<RelayPart>) -> Poll<bool> {
         let mut taken = 0;
         while taken < limits::BATCH_EVENTS_MAX {
             match self.poll_part(context) {
@@ -127,7 +127,7 @@ impl Hands {
         !self.work.shown.is_empty()
     }
 
-    pub(super) fn take_answer(&mut self) -> Option<Box<Answer>> {
+    pub(super) fn take_answer(&mut self) -> Option<Box<UnaryResponse>> {
         self.work.answer.take()
     }
 
@@ -150,11 +150,11 @@ impl Hands {
             let (attempt, line) = &mut lines[at];
             let attempt = *attempt;
             match line.poll_next(context) {
-                Poll::Ready(Some(Heard::Said(said))) => return Poll::Ready(Input::Said { attempt, said }),
-                Poll::Ready(Some(Heard::KeptBack(bytes))) => {
+                Poll::Ready(Some(Received::Said(said))) => return Poll::Ready(Input::Said { attempt, said }),
+                Poll::Ready(Some(Received::KeptBack(bytes))) => {
                     return Poll::Ready(Input::KeptBack { attempt, bytes });
                 }
-                Poll::Ready(Some(Heard::Answer(answer))) => {
+                Poll::Ready(Some(Received::Answer(answer))) => {
                     return Poll::Ready(Input::Answered { attempt, answer });
                 }
                 Poll::Ready(None) => {
@@ -224,34 +224,34 @@ impl Hands {
         self.work.outputs = outputs;
     }
 
-    fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<Line> {
+    fn open(&self, member: usize, request: Arc<Request>, verbatim: bool) -> Option<UpstreamCall> {
         let upstream = self.fleet.upstream(member)?;
         let candidate = &self.fleet.candidates()[member];
         let notices = match patch_warnings::notices(upstream.as_ref(), &request) {
             Ok(notices) => notices,
-            Err(error) => return Some(Line::failed(error)),
+            Err(error) => return Some(UpstreamCall::failed(error)),
         };
         if request.operation() != Operation::ChatCompletions {
             let answer = unary::answer(upstream, candidate, request, notices);
-            return Some(Line::Answer(Some(answer)));
+            return Some(UpstreamCall::Answer(Some(answer)));
         }
         // Whoever may not answer in the caller's own words goes on behind a text.
         match tool_emulation::by_prompt(&request, candidate, self.run, !verbatim) {
             Ok(None) => {}
             Ok(Some(prompted)) => {
-                return Some(Line::Prompted {
+                return Some(UpstreamCall::Prompted {
                     events: behind(notices, upstream.open(prompted.request)),
                     reply: Box::new(prompted.reply),
                     ready: VecDeque::new(),
                 });
             }
-            Err(error) => return Some(Line::failed(error)),
+            Err(error) => return Some(UpstreamCall::failed(error)),
         }
         let words = self.verbatim.as_ref().filter(|_| verbatim);
         let pieces = words.and_then(|words| upstream.forward(&request, words));
         Some(match pieces {
-            Some(pieces) => Line::Pieces(pieces),
-            None => Line::Events(behind(notices, upstream.open(request))),
+            Some(pieces) => UpstreamCall::Pieces(pieces),
+            None => UpstreamCall::Events(behind(notices, upstream.open(request))),
         })
     }
 
@@ -265,7 +265,7 @@ impl Hands {
     }
 
     /// How it ended, for whoever writes it down; once.
-    pub(super) fn take_end(&mut self) -> Option<End> {
+    pub(super) fn take_end(&mut self) -> Option<RunEnd> {
         self.settle();
         self.work.end.take()
     }
@@ -277,7 +277,7 @@ impl Hands {
         }
         let trace = self.machine.trace();
         let spent = trace.attempts.iter().map(AttemptRecord::spent).collect();
-        let end = End::new(trace.code.clone(), self.clock.now_ms(), spent);
+        let end = RunEnd::new(trace.code.clone(), self.clock.now_ms(), spent);
         match &mut self.account {
             Some(account) => account.close(end),
             None => self.work.end = Some(end),
@@ -287,7 +287,7 @@ impl Hands {
     }
 }
 
-impl Drop for Hands {
+impl Drop for RelayDriver {
     fn drop(&mut self) {
         self.cancel();
         self.settle();
@@ -295,15 +295,15 @@ impl Drop for Hands {
 }
 
 #[expect(clippy::large_enum_variant, reason = "one exists at a time, on the stack")]
-enum Heard {
-    Said(Said),
+enum Received {
+    Said(RawItem),
     /// It is alive, and so many bytes of what it says are kept back.
     KeptBack(usize),
-    Answer(Box<Answer>),
+    Answer(Box<UnaryResponse>),
 }
 
 /// What was changed of the request is said before anything else.
-fn behind(notices: Vec<Adaptation>, events: Events) -> Events {
+fn behind(notices: Vec<Adaptation>, events: EventStream) -> EventStream {
     if notices.is_empty() {
         return events;
     }
@@ -314,16 +314,16 @@ fn behind(notices: Vec<Adaptation>, events: Events) -> Events {
     stream::iter(notices).chain(events).boxed()
 }
 
-impl Line {
+impl UpstreamCall {
     fn failed(error: Error) -> Self {
         Self::Events(stream::iter([Event::Error { error }]).boxed())
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Heard>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Received>> {
         match self {
             Self::Events(events) => {
                 let event = ready!(events.poll_next_unpin(context));
-                Poll::Ready(event.map(|event| Heard::Said(Said::Event(event))))
+                Poll::Ready(event.map(|event| Received::Said(RawItem::Event(event))))
             }
             Self::Prompted { events, reply, ready } => {
                 if ready.is_empty() {
@@ -333,13 +333,13 @@ impl Line {
                     reply.push(event, ready);
                 }
                 Poll::Ready(Some(match ready.pop_front() {
-                    Some(event) => Heard::Said(Said::Event(event)),
-                    None => Heard::KeptBack(reply.held_bytes()),
+                    Some(event) => Received::Said(RawItem::Event(event)),
+                    None => Received::KeptBack(reply.held_bytes()),
                 }))
             }
             Self::Pieces(pieces) => {
                 let said = ready!(pieces.poll_next_unpin(context));
-                Poll::Ready(said.map(Heard::Said))
+                Poll::Ready(said.map(Received::Said))
             }
             Self::Answer(future) => {
                 let Some(pending) = future else {
@@ -348,15 +348,15 @@ impl Line {
                 let answer = ready!(pending.as_mut().poll(context));
                 *future = None;
                 Poll::Ready(Some(match answer {
-                    Ok(answer) => Heard::Answer(Box::new(answer)),
-                    Err(error) => Heard::Said(Said::Event(Event::Error { error })),
+                    Ok(answer) => Received::Answer(Box::new(answer)),
+                    Err(error) => Received::Said(RawItem::Event(Event::Error { error })),
                 }))
             }
         }
     }
 }
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for DriverState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Work")
             .field("lines", &self.lines.len())

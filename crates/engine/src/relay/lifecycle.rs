@@ -7,18 +7,18 @@ use ir::RunId;
 use tenancy::Tenant;
 use tracing::error;
 
-use crate::port::{Booking, End, Journal};
+use crate::port::{LifecycleRecord, RunEnd, Journal};
 
 /// A call that is entered and not closed yet.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct OpenRecord {
     journal: Arc<dyn Journal>,
     tenant: Tenant,
     run: RunId,
     open: bool,
 }
 
-impl Account {
+impl OpenRecord {
     /// The account of a call that is entered already.
     pub(super) fn of(journal: Arc<dyn Journal>, tenant: &Tenant, run: RunId) -> Self {
         Self {
@@ -29,12 +29,12 @@ impl Account {
         }
     }
 
-    pub(super) fn close(&mut self, end: End) {
+    pub(super) fn close(&mut self, end: RunEnd) {
         if !std::mem::replace(&mut self.open, false) {
             return;
         }
         let run = self.run;
-        let booking = Booking::Close { run, last: None, end };
+        let booking = LifecycleRecord::Close { run, last: None, end };
         if let Err(error) = self.journal.book(&self.tenant, booking) {
             error!(%run, %error, "a relayed call could not be closed");
         }

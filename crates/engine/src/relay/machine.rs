@@ -10,14 +10,14 @@ use std::sync::Arc;
 use ir::operation::Feature;
 use ir::{Error, ErrorKind, Event, Phase, Request, RunId, TraceContext, Usage};
 
-use super::Part;
-use super::continuation::Shown;
-use crate::attempts::{Calls, Turn};
-use crate::fleet::{Dispatch, Lease};
+use super::RelayPart;
+use super::continuation::Continuation;
+use crate::attempts::{Attempts, NextAttempt};
+use crate::fleet::{BackendSelector, InFlightGuard};
 use crate::limits;
-use crate::port::{Answer, Said};
+use crate::port::{UnaryResponse, RawItem};
 use crate::route::{Explanation, Policy};
-use crate::run::{AttemptRecord, Outcome, Trace};
+use crate::run::{AttemptRecord, AttemptOutcome, Trace};
 
 /// What has happened.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub enum Input {
     /// An open attempt said something.
     Said {
         attempt: u32,
-        said: Said,
+        said: RawItem,
     },
     /// An open attempt said something that cannot be told yet: so much of its answer is kept back by now.
     KeptBack {
@@ -37,7 +37,7 @@ pub enum Input {
     /// An open attempt gave its whole answer.
     Answered {
         attempt: u32,
-        answer: Box<Answer>,
+        answer: Box<UnaryResponse>,
     },
     /// An open attempt's stream is over.
     Ended {
@@ -62,49 +62,49 @@ pub enum Output {
     },
     /// Send a copy that nobody waits for; it ends by itself.
     Mirror {
-        lease: Lease,
+        lease: InFlightGuard,
         request: Arc<Request>,
     },
     /// Drop the attempt's stream.
     Close {
         attempt: u32,
     },
-    Show(Part),
-    Answer(Box<Answer>),
+    Show(RelayPart),
+    Answer(Box<UnaryResponse>),
 }
 
 /// What a machine is told before it starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct RelayConfig {
     pub run: RunId,
     /// The caller's place in a trace.
     pub trace: Option<TraceContext>,
 }
 
 #[derive(Debug)]
-pub struct Machine {
-    plan: Plan,
-    calls: Calls,
+pub struct RelayMachine {
+    plan: RelayConfig,
+    calls: Attempts,
     /// What the caller asked, before anything was added to it.
     asked: Arc<Request>,
     explanation: Option<Explanation>,
     /// The caller takes the answer as it comes, rather than whole.
     streams: bool,
     /// What was said and must not be shown yet: before a leader is known, or before an answer is whole.
-    held: Vec<(u32, Said)>,
+    held: Vec<(u32, RawItem)>,
     held_bytes: usize,
     /// Who is, or was, the one that is heard.
     speaker: Option<usize>,
     shows: bool,
     /// The caller is being given bytes.
     verbatim: bool,
-    shown: Shown,
+    shown: Continuation,
     usage: Option<Usage>,
     end: Option<Result<(), Error>>,
 }
 
-impl Machine {
-    pub fn new(plan: Plan, dispatch: Dispatch) -> Self {
+impl RelayMachine {
+    pub fn new(plan: RelayConfig, dispatch: BackendSelector) -> Self {
         let asked = dispatch.request().clone();
         let can_go_on = dispatch
             .fleet()
@@ -114,9 +114,9 @@ impl Machine {
         Self {
             plan,
             streams: asked.as_chat().is_some_and(ir::ChatRequest::streams),
-            shown: Shown::new(&asked, can_go_on),
+            shown: Continuation::new(&asked, can_go_on),
             asked,
-            calls: Calls::new(dispatch),
+            calls: Attempts::new(dispatch),
             explanation: None,
             held: Vec::new(),
             held_bytes: 0,
@@ -255,10 +255,10 @@ impl Machine {
             .deadline_ms()
             .map_or(patience_ms, |end_ms| end_ms.min(patience_ms));
         match self.calls.advance(None, deadline_ms, now_ms) {
-            Turn::Call(call) => self.open(call.attempt, call.member, out),
-            Turn::Wait { .. } => {}
+            NextAttempt::Call(call) => self.open(call.attempt, call.member, out),
+            NextAttempt::Wait { .. } => {}
             // What the last back-end said tells more than that there is no other.
-            Turn::Nobody(error) => {
+            NextAttempt::Nobody(error) => {
                 let error = self.calls.take_loss().unwrap_or(error);
                 self.fail(error, out);
             }
@@ -274,21 +274,21 @@ impl Machine {
         });
     }
 
-    fn hear(&mut self, number: u32, said: Said, now_ms: u64, out: &mut Vec<Output>) {
+    fn hear(&mut self, number: u32, said: RawItem, now_ms: u64, out: &mut Vec<Output>) {
         let Some(attempt) = self.calls.attempt(number) else {
             return;
         };
-        if attempt.finish.is_some() && matches!(said, Said::Event(Event::Error { .. })) {
+        if attempt.finish.is_some() && matches!(said, RawItem::Event(Event::Error { .. })) {
             // It has said everything; how the line was dropped changes nothing.
             return;
         }
         let events = match &said {
-            Said::Event(Event::Error { error }) => {
+            RawItem::Event(Event::Error { error }) => {
                 let error = error.clone();
                 return self.lose(number, error, now_ms, out);
             }
-            Said::Event(event) => std::slice::from_ref(event),
-            Said::Piece(piece) => &piece.events,
+            RawItem::Event(event) => std::slice::from_ref(event),
+            RawItem::Piece(piece) => &piece.events,
         };
         if self.calls.hear(number, events, now_ms) {
             self.lead(number, now_ms, out);
@@ -297,12 +297,12 @@ impl Machine {
             return self.show(said, out);
         }
         self.held_bytes += match &said {
-            Said::Piece(piece) => piece.bytes.len(),
-            Said::Event(_) => limits::HELD_EVENT_BYTES,
+            RawItem::Piece(piece) => piece.bytes.len(),
+            RawItem::Event(_) => limits::BUFFERED_EVENT_BYTES,
         };
         let long = self.calls.attempt(number).map_or(0, |attempt| attempt.said_bytes);
         self.held.push((number, said));
-        if long.max(self.held_bytes) > limits::RELAY_HELD_BYTES_MAX {
+        if long.max(self.held_bytes) > limits::RELAY_BUFFER_BYTES_MAX {
             let message = "the answer is longer than can be held";
             let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
             self.lose(number, error, now_ms, out);
@@ -337,28 +337,28 @@ impl Machine {
         out.push(Output::Close { attempt: number });
     }
 
-    fn show(&mut self, said: Said, out: &mut Vec<Output>) {
+    fn show(&mut self, said: RawItem, out: &mut Vec<Output>) {
         self.shows = true;
         match said {
-            Said::Piece(piece) => {
+            RawItem::Piece(piece) => {
                 self.verbatim = true;
                 piece.events.iter().for_each(|event| self.shown.note(event));
-                out.push(Output::Show(Part::Verbatim(piece)));
+                out.push(Output::Show(RelayPart::Verbatim(piece)));
             }
-            Said::Event(event) => {
+            RawItem::Event(event) => {
                 let Some(event) = self.shown.fit(event) else {
                     return;
                 };
                 if std::mem::take(&mut self.verbatim) {
-                    out.push(Output::Show(Part::SoFar(self.shown.so_far())));
+                    out.push(Output::Show(RelayPart::SoFar(self.shown.so_far())));
                 }
                 self.shown.note(&event);
-                out.push(Output::Show(Part::Event(event)));
+                out.push(Output::Show(RelayPart::Event(event)));
             }
         }
     }
 
-    fn take_answer(&mut self, number: u32, answer: Box<Answer>, now_ms: u64, out: &mut Vec<Output>) {
+    fn take_answer(&mut self, number: u32, answer: Box<UnaryResponse>, now_ms: u64, out: &mut Vec<Output>) {
         if let Some(usage) = &answer.usage {
             let usage = usage.clone();
             self.calls.hear(number, &[Event::Usage { usage }], now_ms);
@@ -389,7 +389,7 @@ impl Machine {
         };
         self.forget(number, out);
         if !lost.goes_on {
-            self.hang_up(Outcome::Cancelled, now_ms, out);
+            self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
             return self.fail(error, out);
         }
         if !self.calls.is_idle() {
@@ -406,7 +406,7 @@ impl Machine {
     }
 
     fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        self.hang_up(Outcome::Cancelled, now_ms, out);
+        self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
         let phase = match self.shows {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
@@ -424,7 +424,7 @@ impl Machine {
         if let Some(number) = done {
             return self.win(number, now_ms, out);
         }
-        self.hang_up(Outcome::Cancelled, now_ms, out);
+        self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
         let phase = match self.shows {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
@@ -433,7 +433,7 @@ impl Machine {
         self.end = Some(Err(error));
     }
 
-    fn hang_up(&mut self, outcome: Outcome, now_ms: u64, out: &mut Vec<Output>) {
+    fn hang_up(&mut self, outcome: AttemptOutcome, now_ms: u64, out: &mut Vec<Output>) {
         for attempt in self.calls.drop_all(outcome, now_ms) {
             self.forget(attempt, out);
         }
@@ -442,7 +442,7 @@ impl Machine {
     fn fail(&mut self, error: Error, out: &mut Vec<Output>) {
         if self.shows {
             let event = Event::Error { error: error.clone() };
-            out.push(Output::Show(Part::Event(event)));
+            out.push(Output::Show(RelayPart::Event(event)));
         }
         self.end = Some(Err(error));
     }

@@ -20,24 +20,24 @@ use std::sync::Arc;
 
 use ir::{Decimal, Error, Event, Request, RunId, TraceContext};
 
-pub use self::machine::{Input, Machine, Output, Plan};
-pub use self::response::Relayed;
-pub use self::resumable::{Render, Resumable};
-use crate::port::{Answer, Backend, Piece, Verbatim};
+pub use self::machine::{Input, RelayMachine, Output, RelayConfig};
+pub use self::response::RelayResponse;
+pub use self::resumable::{FrameEncoder, ResumableResponse};
+use crate::port::{UnaryResponse, Backend, RawChunk, RawRequest};
 
 /// A request that is to be passed on.
 #[derive(Clone, Debug)]
-pub struct RelayCall {
+pub struct RelayRequest {
     pub request: Arc<Request>,
     /// The same in the caller's own words. Without them every answer comes as events.
-    pub verbatim: Option<Arc<Verbatim>>,
+    pub verbatim: Option<Arc<RawRequest>>,
     /// The caller's place in a trace.
     pub trace: Option<TraceContext>,
     /// What the run is to be called, where somebody has said it already; nobody else may have said the same.
     pub run: Option<RunId>,
 }
 
-impl RelayCall {
+impl RelayRequest {
     pub fn new(request: impl Into<Arc<Request>>) -> Self {
         Self {
             request: request.into(),
@@ -51,8 +51,8 @@ impl RelayCall {
 /// What the caller is to be given next. A call is verbatim or events from its first part on; it changes at
 /// most once, from verbatim to events, where another back-end goes on behind the words of the first.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
-    Verbatim(Piece),
+pub enum RelayPart {
+    Verbatim(RawChunk),
     Event(Event),
     /// What the caller has so far, now that events follow: to be rendered and thrown away, so that what
     /// follows is rendered as the rest of it.
@@ -70,7 +70,7 @@ pub struct RelayFailure {
 
 /// An answer that came whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct RelayedUnary {
     pub run: RunId,
     pub backend: Backend,
     /// Which of the back-end's keys was used.
@@ -80,10 +80,10 @@ pub struct Asked {
     pub latency_ms: u64,
     /// What it cost, where the back-end or its price tells.
     pub cost_usd: Option<Decimal>,
-    pub answer: Answer,
+    pub answer: UnaryResponse,
 }
 
-impl Asked {
+impl RelayedUnary {
     /// Who exactly answered: the back-end, and the number of its key.
     pub fn instance(&self) -> String {
         format!("{}-{}", self.backend.name, self.key.saturating_add(1))

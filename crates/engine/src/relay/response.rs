@@ -5,22 +5,22 @@ use std::task::{Context, Poll};
 
 use ir::{Error, RunId, Usage};
 
-use super::Part;
-use super::driver::Hands;
+use super::RelayPart;
+use super::driver::RelayDriver;
 use crate::port::Backend;
 
 /// Somebody has begun to answer. Dropping this hangs up on the back-end at once; what was used until then
 /// is accounted for.
 #[derive(Debug)]
-pub struct Relayed {
+pub struct RelayResponse {
     pub run: RunId,
     /// Who answers; another one where the first was lost in the middle.
     pub backend: Backend,
-    hands: Hands,
+    hands: RelayDriver,
 }
 
-impl Relayed {
-    pub(super) fn new(hands: Hands, backend: Backend) -> Self {
+impl RelayResponse {
+    pub(super) fn new(hands: RelayDriver, backend: Backend) -> Self {
         Self {
             run: hands.run,
             backend,
@@ -45,21 +45,21 @@ impl Relayed {
     }
 
     /// The next part; `None` when there are no more.
-    pub async fn next(&mut self) -> Option<Part> {
+    pub async fn next(&mut self) -> Option<RelayPart> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part>> {
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RelayPart>> {
         self.hands.poll_part(context)
     }
 
     /// Waits for a part and takes what else is ready, so that it can go out in one write. Returns whether
     /// there was any.
-    pub async fn next_parts(&mut self, parts: &mut Vec<Part>) -> bool {
+    pub async fn next_parts(&mut self, parts: &mut Vec<RelayPart>) -> bool {
         self.hands.next_parts(parts).await
     }
 
-    pub fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<Part>) -> Poll<bool> {
+    pub fn poll_parts(&mut self, context: &mut Context<'_>, parts: &mut Vec<RelayPart>) -> Poll<bool> {
         self.hands.poll_parts(context, parts)
     }
 }

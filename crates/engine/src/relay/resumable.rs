@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::Part;
-use super::driver::Hands;
-use crate::port::{Backend, Entry, Journal, JournalError, Kind, Rendered};
-use crate::run::{Live, Subscription};
+use super::RelayPart;
+use super::driver::RelayDriver;
+use crate::port::{Backend, JournalEntry, Journal, JournalError, EventKind, EncodedEvent};
+use crate::run::{RunBroadcast, Subscription};
 
 /// How an answer looks on the wire.
-pub trait Render: Send + fmt::Debug {
+pub trait FrameEncoder: Send + fmt::Debug {
     /// The frames that show this part; none where it shows nothing.
-    fn part(&mut self, part: Part, frames: &mut Vec<String>);
+    fn part(&mut self, part: RelayPart, frames: &mut Vec<String>);
 
     /// What stands behind the last part, if anything does. Behind an error there is no good end.
     fn end(&mut self, good: bool) -> String;
@@ -27,7 +27,7 @@ pub trait Render: Send + fmt::Debug {
 
 /// An answer that is being journaled, with its first reader.
 #[derive(Debug)]
-pub struct Resumable {
+pub struct ResumableResponse {
     pub run: RunId,
     pub backend: Backend,
     pub attempts: u32,
@@ -36,12 +36,12 @@ pub struct Resumable {
 
 /// Journals the frames of an answer until it ends.
 #[derive(Debug)]
-pub(super) struct Keeping {
-    pub(super) hands: Hands,
-    pub(super) render: Box<dyn Render>,
+pub(super) struct FrameJournaler {
+    pub(super) hands: RelayDriver,
+    pub(super) render: Box<dyn FrameEncoder>,
     pub(super) journal: Arc<dyn Journal>,
-    pub(super) live: Arc<Live>,
-    pub(super) audience: Audience,
+    pub(super) live: Arc<RunBroadcast>,
+    pub(super) audience: ReaderTracker,
     /// The server stops: leave the answer as it is; the next server ends it.
     pub(super) stop: CancellationToken,
     /// Where the journal ends.
@@ -50,15 +50,15 @@ pub(super) struct Keeping {
 
 /// Who listens, and since when nobody does.
 #[derive(Debug)]
-pub(super) struct Audience {
-    live: Arc<Live>,
+pub(super) struct ReaderTracker {
+    live: Arc<RunBroadcast>,
     alone_since: Option<Instant>,
     grace: Duration,
 }
 
-impl Audience {
+impl ReaderTracker {
     /// Nobody is there yet, and somebody is about to come.
-    pub(super) fn new(live: Arc<Live>, grace: Duration) -> Self {
+    pub(super) fn new(live: Arc<RunBroadcast>, grace: Duration) -> Self {
         Self {
             live,
             alone_since: Some(Instant::now()),
@@ -79,7 +79,7 @@ impl Audience {
     }
 }
 
-impl Keeping {
+impl FrameJournaler {
     pub(super) async fn drive(mut self) {
         let mut parts = Vec::new();
         loop {
@@ -104,7 +104,7 @@ impl Keeping {
         self.live.close();
     }
 
-    async fn append(&mut self, parts: &mut Vec<Part>) -> Result<(), JournalError> {
+    async fn append(&mut self, parts: &mut Vec<RelayPart>) -> Result<(), JournalError> {
         let mut frames = Vec::new();
         for part in parts.drain(..) {
             self.render.part(part, &mut frames);
@@ -114,12 +114,12 @@ impl Keeping {
         }
         // Every event before the last is a frame, so a frame's number is its place.
         let numbered = (self.offset + 1..).zip(frames);
-        let rendered = numbered.map(|(seq, body)| Rendered {
-            kind: Kind::Chunk,
+        let rendered = numbered.map(|(seq, body)| EncodedEvent {
+            kind: EventKind::Chunk,
             seq: Some(seq),
             body: Arc::from(body),
         });
-        let rendered: Vec<Rendered> = rendered.collect();
+        let rendered: Vec<EncodedEvent> = rendered.collect();
         let (tenant, run) = (&self.live.tenant, self.hands.run);
         self.journal.append(tenant, run, self.offset, &rendered).await?;
         self.publish(rendered);
@@ -129,8 +129,8 @@ impl Keeping {
     async fn finish(&mut self) -> Result<(), JournalError> {
         self.hands.cancel();
         let good = self.hands.machine.failure().is_none();
-        let last = vec![Rendered {
-            kind: if good { Kind::Final } else { Kind::Error },
+        let last = vec![EncodedEvent {
+            kind: if good { EventKind::Final } else { EventKind::Error },
             seq: None,
             body: Arc::from(self.render.end(good)),
         }];
@@ -143,9 +143,9 @@ impl Keeping {
         Ok(())
     }
 
-    fn publish(&mut self, frames: Vec<Rendered>) {
+    fn publish(&mut self, frames: Vec<EncodedEvent>) {
         let entries = (self.offset + 1..).zip(frames);
-        let entries: Vec<Entry> = entries.map(|(offset, event)| Entry { offset, event }).collect();
+        let entries: Vec<JournalEntry> = entries.map(|(offset, event)| JournalEntry { offset, event }).collect();
         self.offset = entries.last().map_or(self.offset, |entry| entry.offset);
         self.live.publish(entries);
     }

@@ -10,15 +10,15 @@ use tenancy::Tenant;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::lifecycle::Account;
-use super::driver::{Hands, Work};
-use super::resumable::{Audience, Keeping};
-use super::{Asked, Machine, Plan, RelayCall, RelayFailure, Relayed, Render, Resumable};
+use super::lifecycle::OpenRecord;
+use super::driver::{RelayDriver, DriverState};
+use super::resumable::{ReaderTracker, FrameJournaler};
+use super::{RelayedUnary, RelayMachine, RelayConfig, RelayRequest, RelayFailure, RelayResponse, FrameEncoder, ResumableResponse};
 use crate::admission::Admission;
 use crate::engine::Engine;
-use crate::fleet::Dispatch;
-use crate::port::{Backend, Booking, JournalError, NewRun};
-use crate::run::{From, context};
+use crate::fleet::BackendSelector;
+use crate::port::{Backend, LifecycleRecord, JournalError, NewRun};
+use crate::run::{ReadFrom, context};
 
 impl Engine {
     /// Passes a conversation on. Resolves once a back-end has said something that can be shown, or with why
@@ -27,9 +27,9 @@ impl Engine {
     pub async fn relay(
         &self,
         tenant: &Tenant,
-        call: RelayCall,
+        call: RelayRequest,
         admission: Admission,
-    ) -> Result<Relayed, Box<RelayFailure>> {
+    ) -> Result<RelayResponse, Box<RelayFailure>> {
         let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
         let (upcoming, place) = self.let_in(call, admission)?;
         let mut hands = self.enter(tenant, upcoming, place).await?;
@@ -38,7 +38,7 @@ impl Engine {
             // Words that somebody waits for are not held back.
             self.crowd.gather().await;
         }
-        Ok(Relayed::new(hands, backend))
+        Ok(RelayResponse::new(hands, backend))
     }
 
     /// The same for a caller who may come back: frames are journaled before they are seen. Dropping the
@@ -46,10 +46,10 @@ impl Engine {
     pub async fn relay_resumable(
         &self,
         tenant: &Tenant,
-        call: RelayCall,
+        call: RelayRequest,
         admission: Admission,
-        render: Box<dyn Render>,
-    ) -> Result<Resumable, Box<RelayFailure>> {
+        render: Box<dyn FrameEncoder>,
+    ) -> Result<ResumableResponse, Box<RelayFailure>> {
         let (upcoming, place) = self.let_in(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
         let mut hands = self.enter(tenant, upcoming, place).await?;
@@ -58,22 +58,22 @@ impl Engine {
         hands.account = None;
         let attempts = hands.machine.attempts();
         let live = self.seat(tenant, run);
-        let keeping = Keeping {
+        let keeping = FrameJournaler {
             hands,
             render,
             journal,
-            audience: Audience::new(live.clone(), self.grace()),
+            audience: ReaderTracker::new(live.clone(), self.grace()),
             live,
             stop: self.stopping().clone(),
             offset: 0,
         };
-        let frames = self.subscribe(tenant, run, From::Start).await;
+        let frames = self.subscribe(tenant, run, ReadFrom::Start).await;
         self.keep(run, keeping.drive());
         let frames = frames.map_err(|error| {
             let message = error.to_string();
             refuse(run, Error::new(ErrorKind::Internal, Phase::MidStream, message))
         })?;
-        Ok(Resumable {
+        Ok(ResumableResponse {
             run,
             backend,
             attempts,
@@ -86,9 +86,9 @@ impl Engine {
     pub async fn ask(
         &self,
         tenant: &Tenant,
-        mut call: RelayCall,
+        mut call: RelayRequest,
         admission: Admission,
-    ) -> Result<Asked, Box<RelayFailure>> {
+    ) -> Result<RelayedUnary, Box<RelayFailure>> {
         let brought = self.media().bring_request(call.request).await;
         call.request = brought.map_err(|error| {
             let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
@@ -99,7 +99,7 @@ impl Engine {
         let mut hands = self.enter(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
-            (Some(answer), Some(backend)) => Ok(Asked {
+            (Some(answer), Some(backend)) => Ok(RelayedUnary {
                 run: hands.run,
                 backend: backend.clone(),
                 key: hands.key(),
@@ -114,9 +114,9 @@ impl Engine {
 
     fn let_in(
         &self,
-        call: RelayCall,
+        call: RelayRequest,
         admission: Admission,
-    ) -> Result<(Upcoming, TaskTrackerToken), Box<RelayFailure>> {
+    ) -> Result<(AdmittedCall, TaskTrackerToken), Box<RelayFailure>> {
         let now_ms = self.clock().now_ms();
         let run = call
             .run
@@ -129,7 +129,7 @@ impl Engine {
             )
         })?;
         call.request.check().map_err(|error| refuse(run, error))?;
-        let upcoming = Upcoming {
+        let upcoming = AdmittedCall {
             run,
             now_ms,
             call,
@@ -142,15 +142,15 @@ impl Engine {
     async fn enter(
         &self,
         tenant: &Tenant,
-        upcoming: Upcoming,
+        upcoming: AdmittedCall,
         place: TaskTrackerToken,
-    ) -> Result<Hands, Box<RelayFailure>> {
+    ) -> Result<RelayDriver, Box<RelayFailure>> {
         let run = upcoming.run;
         let refused = |error| refuse(run, unwritable(&error));
         self.journal()
-            .note(tenant, Booking::Enter(upcoming.row()))
+            .note(tenant, LifecycleRecord::Enter(upcoming.row()))
             .map_err(refused)?;
-        let account = Account::of(self.journal().clone(), tenant, run);
+        let account = OpenRecord::of(self.journal().clone(), tenant, run);
         let hands = self.take_up(tenant, upcoming, place, account);
         self.crowd.gather().await;
         self.journal().commit(run).map_err(refused)?;
@@ -160,14 +160,14 @@ impl Engine {
     fn take_up(
         &self,
         tenant: &Tenant,
-        upcoming: Upcoming,
+        upcoming: AdmittedCall,
         place: TaskTrackerToken,
-        account: Account,
-    ) -> Hands {
-        let Upcoming {
+        account: OpenRecord,
+    ) -> RelayDriver {
+        let AdmittedCall {
             run, call, admission, ..
         } = upcoming;
-        let RelayCall {
+        let RelayRequest {
             mut request,
             verbatim,
             trace,
@@ -179,11 +179,11 @@ impl Engine {
             request.meta.span_id = Some(own.span_id());
         }
         let fleet = self.fleet();
-        let mut dispatch = Dispatch::new(fleet.clone(), request, run.seed(), self.fleet_ms());
+        let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.fleet_ms());
         dispatch.allow_models(admission.models);
-        let mut hands = Hands {
+        let mut hands = RelayDriver {
             run,
-            machine: Machine::new(Plan { run, trace }, dispatch),
+            machine: RelayMachine::new(RelayConfig { run, trace }, dispatch),
             tenant: tenant.clone(),
             fleet,
             verbatim,
@@ -192,7 +192,7 @@ impl Engine {
             traces: self.traces().clone(),
             shadows: self.shadows().clone(),
             began: Instant::now(),
-            work: Work::default(),
+            work: DriverState::default(),
             held: Some((admission.permit, place)),
         };
         hands.start();
@@ -201,14 +201,14 @@ impl Engine {
 }
 
 /// A call that is let in and not begun.
-struct Upcoming {
+struct AdmittedCall {
     run: RunId,
     now_ms: u64,
-    call: RelayCall,
+    call: RelayRequest,
     admission: Admission,
 }
 
-impl Upcoming {
+impl AdmittedCall {
     fn row(&self) -> NewRun {
         NewRun {
             id: self.run,
@@ -227,7 +227,7 @@ fn command(request: &Request) -> String {
 }
 
 /// Waits until there is something to show, and says who shows it.
-async fn first(hands: &mut Hands) -> Result<Backend, Box<RelayFailure>> {
+async fn first(hands: &mut RelayDriver) -> Result<Backend, Box<RelayFailure>> {
     poll_fn(|context| hands.poll_first(context)).await;
     match hands.backend() {
         // Behind what was shown, an error is a part of its own.
@@ -236,7 +236,7 @@ async fn first(hands: &mut Hands) -> Result<Backend, Box<RelayFailure>> {
     }
 }
 
-fn failure(hands: &Hands) -> Box<RelayFailure> {
+fn failure(hands: &RelayDriver) -> Box<RelayFailure> {
     let error = hands.machine.failure().cloned().unwrap_or_else(|| {
         let message = "the back-end gave no answer";
         Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message)

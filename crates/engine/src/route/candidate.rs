@@ -69,7 +69,7 @@ impl Candidate {
 
 /// How an instance is doing right now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Signals {
+pub struct LoadSnapshot {
     pub inflight: u32,
     /// Time to the first token, smoothed; `None` before the first answer.
     pub latency_ms: Option<f64>,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::candidate::Signals;
+use super::candidate::LoadSnapshot;
 use super::filter::{Rejection, reject};
 use super::order::{best, place};
-use super::plan::{Facts, Host};
+use super::plan::{PlanInput, HostPolicy};
 use super::policy::Policy;
-use super::pool::Pool;
+use super::pool::CandidateIndex;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -51,8 +51,8 @@ impl Explanation {
             .collect()
     }
 
-    pub fn of(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Self {
-        let healthy = Signals::default();
+    pub fn of(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'_>, host: &HostPolicy) -> Self {
+        let healthy = LoadSnapshot::default();
         let mut rejected = Vec::new();
         let mut places = Vec::new();
         let candidates = pool.candidates();

@@ -4,10 +4,10 @@ use std::fmt;
 
 use ir::operation::{Feature, Operation, Transport};
 
-use super::candidate::{Candidate, Signals};
-use super::plan::{Facts, Host};
+use super::candidate::{Candidate, LoadSnapshot};
+use super::plan::{PlanInput, HostPolicy};
 use super::policy::Policy;
-use super::pool::Marks;
+use super::pool::CandidateKey;
 
 /// Why a candidate was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +54,10 @@ impl fmt::Display for Rejection {
 }
 
 pub(super) fn reject(
-    (index, candidate, marks): (usize, &Candidate, &Marks),
-    signals: &Signals,
-    facts: &Facts<'_>,
-    host: &Host,
+    (index, candidate, marks): (usize, &Candidate, &CandidateKey),
+    signals: &LoadSnapshot,
+    facts: &PlanInput<'_>,
+    host: &HostPolicy,
 ) -> Option<Rejection> {
     fixed(candidate, marks, facts)
         .or_else(|| listed(candidate, facts, host))
@@ -65,7 +65,7 @@ pub(super) fn reject(
 }
 
 /// What no time will change.
-fn fixed(candidate: &Candidate, marks: &Marks, facts: &Facts<'_>) -> Option<Rejection> {
+fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> Option<Rejection> {
     if let Some(reason) = &candidate.unavailable {
         return Some(Rejection::Unavailable(reason.clone()));
     }
@@ -99,7 +99,7 @@ fn fixed(candidate: &Candidate, marks: &Marks, facts: &Facts<'_>) -> Option<Reje
 }
 
 /// The host's lists are final; the request's can only narrow them.
-fn listed(candidate: &Candidate, facts: &Facts<'_>, host: &Host) -> Option<Rejection> {
+fn listed(candidate: &Candidate, facts: &PlanInput<'_>, host: &HostPolicy) -> Option<Rejection> {
     let name = &candidate.name;
     let hints = facts.hints;
     let allowed = |list: &Option<Vec<String>>| list.as_ref().is_none_or(|list| list.contains(name));
@@ -127,7 +127,7 @@ fn listed(candidate: &Candidate, facts: &Facts<'_>, host: &Host) -> Option<Rejec
 }
 
 /// What may be different in a moment.
-fn momentary(index: usize, candidate: &Candidate, signals: &Signals, facts: &Facts<'_>) -> Option<Rejection> {
+fn momentary(index: usize, candidate: &Candidate, signals: &LoadSnapshot, facts: &PlanInput<'_>) -> Option<Rejection> {
     if candidate.weight == 0 {
         return Some(Rejection::Drained);
     }

@@ -12,14 +12,14 @@ mod policy;
 mod pool;
 mod score;
 
-pub use candidate::{Candidate, Signals};
+pub use candidate::{Candidate, LoadSnapshot};
 pub use explanation::{Explanation, Selected};
 pub use filter::Rejection;
 pub(crate) use needs::needs;
 pub(crate) use plan::choose_policy;
-pub use plan::{Facts, Host, Plan, plan};
+pub use plan::{PlanInput, HostPolicy, RoutePlan, plan};
 pub use policy::{HashKey, Policy, PolicyError};
-pub use pool::{Pool, Wanted};
+pub use pool::{CandidateIndex, FeatureMask};
 pub use score::draw;
 
 #[cfg(test)]

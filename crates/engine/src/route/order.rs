@@ -3,16 +3,16 @@
 
 use std::cmp::Ordering;
 
-use super::candidate::{Candidate, Signals};
-use super::plan::Facts;
+use super::candidate::{Candidate, LoadSnapshot};
+use super::plan::PlanInput;
 use super::policy::Policy;
-use super::pool::Marks;
+use super::pool::CandidateKey;
 use super::score::{draw, mix, policy_score};
 use crate::limits;
 
 /// One eligible candidate with what decides its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct SortKey {
     pub(super) index: usize,
     /// Features it lacks that the request can do without.
     pub(super) lacks: usize,
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) tie: f64,
 }
 
-impl Place {
+impl SortKey {
     fn compare(&self, other: &Self) -> Ordering {
         self.preference
             .cmp(&other.preference)
@@ -45,18 +45,18 @@ impl Place {
 }
 
 pub(super) fn place(
-    (index, candidate, marks): (usize, &Candidate, &Marks),
-    signals: &Signals,
+    (index, candidate, marks): (usize, &Candidate, &CandidateKey),
+    signals: &LoadSnapshot,
     policy: &Policy,
-    facts: &Facts<'_>,
-) -> Place {
+    facts: &PlanInput<'_>,
+) -> SortKey {
     let needs = facts.needs;
     let preferred = &needs.preferred_backends;
     let position = preferred.iter().position(|name| *name == candidate.name);
     let far = facts
         .region
         .is_some_and(|wanted| candidate.region.as_deref() != Some(wanted));
-    Place {
+    SortKey {
         index,
         lacks: facts.wanted.lacking(marks),
         preference: position.unwrap_or(preferred.len()),
@@ -69,18 +69,18 @@ pub(super) fn place(
 
 /// The best places in order, at most [`limits::ATTEMPTS_MAX`] of them.
 pub(super) fn best(
-    mut places: Vec<Place>,
+    mut places: Vec<SortKey>,
     candidates: &[Candidate],
     policy: &Policy,
-    facts: &Facts<'_>,
-) -> Vec<Place> {
+    facts: &PlanInput<'_>,
+) -> Vec<SortKey> {
     rotate(&mut places, candidates, policy, facts);
     let count = limits::ATTEMPTS_MAX as usize;
     if places.len() > count {
-        places.select_nth_unstable_by(count - 1, Place::compare);
+        places.select_nth_unstable_by(count - 1, SortKey::compare);
         places.truncate(count);
     }
-    places.sort_by(Place::compare);
+    places.sort_by(SortKey::compare);
     places
 }
 
@@ -89,7 +89,7 @@ const KEY_PARTS: u64 = 2_520;
 
 /// The two policies that take turns need to see their whole pool: who begins follows from the turn, the
 /// others follow in the order of the list.
-fn rotate(places: &mut [Place], candidates: &[Candidate], policy: &Policy, facts: &Facts<'_>) {
+fn rotate(places: &mut [SortKey], candidates: &[Candidate], policy: &Policy, facts: &PlanInput<'_>) {
     let weighted = match policy {
         Policy::RoundRobin => false,
         Policy::WeightedRoundRobin => true,
@@ -98,7 +98,7 @@ fn rotate(places: &mut [Place], candidates: &[Candidate], policy: &Policy, facts
     let Some(first) = places
         .iter()
         .copied()
-        .min_by(|a, b| Place { score: 0.0, ..*a }.compare(&Place { score: 0.0, ..*b }))
+        .min_by(|a, b| SortKey { score: 0.0, ..*a }.compare(&SortKey { score: 0.0, ..*b }))
     else {
         return;
     };

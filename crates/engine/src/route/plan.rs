@@ -5,16 +5,16 @@ use ir::error::{Error, ErrorKind, Phase, RoutingFailure};
 use ir::operation::{Feature, Operation};
 use ir::{Request, adaptation::Degradation};
 
-use super::candidate::Signals;
+use super::candidate::LoadSnapshot;
 use super::explanation::Explanation;
 use super::filter::{Rejection, reject};
 use super::order::{affinity, best, place};
 use super::policy::{HashKey, Policy};
-use super::pool::{Pool, Wanted};
+use super::pool::{CandidateIndex, FeatureMask};
 
 /// What the person who runs this allows. A request may choose within it, never beyond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPolicy {
     pub policy: Option<Policy>,
     pub allowlist: Option<Vec<String>>,
     pub denylist: Option<Vec<String>>,
@@ -22,13 +22,13 @@ pub struct Host {
 
 /// What decides about one request. Borrowed from it, except for the dice.
 #[derive(Clone, Debug)]
-pub struct Facts<'r> {
+pub struct PlanInput<'r> {
     pub needs: &'r Requirements,
     pub hints: &'r RoutingHints,
     pub model: Option<&'r str>,
     pub region: Option<&'r str>,
     /// The needed features, in bits.
-    pub wanted: Wanted<'r>,
+    pub wanted: FeatureMask<'r>,
     /// Needed features that the request can do without, at a price.
     pub may_lack: Vec<&'r Feature>,
     /// Candidates that already failed this request, by their place.
@@ -48,11 +48,11 @@ pub struct Facts<'r> {
     pub affinity: u64,
 }
 
-impl<'r> Facts<'r> {
+impl<'r> PlanInput<'r> {
     /// `needs` is [`Request::needs`], which the caller keeps.
     ///
     /// Fails if the request asks for a policy that does not exist.
-    pub fn of(request: &'r Request, needs: &'r Requirements, host: &Host) -> Result<Self, Error> {
+    pub fn of(request: &'r Request, needs: &'r Requirements, host: &HostPolicy) -> Result<Self, Error> {
         let draws = request.operation() == Operation::ImageGeneration;
         let may_lack = needs.required_features.iter().filter(|feature| {
             let made_good =
@@ -71,7 +71,7 @@ impl<'r> Facts<'r> {
         };
         let may_lack: Vec<&Feature> = may_lack.collect();
         Ok(Self {
-            wanted: Wanted::new(needs.required_features.iter(), &may_lack)
+            wanted: FeatureMask::new(needs.required_features.iter(), &may_lack)
                 .and_gladly(needs.preferred_features.iter()),
             needs,
             hints: &request.routing,
@@ -96,7 +96,7 @@ impl<'r> Facts<'r> {
 
 /// Back-ends in the order in which they are to be tried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RoutePlan {
     /// Indices into the candidates; never empty.
     pub order: Vec<usize>,
     pub policy: Policy,
@@ -104,8 +104,8 @@ pub struct Plan {
 }
 
 /// Plans, or says who was asked and why nobody fits.
-pub fn plan(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) -> Result<Plan, Error> {
-    let healthy = Signals::default();
+pub fn plan(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'_>, host: &HostPolicy) -> Result<RoutePlan, Error> {
+    let healthy = LoadSnapshot::default();
     let signals_of = |index: usize| signals.get(index).unwrap_or(&healthy);
     let mut places = Vec::with_capacity(pool.candidates().len());
     for one in pool.each() {
@@ -118,7 +118,7 @@ pub fn plan(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) ->
         return Err(nobody(&Explanation::of(pool, signals, facts, host), facts));
     }
     let order = best(places, pool.candidates(), &facts.policy, facts);
-    Ok(Plan {
+    Ok(RoutePlan {
         order: order.iter().map(|place| place.index).collect(),
         policy: facts.policy.clone(),
         seed: facts.seed,
@@ -127,7 +127,7 @@ pub fn plan(pool: &Pool, signals: &[Signals], facts: &Facts<'_>, host: &Host) ->
 
 /// The kind says whether anybody could ever do this: a missing ability is the caller's to mend, a busy or
 /// broken back-end is not.
-fn nobody(explanation: &Explanation, facts: &Facts<'_>) -> Error {
+fn nobody(explanation: &Explanation, facts: &PlanInput<'_>) -> Error {
     let rejections = || explanation.rejected.iter().map(|(_, rejection)| rejection);
     let incapable = |rejection: &Rejection| {
         matches!(
@@ -192,7 +192,7 @@ fn is_full(rejection: &Rejection) -> bool {
 }
 
 /// The request's policy where it names one that the host lets it choose, else the host's, else the usual one.
-pub(crate) fn choose_policy(request: &Request, host: &Host) -> Result<Policy, Error> {
+pub(crate) fn choose_policy(request: &Request, host: &HostPolicy) -> Result<Policy, Error> {
     let asked = request.policy.as_ref().map(Policy::try_from).transpose();
     let asked = asked.map_err(|error| Error::invalid_request(error.to_string()))?;
     let asked = asked.filter(|policy| !policy.fans_out() || host.policy.as_ref() == Some(policy));

@@ -11,21 +11,21 @@ use super::candidate::Candidate;
 static KNOWN: LazyLock<Vec<Feature>> = LazyLock::new(Feature::all);
 
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct CandidateIndex {
     candidates: Vec<Candidate>,
     /// Beside the candidates.
-    marks: Vec<Marks>,
+    marks: Vec<CandidateKey>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks {
+pub(super) struct CandidateKey {
     pub(super) features: u64,
     pub(super) hash: u64,
 }
 
-impl Pool {
+impl CandidateIndex {
     pub fn new(candidates: Vec<Candidate>) -> Self {
-        let marks = candidates.iter().map(|candidate| Marks {
+        let marks = candidates.iter().map(|candidate| CandidateKey {
             features: bits(&candidate.features),
             hash: candidate.hash(),
         });
@@ -39,7 +39,7 @@ impl Pool {
         &self.candidates
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = (usize, &Candidate, &Marks)> {
+    pub(super) fn each(&self) -> impl Iterator<Item = (usize, &Candidate, &CandidateKey)> {
         let pairs = self.candidates.iter().zip(&self.marks);
         pairs
             .enumerate()
@@ -49,7 +49,7 @@ impl Pool {
 
 /// What a request needs, in the same bits.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted<'r> {
+pub struct FeatureMask<'r> {
     /// All that it needs, or would rather have.
     all: u64,
     /// The part that it cannot do without.
@@ -58,7 +58,7 @@ pub struct Wanted<'r> {
     words: Vec<&'r Feature>,
 }
 
-impl<'r> Wanted<'r> {
+impl<'r> FeatureMask<'r> {
     pub(super) fn new(needed: impl Iterator<Item = &'r Feature>, may_lack: &[&Feature]) -> Self {
         let mut wanted = Self::default();
         for feature in needed {
@@ -83,7 +83,7 @@ impl<'r> Wanted<'r> {
     }
 
     /// Whether it has all that cannot be done without. Unknown words never can.
-    pub(super) fn is_met(&self, candidate: &Candidate, marks: &Marks) -> bool {
+    pub(super) fn is_met(&self, candidate: &Candidate, marks: &CandidateKey) -> bool {
         self.firm & !marks.features == 0
             && self
                 .words
@@ -92,7 +92,7 @@ impl<'r> Wanted<'r> {
     }
 
     /// How much of it is lacking.
-    pub(super) fn lacking(&self, marks: &Marks) -> usize {
+    pub(super) fn lacking(&self, marks: &CandidateKey) -> usize {
         (self.all & !marks.features).count_ones() as usize
     }
 }

@@ -1,8 +1,8 @@
 //! Numbers by which eligible back-ends are compared. All are "smaller is better", so that one sort serves
 //! every policy.
 
-use super::candidate::{Candidate, Signals};
-use super::plan::Facts;
+use super::candidate::{Candidate, LoadSnapshot};
+use super::plan::PlanInput;
 use super::policy::Policy;
 
 /// A number in (0, 1) for each pair of a seed and a place.
@@ -16,8 +16,8 @@ pub(super) fn policy_score(
     policy: &Policy,
     candidate: &Candidate,
     hash: u64,
-    signals: &Signals,
-    facts: &Facts<'_>,
+    signals: &LoadSnapshot,
+    facts: &PlanInput<'_>,
 ) -> f64 {
     let weight = f64::from(candidate.weight) / f64::from(candidate.keys.max(1));
     match policy {

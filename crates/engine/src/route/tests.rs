@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
-    Candidate, Explanation, Facts, HashKey, Host, Plan, Policy, PolicyError, Pool, Rejection, Signals, plan,
+    Candidate, Explanation, PlanInput, HashKey, HostPolicy, RoutePlan, Policy, PolicyError, CandidateIndex, Rejection, LoadSnapshot, plan,
 };
 
 fn chat(name: &str) -> Candidate {
@@ -26,18 +26,18 @@ fn request(model: Option<&str>) -> Request {
 /// Plans with a policy, a seed and a turn; names in order.
 struct Case {
     candidates: Vec<Candidate>,
-    signals: Vec<Signals>,
+    signals: Vec<LoadSnapshot>,
     request: Request,
-    host: Host,
+    host: HostPolicy,
     seed: u64,
     turn: u64,
 }
 
 impl Case {
     fn new(candidates: Vec<Candidate>, policy: Policy) -> Self {
-        let host = Host {
+        let host = HostPolicy {
             policy: Some(policy),
-            ..Host::default()
+            ..HostPolicy::default()
         };
         Self {
             candidates,
@@ -49,21 +49,21 @@ impl Case {
         }
     }
 
-    fn with<T>(&self, use_facts: impl FnOnce(&Facts<'_>) -> T) -> T {
+    fn with<T>(&self, use_facts: impl FnOnce(&PlanInput<'_>) -> T) -> T {
         let needs: Requirements = self.request.needs();
-        let facts = Facts {
+        let facts = PlanInput {
             seed: self.seed,
             turn: self.turn,
-            ..Facts::of(&self.request, &needs, &self.host).expect("the policy is known")
+            ..PlanInput::of(&self.request, &needs, &self.host).expect("the policy is known")
         };
         use_facts(&facts)
     }
 
-    fn pool(&self) -> Pool {
-        Pool::new(self.candidates.clone())
+    fn pool(&self) -> CandidateIndex {
+        CandidateIndex::new(self.candidates.clone())
     }
 
-    fn plan(&self) -> Result<Plan, ir::Error> {
+    fn plan(&self) -> Result<RoutePlan, ir::Error> {
         self.with(|facts| plan(&self.pool(), &self.signals, facts, &self.host))
     }
 
@@ -179,9 +179,9 @@ fn a_missing_ability_is_told_apart_from_a_missing_back_end() {
         (error.kind, error.cognitive_code()),
         (ErrorKind::Unsupported, "E4011")
     );
-    case.signals = vec![Signals {
+    case.signals = vec![LoadSnapshot {
         tripped: true,
-        ..Signals::default()
+        ..LoadSnapshot::default()
     }];
     case.request.requirements.required_features.clear();
     assert_eq!(
@@ -323,10 +323,10 @@ fn taking_a_back_end_away_moves_only_its_own_keys() {
 #[test]
 fn latency_and_load_decide_under_ewma() {
     let mut case = Case::new(vec![chat("slow"), chat("fast")], Policy::EwmaLatency);
-    let latency = |latency_ms, inflight| Signals {
+    let latency = |latency_ms, inflight| LoadSnapshot {
         latency_ms: Some(latency_ms),
         inflight,
-        ..Signals::default()
+        ..LoadSnapshot::default()
     };
     case.signals = vec![latency(400.0, 0), latency(100.0, 0)];
     assert_eq!(case.names(), ["fast", "slow"]);

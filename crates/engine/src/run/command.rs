@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 /// Run this module on this input.
 #[derive(Clone, Debug)]
-pub struct Execute {
+pub struct RunRequest {
     pub module: Arc<Module>,
     pub input: Value,
-    pub mode: Mode,
-    pub options: Options,
+    pub mode: RunMode,
+    pub options: RunOptions,
     /// What the caller should know from the start, such as a changed mode.
     pub warnings: Vec<Warning>,
 }
@@ -22,7 +22,7 @@ pub struct Execute {
 /// How the answer is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum RunMode {
     /// Only the end matters; nobody will come back for the middle.
     Sync,
     Stream,
@@ -39,7 +39,7 @@ pub enum OnDisconnect {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {
+pub struct RunOptions {
     pub on_disconnect: OnDisconnect,
     pub progress: bool,
     /// Overrides the module's own.
@@ -56,7 +56,7 @@ pub struct Options {
     pub trace: Option<TraceContext>,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     fn default() -> Self {
         Self {
             on_disconnect: OnDisconnect::Keep,
@@ -108,11 +108,11 @@ pub(crate) fn annotate(warnings: &[Warning]) -> Map<String, Value> {
 
 /// The command as it stands in the journal: enough to run it again, with the module found by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Command {
+pub(crate) struct StoredCommand {
     pub(crate) input: Value,
-    pub(crate) mode: Mode,
+    pub(crate) mode: RunMode,
     #[serde(default)]
-    pub(crate) options: Options,
+    pub(crate) options: RunOptions,
     /// The only models that may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) models: Option<Vec<String>>,

@@ -5,7 +5,7 @@ use module::Code;
 use module::envelope::{Body, Envelope, ErrorBody, Meta};
 use serde_json::{Map, Value, json};
 
-use super::command::Mode;
+use super::command::RunMode;
 use crate::settings::Settings;
 
 /// A failure that the runtime states itself: sure of nothing, and risky.
@@ -21,12 +21,12 @@ pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>
 }
 
 /// The error of a run that no back-end could finish.
-pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: Mode, settings: &Settings) -> ErrorBody {
+pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: RunMode, settings: &Settings) -> ErrorBody {
     let code = match error.kind {
         ErrorKind::RateLimited => Code::E4002,
         ErrorKind::Timeout => match mode {
-            Mode::Sync => Code::E2002,
-            Mode::Stream => Code::E2011,
+            RunMode::Sync => Code::E2002,
+            RunMode::Stream => Code::E2011,
         },
         ErrorKind::ContextWindow => Code::E4003,
         ErrorKind::Unsupported => Code::E4011,

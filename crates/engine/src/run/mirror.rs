@@ -12,18 +12,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use crate::fleet::{Fleet, Lease};
+use crate::fleet::{Fleet, InFlightGuard};
 use crate::limits;
-use crate::port::Events;
+use crate::port::EventStream;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shadows {
+pub(crate) struct MirrorTasks {
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-impl Shadows {
-    pub(crate) fn begin(&self, run: RunId, lease: Lease, fleet: Arc<Fleet>, events: Events) {
+impl MirrorTasks {
+    pub(crate) fn begin(&self, run: RunId, lease: InFlightGuard, fleet: Arc<Fleet>, events: EventStream) {
         let patience = Duration::from_millis(fleet.settings().timeouts.total_ms);
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
@@ -43,7 +43,7 @@ impl Shadows {
 }
 
 /// Hears a copy's answer to its end and keeps nothing but what it cost.
-async fn shadow(run: RunId, mut lease: Lease, fleet: Arc<Fleet>, mut events: Events) {
+async fn shadow(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
     let began = Instant::now();
     let mut bytes = 0;
     let mut usage = None;

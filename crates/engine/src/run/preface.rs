@@ -14,15 +14,15 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Mode, Warning};
-use super::broadcast::Live;
-use super::machine::Heard;
+use super::command::{RunMode, Warning};
+use super::broadcast::RunBroadcast;
+use super::machine::SentProgress;
 use super::render::render;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
 use crate::limits;
-use crate::media::{MediaDesk, Ready};
-use crate::port::{Entry, Journal};
+use crate::media::{MediaPipeline, PreparedMedia};
+use crate::port::{JournalEntry, Journal};
 
 /// How a run begins that was prepared before its machine started.
 #[derive(Clone, Debug, Default)]
@@ -50,14 +50,14 @@ pub(crate) struct MediaFacts {
 pub(crate) struct Opening {
     pub(crate) run: RunId,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<RunBroadcast>,
     pub(crate) offset: u64,
-    pub(crate) mode: Mode,
+    pub(crate) mode: RunMode,
     pub(crate) progress: bool,
     /// `_warnings`, as the first chunk carries them.
     pub(crate) annotations: Map<String, Value>,
     /// Another server has sent the first chunk already.
-    pub(crate) inherited: Option<Heard>,
+    pub(crate) inherited: Option<SentProgress>,
     /// This one has.
     pub(crate) opened: bool,
     pub(crate) deadline_ms: u64,
@@ -68,10 +68,10 @@ impl Opening {
     /// Makes the media of a run ready; `None` when the server stops meanwhile.
     pub(crate) async fn prepare(
         &mut self,
-        desk: &MediaDesk,
+        desk: &MediaPipeline,
         module: &Module,
         input: &Map<String, Value>,
-    ) -> Option<(Preface, Ready)> {
+    ) -> Option<(Preface, PreparedMedia)> {
         let began = Instant::now();
         self.open("the media is being looked at").await;
         let mut preface = self.preface();
@@ -88,7 +88,7 @@ impl Opening {
             }
             Err(body) => {
                 preface.refused = Some(body);
-                Some((preface, Ready::default()))
+                Some((preface, PreparedMedia::default()))
             }
         }
     }
@@ -126,7 +126,7 @@ impl Opening {
 
     /// The first chunk of a stream, unless it was sent before.
     async fn open(&mut self, explain: &str) {
-        if self.mode == Mode::Sync || self.inherited.is_some() || self.opened {
+        if self.mode == RunMode::Sync || self.inherited.is_some() || self.opened {
             return;
         }
         let meta = Chunk::Meta {
@@ -141,10 +141,10 @@ impl Opening {
     /// Waits for the media, tells how far it is, and stops when nobody wants it any more.
     async fn watch(
         &mut self,
-        desk: &MediaDesk,
+        desk: &MediaPipeline,
         module: &Module,
         input: &Map<String, Value>,
-    ) -> Option<Result<Ready, Box<ErrorBody>>> {
+    ) -> Option<Result<PreparedMedia, Box<ErrorBody>>> {
         let (tell, mut told) = mpsc::channel(limits::MEDIA_ITEMS_MAX + 1);
         let work = desk.prepare(module, input, move |done, total| {
             // Progress that nobody takes is old progress.
@@ -178,8 +178,8 @@ impl Opening {
 
     fn too_late(&self) -> ErrorBody {
         let code = match self.mode {
-            Mode::Sync => Code::E2002,
-            Mode::Stream => Code::E2011,
+            RunMode::Sync => Code::E2002,
+            RunMode::Stream => Code::E2011,
         };
         let allowed = self.deadline_ms;
         ErrorBody::new(code, format!("the media was not ready after {allowed} ms"))
@@ -193,7 +193,7 @@ impl Opening {
     async fn tell(&mut self, stage: &str, message: String) {
         // Nothing comes before the first chunk.
         let begun = self.opened || self.inherited.is_some();
-        if self.mode == Mode::Stream && self.progress && begun {
+        if self.mode == RunMode::Stream && self.progress && begun {
             self.emit(Chunk::Progress(Progress {
                 percent: self.inherited.map_or(0, |heard| heard.percent),
                 stage: Some(String::from(stage)),
@@ -218,7 +218,7 @@ impl Opening {
             .await;
         if written.is_ok() {
             self.offset += 1;
-            self.live.publish(vec![Entry {
+            self.live.publish(vec![JournalEntry {
                 offset: self.offset,
                 event,
             }]);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ir::{Error, ErrorKind, Operation, RunId, TraceContext, Usage};
 use serde::Serialize;
 
-use crate::port::Spent;
+use crate::port::AttemptUsage;
 use crate::route::Selected;
 
 /// A run's way through the fleet. The seed and the turn are enough to plan it again.
@@ -66,7 +66,7 @@ pub struct AttemptRecord {
     pub key: u32,
     /// The model that said it answers, else the one the back-end is bound to, else the one that was asked for.
     pub model: Option<String>,
-    pub role: Role,
+    pub role: AttemptRole,
     /// Why it was made, where another came before it.
     pub reason: Option<String>,
     pub started_ms: u64,
@@ -78,13 +78,13 @@ pub struct AttemptRecord {
     pub usage: Option<Usage>,
     /// What a call that did not end by itself has probably used. Marked as an estimate, never added to usage.
     pub estimate: Option<Usage>,
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
     pub error: Option<AttemptError>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum AttemptRole {
     First,
     /// To another back-end, because one failed.
     Failover,
@@ -98,7 +98,7 @@ pub enum Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// It gave a whole answer.
     Won,
     Failed,
@@ -108,7 +108,7 @@ pub enum Outcome {
     HedgeLost,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Won => "won",
@@ -121,9 +121,9 @@ impl Outcome {
 
 impl AttemptRecord {
     /// What goes into the accounts.
-    pub(crate) fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> AttemptUsage {
         let usage = self.usage.as_ref();
-        Spent {
+        AttemptUsage {
             attempt: self.number,
             backend: Some(self.backend.clone()),
             model: self.model.clone(),

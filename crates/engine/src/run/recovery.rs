@@ -18,7 +18,7 @@ use tenancy::Tenant;
 
 /// What clients have of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Inherited {
+pub(crate) struct RecoveredRun {
     /// Where the journal ends.
     pub(crate) offset: u64,
     pub(crate) last_seq: u64,
@@ -33,9 +33,9 @@ pub(crate) async fn inherit(
     journal: &Arc<dyn Journal>,
     tenant: &Tenant,
     run: RunId,
-) -> Result<Inherited, JournalError> {
+) -> Result<RecoveredRun, JournalError> {
     let mut assembler = Assembler::new();
-    let mut inherited = Inherited::default();
+    let mut inherited = RecoveredRun::default();
     loop {
         let after = inherited.offset;
         let page = journal.read(tenant, run, after, limits::PAGE_ENTRIES_MAX).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn inherit(
 }
 
 /// The last chunk of a run that must not be run again.
-pub(crate) fn interruption(run: RunId, inherited: Inherited, settings: &Settings) -> Chunk {
+pub(crate) fn interruption(run: RunId, inherited: RecoveredRun, settings: &Settings) -> Chunk {
     let body = ErrorBody::new(Code::E2010, "the server stopped before the run had ended");
     let mut recovery = Recovery::after(inherited.last_seq, inherited.last_checkpoint);
     recovery.retry_after_ms = settings.retry_after_ms;

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use module::stream::{self, Assembler, Chunk, envelope_of};
 use serde_json::Value;
 
-use crate::port::{Kind, Rendered};
+use crate::port::{EventKind, EncodedEvent};
 
 /// Renders once; every framing sends these bytes.
-pub(crate) fn render(chunk: &Chunk) -> Rendered {
+pub(crate) fn render(chunk: &Chunk) -> EncodedEvent {
     let kind = match chunk {
-        Chunk::Meta { .. } => Kind::Meta,
-        Chunk::Delta { .. } | Chunk::Snapshot { .. } => Kind::Chunk,
-        Chunk::Progress(_) => Kind::Progress,
-        Chunk::Final { .. } => Kind::Final,
-        Chunk::Error { .. } => Kind::Error,
+        Chunk::Meta { .. } => EventKind::Meta,
+        Chunk::Delta { .. } | Chunk::Snapshot { .. } => EventKind::Chunk,
+        Chunk::Progress(_) => EventKind::Progress,
+        Chunk::Final { .. } => EventKind::Final,
+        Chunk::Error { .. } => EventKind::Error,
     };
     // A chunk is maps with string keys and finite numbers all the way down: it always serialises.
     let body = serde_json::to_string(chunk).unwrap_or_default();
-    Rendered {
+    EncodedEvent {
         kind,
         seq: chunk.seq(),
         body: Arc::from(body),
@@ -26,7 +26,7 @@ pub(crate) fn render(chunk: &Chunk) -> Rendered {
 }
 
 /// The envelope that a last event stands for: what a caller who did not stream gets.
-pub fn envelope(last: &Rendered) -> Value {
+pub fn envelope(last: &EncodedEvent) -> Value {
     let chunk = serde_json::from_str(&last.body).ok().map(Chunk::of_own);
     // Without an end it is a stream that was cut off.
     let envelope = chunk.and_then(envelope_of);
@@ -34,14 +34,14 @@ pub fn envelope(last: &Rendered) -> Value {
 }
 
 /// The same as JSON, copied from the event where it is a good end; `None` where [`envelope`] has to read it.
-pub fn envelope_text(last: &Rendered) -> Option<String> {
+pub fn envelope_text(last: &EncodedEvent) -> Option<String> {
     match last.kind {
-        Kind::Final => stream::envelope_text(&last.body),
+        EventKind::Final => stream::envelope_text(&last.body),
         _ => None,
     }
 }
 
-pub(crate) fn read(event: &Rendered) -> Option<Chunk> {
+pub(crate) fn read(event: &EncodedEvent) -> Option<Chunk> {
     let value = serde_json::from_str(&event.body).ok()?;
     Chunk::from_value(value).ok()
 }

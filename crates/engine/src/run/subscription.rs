@@ -9,25 +9,25 @@ use module::stream::{Checkpoint, Chunk};
 use serde_json::{Map, Value, json};
 
 use super::command::Warning;
-use super::broadcast::{Live, Seat};
+use super::broadcast::{RunBroadcast, ReaderGuard};
 use super::render::{read, render};
 use crate::error::Error;
 use crate::limits;
-use crate::port::{Entry, Journal, Kind, Rendered, State};
+use crate::port::{JournalEntry, Journal, EventKind, EncodedEvent, RunState};
 use tenancy::Tenant;
 
 /// From where to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum ReadFrom {
     Start,
-    After(Place),
+    After(ResumePoint),
     /// Behind the frame with this number, and nothing said before it; 0 is the start.
     Frame(u64),
 }
 
 /// The last chunk a client has, and the proof if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResumePoint {
     pub seq: u64,
     pub checkpoint: Option<Checkpoint>,
     /// A place that was never sent is an error, rather than a reason to send everything again.
@@ -36,11 +36,11 @@ pub struct Place {
 
 /// Which run is read, and from where its events come.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct RunSource {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) tenant: Tenant,
     pub(crate) run: RunId,
-    pub(crate) live: Option<Arc<Live>>,
+    pub(crate) live: Option<Arc<RunBroadcast>>,
 }
 
 #[derive(Debug)]
@@ -48,18 +48,18 @@ pub struct Subscription {
     journal: Arc<dyn Journal>,
     tenant: Tenant,
     run: RunId,
-    seat: Option<Seat>,
+    seat: Option<ReaderGuard>,
     /// The offset of the last event that was handed out.
     cursor: u64,
     /// Said before anything from the journal.
-    opening: Option<Rendered>,
+    opening: Option<EncodedEvent>,
     /// The journal's own meta chunk is replaced by `opening`.
     skip_meta: bool,
     ended: bool,
 }
 
 impl Subscription {
-    pub(crate) async fn open(source: Source, from: From) -> Result<Self, Error> {
+    pub(crate) async fn open(source: RunSource, from: ReadFrom) -> Result<Self, Error> {
         let mut subscription = Self {
             seat: source.live.map(|live| live.sit()),
             journal: source.journal,
@@ -71,10 +71,10 @@ impl Subscription {
             ended: false,
         };
         match from {
-            From::Start => {}
-            From::After(place) => subscription.seek(&place).await?,
-            From::Frame(0) => {}
-            From::Frame(seq) => {
+            ReadFrom::Start => {}
+            ReadFrom::After(place) => subscription.seek(&place).await?,
+            ReadFrom::Frame(0) => {}
+            ReadFrom::Frame(seq) => {
                 let run = subscription.run;
                 let entry = subscription
                     .journal
@@ -92,7 +92,7 @@ impl Subscription {
 
     /// The next events, at least one. `None` at the end: behind the last event, or when this server
     /// stops and the next one will go on with the run.
-    pub async fn next(&mut self) -> Result<Option<Vec<Rendered>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Vec<EncodedEvent>>, Error> {
         if let Some(opening) = self.opening.take() {
             return Ok(Some(vec![opening]));
         }
@@ -110,7 +110,7 @@ impl Subscription {
     }
 
     /// Waits for the run's last event.
-    pub async fn last(mut self) -> Result<Rendered, Error> {
+    pub async fn last(mut self) -> Result<EncodedEvent, Error> {
         let run = self.run;
         while let Some(mut events) = self.next().await? {
             match events.pop() {
@@ -121,8 +121,8 @@ impl Subscription {
         Err(Error::Lost(run))
     }
 
-    async fn ready(&self) -> Result<Option<Vec<Entry>>, Error> {
-        while let Some(live) = self.seat.as_ref().map(Seat::live) {
+    async fn ready(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
+        while let Some(live) = self.seat.as_ref().map(ReaderGuard::live) {
             let (news, open) = (live.news(), live.is_open());
             match live.after(self.cursor) {
                 None => break,
@@ -134,7 +134,7 @@ impl Subscription {
         self.read_journal().await
     }
 
-    async fn read_journal(&self) -> Result<Option<Vec<Entry>>, Error> {
+    async fn read_journal(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
         let limit = limits::PAGE_ENTRIES_MAX;
         let page = self
             .journal
@@ -146,17 +146,17 @@ impl Subscription {
         let row = self.journal.find(&self.tenant, self.run).await?;
         match row.map(|row| row.state) {
             None => Err(Error::UnknownRun(self.run)),
-            Some(State::Running) => Err(Error::Lost(self.run)),
-            Some(State::Done | State::Failed) => Ok(None),
+            Some(RunState::Running) => Err(Error::Lost(self.run)),
+            Some(RunState::Done | RunState::Failed) => Ok(None),
         }
     }
 
-    fn hand_out(&mut self, entries: Vec<Entry>) -> Vec<Rendered> {
+    fn hand_out(&mut self, entries: Vec<JournalEntry>) -> Vec<EncodedEvent> {
         let mut events = Vec::with_capacity(entries.len());
-        for Entry { offset, event } in entries {
+        for JournalEntry { offset, event } in entries {
             self.cursor = offset;
             self.ended |= event.kind.is_terminal();
-            if !(self.skip_meta && event.kind == Kind::Meta) {
+            if !(self.skip_meta && event.kind == EventKind::Meta) {
                 events.push(event);
             }
         }
@@ -164,7 +164,7 @@ impl Subscription {
     }
 
     /// Goes to the client's place, or back to the start with a warning if it was never there.
-    async fn seek(&mut self, place: &Place) -> Result<(), Error> {
+    async fn seek(&mut self, place: &ResumePoint) -> Result<(), Error> {
         self.skip_meta = true;
         let found = match place.seq {
             0 => Some(0),
@@ -211,7 +211,7 @@ pub(crate) fn opening_meta(explain: &str) -> Map<String, Value> {
 
 /// Whether a client's checkpoint is the one that was sent. Snapshots carry none, so nothing speaks
 /// against a client that stands behind one.
-fn proves(event: &Rendered, claimed: Option<&Checkpoint>) -> bool {
+fn proves(event: &EncodedEvent, claimed: Option<&Checkpoint>) -> bool {
     let Some(claimed) = claimed else { return true };
     match read(event) {
         Some(Chunk::Delta {

@@ -15,28 +15,28 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::broadcast::Live;
-use super::machine::{Input, Machine, Output};
+use super::broadcast::RunBroadcast;
+use super::machine::{Input, RunMachine, Output};
 use super::record::{AttemptRecord, Trace};
 use super::render::render;
-use super::mirror::Shadows;
-use super::trace_store::Traces;
+use super::mirror::MirrorTasks;
+use super::trace_store::TraceStore;
 use crate::admission::Permit;
-use crate::compose::{Preparation, Prepared};
+use crate::compose::{CompositionStream, CompositionEvent};
 use crate::crowd::Crowd;
 use crate::error::journal_full;
 use crate::fleet::Fleet;
 use crate::limits;
-use crate::port::{Booking, Clock, End, Entry, Events, Journal, JournalError, Kind, Rendered, Spent};
+use crate::port::{LifecycleRecord, Clock, RunEnd, JournalEntry, EventStream, Journal, JournalError, EventKind, EncodedEvent, AttemptUsage};
 
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct RunTask {
     pub(crate) run: RunId,
-    pub(crate) machine: Box<Machine>,
+    pub(crate) machine: Box<RunMachine>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<RunBroadcast>,
     /// Where the journal ends.
     pub(crate) offset: u64,
     /// Another server began it; what that one used is not known.
@@ -47,34 +47,34 @@ pub(crate) struct Task {
     pub(crate) opening: Duration,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
-    pub(crate) traces: Arc<Traces>,
-    pub(crate) shadows: Shadows,
+    pub(crate) traces: Arc<TraceStore>,
+    pub(crate) shadows: MirrorTasks,
     pub(crate) crowd: Crowd,
     /// The steps that come first, until they are begun.
-    pub(crate) preparation: Option<Preparation>,
+    pub(crate) preparation: Option<CompositionStream>,
     /// Held until the run has ended.
     pub(crate) _permit: Option<Permit>,
 }
 
 /// What a machine's outputs amount to until they are flushed.
 #[derive(Default)]
-struct Work {
+struct PendingOutputs {
     /// By the number of the attempt.
-    streams: Vec<(u32, Events)>,
-    preparation: Option<Preparation>,
-    events: Vec<Rendered>,
+    streams: Vec<(u32, EventStream)>,
+    preparation: Option<CompositionStream>,
+    events: Vec<EncodedEvent>,
     /// Most events of the next write, once the first words of the answer are written or about to be.
     share: Option<usize>,
-    finish: Option<Finish>,
+    finish: Option<MachineEnd>,
 }
 
 /// How the machine ended.
-struct Finish {
+struct MachineEnd {
     code: Option<String>,
     review: Option<String>,
 }
 
-impl Task {
+impl RunTask {
     /// Runs to the end, or until the server stops.
     pub(crate) async fn drive(mut self: Box<Self>) {
         // Nobody is asked for a run that is not in the accounts.
@@ -83,7 +83,7 @@ impl Task {
             return self.end(unclosed).await;
         }
         let began = Instant::now();
-        let mut work = Work::default();
+        let mut work = PendingOutputs::default();
         let mut unclosed = None;
         self.step(Input::Start, began, &mut work);
         self.crowd.gather().await;
@@ -116,7 +116,7 @@ impl Task {
     }
 
     /// Nothing more is said; the journal may still have to be told.
-    async fn end(&mut self, unclosed: Option<Unclosed>) {
+    async fn end(&mut self, unclosed: Option<PendingClose>) {
         self.live.close();
         if let Some(unclosed) = unclosed {
             self.close_later(unclosed).boxed().await;
@@ -126,7 +126,7 @@ impl Task {
     /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write. Who
     /// comes to listen meanwhile ends no pause. Whoever takes a run over says at once that it is theirs. Returns
     /// whether the server goes on.
-    async fn open(&mut self, work: &mut Work, began: Instant) -> bool {
+    async fn open(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
         let said = work.events.len();
         if said == 0 || self.taken_over {
             return true;
@@ -146,7 +146,7 @@ impl Task {
     }
 
     /// Whatever comes first; `None` when the server stops.
-    async fn wait(&mut self, work: &mut Work, began: Instant) -> Option<Input> {
+    async fn wait(&mut self, work: &mut PendingOutputs, began: Instant) -> Option<Input> {
         let wake = self
             .machine
             .next_wake_ms()
@@ -164,7 +164,7 @@ impl Task {
 
     /// Takes events that are there already, so that they share one write. The first words of an answer wait for no
     /// others, the next for few.
-    fn take_what_is_ready(&mut self, work: &mut Work, began: Instant) {
+    fn take_what_is_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
         let most = work.share.unwrap_or(limits::BATCH_EVENTS_MAX);
         work.share = work.share.map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
         for _ in 0..most {
@@ -182,7 +182,7 @@ impl Task {
         }
     }
 
-    fn step(&mut self, input: Input, began: Instant, work: &mut Work) {
+    fn step(&mut self, input: Input, began: Instant, work: &mut PendingOutputs) {
         let mut outputs = Vec::new();
         let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.machine.step(input, now_ms, &mut outputs);
@@ -205,19 +205,19 @@ impl Task {
                 Output::Emit(chunk) => work.events.push(render(&chunk)),
                 Output::Finish { last, code, review } => {
                     work.events.push(render(&last));
-                    work.finish = Some(Finish { code, review });
+                    work.finish = Some(MachineEnd { code, review });
                 }
             }
         }
     }
 
     /// The dispatch chose a member that can be called; anything else would be a silent attempt.
-    fn call(&self, member: usize, request: Arc<Request>) -> Option<Events> {
+    fn call(&self, member: usize, request: Arc<Request>) -> Option<EventStream> {
         Some(self.fleet.upstream(member)?.listen(request))
     }
 
     /// Journal first, readers second.
-    async fn flush(&mut self, work: &mut Work) -> Result<(), JournalError> {
+    async fn flush(&mut self, work: &mut PendingOutputs) -> Result<(), JournalError> {
         if work.events.is_empty() {
             return Ok(());
         }
@@ -238,11 +238,11 @@ impl Task {
         Ok(())
     }
 
-    async fn finish(&mut self, finish: Finish, events: &[Rendered]) -> Result<(), JournalError> {
-        let Finish { code, review } = finish;
+    async fn finish(&mut self, finish: MachineEnd, events: &[EncodedEvent]) -> Result<(), JournalError> {
+        let MachineEnd { code, review } = finish;
         let trace = self.machine.trace();
         let spent = self.spent(&trace);
-        let mut end = End::new(code.clone(), self.clock.now_ms(), spent);
+        let mut end = RunEnd::new(code.clone(), self.clock.now_ms(), spent);
         end.review = review;
         self.close(self.offset, events, end).await?;
         if let Some(code) = &code {
@@ -254,13 +254,13 @@ impl Task {
     }
 
     /// Writes the end. A long one is not kept in memory until the accounts are carried over.
-    async fn close(&mut self, after: u64, events: &[Rendered], end: End) -> Result<(), JournalError> {
+    async fn close(&mut self, after: u64, events: &[EncodedEvent], end: RunEnd) -> Result<(), JournalError> {
         let tenant = &self.live.tenant;
         if self.booked {
             if let [last] = events
-                && last.body.len() <= limits::BOOKED_BYTES_MAX
+                && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
             {
-                let booking = Booking::Close {
+                let booking = LifecycleRecord::Close {
                     run: self.run,
                     last: Some(last.clone()),
                     end,
@@ -276,22 +276,22 @@ impl Task {
     }
 
     /// What the run used, attempt by attempt.
-    fn spent(&self, trace: &Trace) -> Vec<Spent> {
-        let lost = self.taken_over.then(Spent::unknown);
+    fn spent(&self, trace: &Trace) -> Vec<AttemptUsage> {
+        let lost = self.taken_over.then(AttemptUsage::unknown);
         let own = trace.attempts.iter().map(AttemptRecord::spent);
         lost.into_iter().chain(own).collect()
     }
 
-    fn publish(&mut self, events: Vec<Rendered>) {
+    fn publish(&mut self, events: Vec<EncodedEvent>) {
         let entries = (self.offset + 1..).zip(events);
-        let entries: Vec<Entry> = entries.map(|(offset, event)| Entry { offset, event }).collect();
+        let entries: Vec<JournalEntry> = entries.map(|(offset, event)| JournalEntry { offset, event }).collect();
         self.offset = entries.last().map_or(self.offset, |entry| entry.offset);
         self.live.publish(entries);
     }
 
     /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
     /// journal gets it too, now or as soon as it can.
-    async fn give_up(&mut self, cause: JournalError) -> Option<Unclosed> {
+    async fn give_up(&mut self, cause: JournalError) -> Option<PendingClose> {
         if let JournalError::Conflict(_) | JournalError::Ended(_) = cause {
             warn!(run = %self.run, "another server has taken the run over");
             return None;
@@ -308,12 +308,12 @@ impl Task {
             None,
         ));
         let code = Some(String::from(Code::E4000.as_str()));
-        let end = End::new(code, self.clock.now_ms(), self.spent(&self.machine.trace()));
+        let end = RunEnd::new(code, self.clock.now_ms(), self.spent(&self.machine.trace()));
         let last = vec![last];
         let closed = self.close(self.offset, &last, end.clone()).await;
         let unclosed = closed.err().map(|error| {
             error!(run = %self.run, %error, "the journal could not close the run");
-            Unclosed {
+            PendingClose {
                 after: self.offset,
                 last: last.clone(),
                 end,
@@ -328,7 +328,7 @@ impl Task {
 
     /// What is not in the journal is not the end of a stream: its readers are told to come back, and then get
     /// the end that the journal has.
-    fn hold_off(&self, cause: ErrorBody) -> Rendered {
+    fn hold_off(&self, cause: ErrorBody) -> EncodedEvent {
         let mut body = ErrorBody::new(Code::E2010, cause.message);
         body.recoverable = true;
         body.details = cause.details;
@@ -345,8 +345,8 @@ impl Task {
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
     /// this server does not bring about is left to the next.
-    async fn close_later(&mut self, unclosed: Unclosed) {
-        let Unclosed { after, last, end } = unclosed;
+    async fn close_later(&mut self, unclosed: PendingClose) {
+        let PendingClose { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
         while self.stop.run_until_cancelled(pause()).await.is_some() {
             match self.close(after, &last, end.clone()).await {
@@ -358,18 +358,18 @@ impl Task {
 }
 
 /// An end that readers have and the journal has not.
-struct Unclosed {
+struct PendingClose {
     after: u64,
-    last: Vec<Rendered>,
-    end: End,
+    last: Vec<EncodedEvent>,
+    end: RunEnd,
 }
 
-fn has_words(events: &[Rendered]) -> bool {
-    events.iter().any(|event| event.kind == Kind::Chunk)
+fn has_words(events: &[EncodedEvent]) -> bool {
+    events.iter().any(|event| event.kind == EventKind::Chunk)
 }
 
 /// What the steps say. They are done when their stream is over.
-async fn next_prepared(preparation: &mut Option<Preparation>) -> Prepared {
+async fn next_prepared(preparation: &mut Option<CompositionStream>) -> CompositionEvent {
     loop {
         let Some(steps) = preparation else {
             return std::future::pending().await;
@@ -382,7 +382,7 @@ async fn next_prepared(preparation: &mut Option<Preparation>) -> Prepared {
 }
 
 /// What the first stream that has anything says. A stream that ends is taken off the list.
-async fn next_input(streams: &mut Vec<(u32, Events)>) -> Input {
+async fn next_input(streams: &mut Vec<(u32, EventStream)>) -> Input {
     poll_fn(|context| {
         for at in 0..streams.len() {
             let (attempt, events) = &mut streams[at];

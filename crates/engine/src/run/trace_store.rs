@@ -11,34 +11,34 @@ use crate::limits;
 use tenancy::Tenant;
 
 #[derive(Debug, Default)]
-pub(crate) struct Traces {
-    shelf: Mutex<Shelf>,
-    witness: OnceLock<Witness>,
+pub(crate) struct TraceStore {
+    shelf: Mutex<TraceStoreInner>,
+    witness: OnceLock<TraceSink>,
 }
 
 /// Someone who is told of every run that ends. It must not block.
-pub struct Witness(pub Box<dyn Fn(&Trace) + Send + Sync>);
+pub struct TraceSink(pub Box<dyn Fn(&Trace) + Send + Sync>);
 
-impl fmt::Debug for Witness {
+impl fmt::Debug for TraceSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Witness")
     }
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct TraceStoreInner {
     traces: HashMap<RunId, (Tenant, Arc<Trace>)>,
     order: VecDeque<RunId>,
 }
 
-impl Traces {
+impl TraceStore {
     /// The first witness stays.
-    pub(crate) fn tell(&self, witness: Witness) {
+    pub(crate) fn tell(&self, witness: TraceSink) {
         self.witness.set(witness).ok();
     }
 
     pub(crate) fn put(&self, tenant: &Tenant, trace: Trace) {
-        if let Some(Witness(tell)) = self.witness.get() {
+        if let Some(TraceSink(tell)) = self.witness.get() {
             tell(&trace);
         }
         let mut shelf = self.shelf();
@@ -57,7 +57,7 @@ impl Traces {
         (owner == tenant).then(|| trace.clone())
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, TraceStoreInner> {
         // No code panics while it holds the lock.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }

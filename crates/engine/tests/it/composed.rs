@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Kind, Rendered, Upstream};
-use engine::run::{Options, envelope};
-use engine::{Engine, Error, Execute, Fleet, From, Mode, Modules, Ports, Settings, Tenant};
+use engine::port::{EventKind, EncodedEvent, Upstream};
+use engine::run::{RunOptions, envelope};
+use engine::{Engine, Error, RunRequest, Fleet, ReadFrom, RunMode, Modules, Ports, Settings, Tenant};
 use module::stream::assemble_ndjson;
 use module::{FileMap, Module, load};
 use providers::Scripted;
@@ -62,18 +62,18 @@ pub(crate) async fn events(
     engine: &Engine,
     name: &str,
     input: Value,
-    mode: Mode,
-) -> Result<Vec<Rendered>, Error> {
+    mode: RunMode,
+) -> Result<Vec<EncodedEvent>, Error> {
     let tenant = Tenant::local();
-    let execute = Execute {
+    let execute = RunRequest {
         module: engine.modules().get(name).unwrap().clone(),
         input,
         mode,
-        options: Options::default(),
+        options: RunOptions::default(),
         warnings: Vec::new(),
     };
     let run = engine.start(&tenant, execute).await?;
-    let mut subscription = engine.subscribe(&tenant, run, From::Start).await?;
+    let mut subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await?;
     let mut events = Vec::new();
     while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap()? {
         events.extend(batch);
@@ -82,7 +82,7 @@ pub(crate) async fn events(
 }
 
 pub(crate) async fn answer(engine: &Engine, name: &str, input: Value) -> Value {
-    match events(engine, name, input, Mode::Sync).await {
+    match events(engine, name, input, RunMode::Sync).await {
         Ok(events) => envelope(events.last().unwrap()),
         Err(error) => json!({"ok": false, "error": {"code": error.into_body().code}}),
     }
@@ -188,7 +188,7 @@ async fn a_step_may_answer_at_any_length() {
 #[tokio::test]
 async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
     let engine = engine(library(), vec![replies()], Settings::default());
-    let events = events(&engine, "own", json!({}), Mode::Stream).await.unwrap();
+    let events = events(&engine, "own", json!({}), RunMode::Stream).await.unwrap();
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
@@ -207,14 +207,14 @@ async fn a_stream_tells_of_every_step_and_folds_to_its_end() {
     }
 }
 
-fn progress_of(events: &[Rendered]) -> Vec<Value> {
-    let progress = events.iter().filter(|event| event.kind == Kind::Progress);
+fn progress_of(events: &[EncodedEvent]) -> Vec<Value> {
+    let progress = events.iter().filter(|event| event.kind == EventKind::Progress);
     progress
         .map(|event| serde_json::from_str(&event.body).unwrap())
         .collect()
 }
 
-fn percents_of(events: &[Rendered]) -> Vec<u64> {
+fn percents_of(events: &[EncodedEvent]) -> Vec<u64> {
     let progress = progress_of(events);
     let percents = progress
         .iter()
@@ -236,15 +236,15 @@ async fn progress_never_falls_even_when_another_server_takes_over() {
     };
     let first = server(puppet.clone());
     let tenant = Tenant::local();
-    let execute = Execute {
+    let execute = RunRequest {
         module: first.modules().get("own").unwrap().clone(),
         input: json!({}),
-        mode: Mode::Stream,
-        options: Options::default(),
+        mode: RunMode::Stream,
+        options: RunOptions::default(),
         warnings: Vec::new(),
     };
     let run = first.start(&tenant, execute).await.unwrap();
-    let mut reader = first.subscribe(&tenant, run, From::Start).await.unwrap();
+    let mut reader = first.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     let strings = puppet.attempt().await;
     strings
         .text(r#"{"ok":true,"meta":{"confidence":1,"risk":"low","explain":"e"},"data":{"found":["x"],"rationale":"r"}}"#)
@@ -259,7 +259,7 @@ async fn progress_never_falls_even_when_another_server_takes_over() {
     timeout(SOON, first.stop()).await.unwrap();
     let second = server(replies());
     second.recover().await.unwrap();
-    let mut reader = second.subscribe(&tenant, run, From::Start).await.unwrap();
+    let mut reader = second.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     let mut events = Vec::new();
     while let Some(batch) = timeout(SOON, reader.next()).await.unwrap().unwrap() {
         events.extend(batch);
@@ -299,16 +299,16 @@ async fn what_cannot_run_starts_nothing() {
 async fn every_call_of_every_step_is_recorded() {
     let engine = engine(library(), vec![replies()], Settings::default());
     let tenant = Tenant::local();
-    let execute = Execute {
+    let execute = RunRequest {
         module: engine.modules().get("deep").unwrap().clone(),
         input: json!({}),
-        mode: Mode::Sync,
-        options: Options::default(),
+        mode: RunMode::Sync,
+        options: RunOptions::default(),
         warnings: Vec::new(),
     };
     let run = engine.start(&tenant, execute).await.unwrap();
     engine
-        .subscribe(&tenant, run, From::Start)
+        .subscribe(&tenant, run, ReadFrom::Start)
         .await
         .unwrap()
         .last()
@@ -335,15 +335,15 @@ async fn whoever_leaves_takes_all_steps_along() {
     ];
     let engine = engine(modules, vec![puppet.clone()], Settings::default());
     let tenant = Tenant::local();
-    let execute = Execute {
+    let execute = RunRequest {
         module: engine.modules().get("own").unwrap().clone(),
         input: json!({}),
-        mode: Mode::Stream,
-        options: Options::default(),
+        mode: RunMode::Stream,
+        options: RunOptions::default(),
         warnings: Vec::new(),
     };
     let run = engine.start(&tenant, execute).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     let (first, second) = (puppet.attempt().await, puppet.attempt().await);
     engine.cancel(&tenant, run).await.unwrap();
     timeout(SOON, async { tokio::join!(first.dropped(), second.dropped()) })

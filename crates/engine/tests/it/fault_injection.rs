@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use engine::fleet::{Dispatch, Settings};
+use engine::fleet::{BackendSelector, Settings};
 use engine::route::Policy;
-use engine::run::machine::{Input, Machine, Output};
-use engine::run::{Mode, Outcome};
+use engine::run::machine::{Input, RunMachine, Output};
+use engine::run::{RunMode, AttemptOutcome};
 use ir::event::{Block, FinishReason};
 use ir::{Dialect, Event, Ledger, Component, Usage};
 use module::stream::{Assembler, Chunk};
@@ -91,7 +91,7 @@ struct Case {
     seed: u64,
     dialect: Dialect,
     dice: Dice,
-    machine: Machine,
+    machine: RunMachine,
     now_ms: u64,
     open: Vec<(u32, usize)>,
     opened: u32,
@@ -102,7 +102,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64, mode: Mode) -> Self {
+    fn new(seed: u64, mode: RunMode) -> Self {
         let mut dice = Dice(seed);
         let dialects = wire::chat::DIALECTS;
         let dialect = dialects[(seed % dialects.len() as u64) as usize];
@@ -110,12 +110,12 @@ impl Case {
         let fleet = fleet(members, Policy::Priority, Settings::default(), |place, member| {
             member.candidate.priority = -(place as i32);
         });
-        let dispatch = Dispatch::new(fleet, Arc::new(request("q")), seed, 0);
+        let dispatch = BackendSelector::new(fleet, Arc::new(request("q")), seed, 0);
         Self {
             seed,
             dialect,
             dice,
-            machine: Machine::new(plan(seed, mode), dispatch),
+            machine: RunMachine::new(plan(seed, mode), dispatch),
             now_ms: 0,
             open: Vec::new(),
             opened: 0,
@@ -232,15 +232,15 @@ impl Case {
         let won: Vec<_> = trace
             .attempts
             .iter()
-            .filter(|attempt| attempt.outcome == Outcome::Won)
+            .filter(|attempt| attempt.outcome == AttemptOutcome::Won)
             .collect();
         for attempt in &trace.attempts {
-            let lost = attempt.outcome != Outcome::Won;
+            let lost = attempt.outcome != AttemptOutcome::Won;
             assert_eq!(lost, attempt.error.is_some(), "seed {seed}: {attempt:?}");
             // A call that was cut behind the end of its answer may not have come to its usage.
             let told = self.whole.contains(&attempt.number);
             // What a call said behind its last word counts, even if it failed then.
-            let failed = attempt.outcome == Outcome::Failed;
+            let failed = attempt.outcome == AttemptOutcome::Failed;
             assert!(
                 !(lost && !failed && attempt.usage.is_some()),
                 "seed {seed}: {attempt:?}"
@@ -295,7 +295,7 @@ fn ten_thousand_deaths_lose_nothing_and_double_nothing() {
     let mut answered = 0;
     let mut calls = 0;
     for seed in 0..SEEDS {
-        let mode = if seed % 7 == 0 { Mode::Sync } else { Mode::Stream };
+        let mode = if seed % 7 == 0 { RunMode::Sync } else { RunMode::Stream };
         let case = Case::new(seed, mode).play();
         answered += u64::from(case.check());
         calls += u64::from(case.opened);

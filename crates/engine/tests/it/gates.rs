@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::gate::{Action, Gates, Rule};
-use engine::port::{Kind, Upstream};
-use engine::{Mode, Settings};
+use engine::gate::{GateAction, Gates, GateRule};
+use engine::port::{EventKind, Upstream};
+use engine::{RunMode, Settings};
 use module::envelope::Risk;
 use module::stream::assemble_ndjson;
 use providers::Scripted;
@@ -18,15 +18,15 @@ fn named(name: &str, yaml: &str) -> Arc<dyn Upstream> {
     Arc::new(Scripted::new(name, Script::parse(yaml).unwrap()))
 }
 
-fn settings(action: Action) -> Settings {
-    let rule = Rule {
+fn settings(action: GateAction) -> Settings {
+    let rule = GateRule {
         min_confidence: Some(0.8),
         max_risk: Some(Risk::Medium),
         action,
     };
     let gates = Gates {
         general: Some(rule),
-        modules: BTreeMap::from([(String::from("free"), Rule::default())]),
+        modules: BTreeMap::from([(String::from("free"), GateRule::default())]),
     };
     Settings {
         gates,
@@ -41,7 +41,7 @@ fn unsure() -> String {
 #[tokio::test]
 async fn an_unsure_answer_goes_to_a_person_where_no_stronger_back_end_is_named() {
     let modules = vec![module("m", "", "p"), module("free", "", "p")];
-    let engine = engine(modules, vec![named("weak", &unsure())], settings(Action::Review));
+    let engine = engine(modules, vec![named("weak", &unsure())], settings(GateAction::Review));
     let envelope = answer(&engine, "m", json!({})).await;
     assert_eq!(envelope["ok"], true);
     assert_eq!(
@@ -54,7 +54,7 @@ async fn an_unsure_answer_goes_to_a_person_where_no_stronger_back_end_is_named()
 
 #[tokio::test]
 async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
-    let rerun = Action::Rerun {
+    let rerun = GateAction::Rerun {
         backend: String::from("strong"),
     };
     for (confidence, reviewed) in [(0.95, false), (0.5, true)] {
@@ -62,7 +62,7 @@ async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
         let modules = vec![module("m", "response: {mode: both, buffer_size: 0}\n", "p")];
         let upstreams = vec![named("weak", &unsure()), named("strong", &strong)];
         let engine = engine(modules, upstreams, settings(rerun.clone()));
-        let events = events(&engine, "m", json!({}), Mode::Stream).await.unwrap();
+        let events = events(&engine, "m", json!({}), RunMode::Stream).await.unwrap();
         let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
         let assembled = assemble_ndjson(lines.join("\n").as_bytes());
         assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
@@ -73,7 +73,7 @@ async fn an_unsure_answer_is_asked_for_again_from_the_stronger_one() {
             "{}",
             assembled.envelope
         );
-        let chunks = events.iter().filter(|event| event.kind == Kind::Chunk);
+        let chunks = events.iter().filter(|event| event.kind == EventKind::Chunk);
         let told = chunks
             .into_iter()
             .any(|event| event.body.contains(r#""type":"snapshot""#));

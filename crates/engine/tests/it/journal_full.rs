@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use engine::Tenant;
-use engine::port::{Booking, End, Entry, Journal, JournalError, Named, NewRun, Once, Rendered, RunRow};
+use engine::port::{LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunRecord};
 use ir::RunId;
 use store::memory::MemoryJournal;
 
@@ -37,7 +37,7 @@ impl Journal for FullJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
+        events: &[EncodedEvent],
     ) -> Result<(), JournalError> {
         self.check()?;
         self.inner.append(tenant, run, after, events).await
@@ -48,14 +48,14 @@ impl Journal for FullJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
-        end: &End,
+        events: &[EncodedEvent],
+        end: &RunEnd,
     ) -> Result<(), JournalError> {
         self.check()?;
         self.inner.finish(tenant, run, after, events, end).await
     }
 
-    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.check()?;
         self.inner.book(tenant, booking)
     }
@@ -73,23 +73,23 @@ impl Journal for FullJournal {
         run: RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, JournalError> {
+    ) -> Result<Vec<JournalEntry>, JournalError> {
         self.inner.read(tenant, run, after, limit).await
     }
 
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         self.inner.locate(tenant, run, seq).await
     }
 
-    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
         self.inner.find(tenant, run).await
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         self.inner.named(tenant, client, once).await
     }
 
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         self.inner.unfinished().await
     }
 }

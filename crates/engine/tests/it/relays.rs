@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use engine::fleet::{Member, Settings as FleetSettings};
-use engine::port::{Archive, Kind, Rendered, Spent, State, Upstream, UsageFilter};
-use engine::route::{Host, Policy};
+use engine::port::{Archive, EventKind, EncodedEvent, AttemptUsage, RunState, Upstream, UsageFilter};
+use engine::route::{HostPolicy, Policy};
 use engine::{
-    Admission, Engine, Fleet, From, Modules, Part, Permit, Ports, RelayCall, Relayed, Render, Resumable,
+    Admission, Engine, Fleet, ReadFrom, Modules, RelayPart, Permit, Ports, RelayRequest, RelayResponse, FrameEncoder, ResumableResponse,
     Settings, Subscription, Tenant,
 };
 use futures::FutureExt;
@@ -28,9 +28,9 @@ struct World {
 
 impl World {
     fn new(members: Vec<Member>, settings: Settings) -> Self {
-        let host = Host {
+        let host = HostPolicy {
             policy: Some(Policy::Priority),
-            ..Host::default()
+            ..HostPolicy::default()
         };
         let journal = Arc::new(MemoryJournal::default());
         let ports = Ports {
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    async fn relay(&self, call: RelayCall) -> Result<Relayed, Box<engine::RelayFailure>> {
+    async fn relay(&self, call: RelayRequest) -> Result<RelayResponse, Box<engine::RelayFailure>> {
         let admission = Admission {
             client: String::from("somebody"),
             ..Admission::default()
@@ -54,11 +54,11 @@ impl World {
         timeout(SOON, relayed).await.unwrap()
     }
 
-    async fn spent(&self, run: RunId) -> Vec<Spent> {
+    async fn spent(&self, run: RunId) -> Vec<AttemptUsage> {
         self.journal.spent(&Tenant::local(), run).await.unwrap()
     }
 
-    async fn state(&self, run: RunId) -> State {
+    async fn state(&self, run: RunId) -> RunState {
         let row = self.engine.find(&Tenant::local(), run).await.unwrap();
         row.unwrap().state
     }
@@ -78,10 +78,10 @@ fn members<const N: usize>(puppets: [(&Arc<Puppet>, bool); N]) -> Vec<Member> {
     members.collect()
 }
 
-fn call() -> RelayCall {
+fn call() -> RelayRequest {
     let mut chat = ChatRequest::new("m", vec![Message::text(Role::User, "hello")]);
     chat.generation.stream = Some(true);
-    RelayCall::new(Request::chat("req", chat))
+    RelayRequest::new(Request::chat("req", chat))
 }
 
 fn usage() -> Event {
@@ -93,9 +93,9 @@ fn usage() -> Event {
     Event::Usage { usage }
 }
 
-async fn next(relayed: &mut Relayed) -> Option<Event> {
+async fn next(relayed: &mut RelayResponse) -> Option<Event> {
     match timeout(SOON, relayed.next()).await.unwrap()? {
-        Part::Event(event) => Some(event),
+        RelayPart::Event(event) => Some(event),
         part => panic!("{part:?}"),
     }
 }
@@ -112,7 +112,7 @@ async fn an_answer_is_passed_on_and_accounted_for() {
     let mut relayed = relayed.unwrap();
     assert_eq!(relayed.backend.name, "p");
     assert_eq!(world.engine.running(), 1);
-    assert_eq!(world.state(relayed.run).await, State::Running);
+    assert_eq!(world.state(relayed.run).await, RunState::Running);
     assert_eq!(next(&mut relayed).await, Some(Event::text(0, "hi")));
     strings.say(usage()).await;
     strings.finish().await;
@@ -125,7 +125,7 @@ async fn an_answer_is_passed_on_and_accounted_for() {
         (spent.len(), spent[0].input_tokens, spent[0].output_tokens),
         (1, Some(3), Some(4))
     );
-    assert_eq!(world.state(relayed.run).await, State::Done);
+    assert_eq!(world.state(relayed.run).await, RunState::Done);
     let trace = world.engine.trace(&Tenant::local(), relayed.run).unwrap();
     assert_eq!((trace.attempts.len(), trace.code.as_deref()), (1, None));
     let filter = UsageFilter {
@@ -250,7 +250,7 @@ async fn a_stream_that_dies_for_good_ends_in_one_error() {
     assert!(matches!(next(&mut relayed).await, Some(Event::Error { .. })));
     assert_eq!(next(&mut relayed).await, None);
     assert_eq!(relayed.failure().unwrap().kind, ErrorKind::Network);
-    assert_eq!(world.state(relayed.run).await, State::Failed);
+    assert_eq!(world.state(relayed.run).await, RunState::Failed);
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn nobody_is_asked_for_a_model_that_the_caller_may_not_have_and_permits_co
         (ErrorKind::NoCandidate, 0)
     );
     timeout(SOON, freed.notified()).await.unwrap();
-    assert_eq!(world.spent(failure.run).await, [Spent::unknown()]);
+    assert_eq!(world.spent(failure.run).await, [AttemptUsage::unknown()]);
 }
 
 /// Tells when it is dropped.
@@ -315,22 +315,22 @@ async fn what_a_killed_server_left_open_is_closed_by_the_next() {
     // Nobody drops anything when a process is killed.
     let run = std::mem::ManuallyDrop::new(relayed).run;
     world.engine.recover().await.unwrap();
-    assert_eq!(world.state(run).await, State::Failed);
-    assert_eq!(world.spent(run).await, [Spent::unknown()]);
+    assert_eq!(world.state(run).await, RunState::Failed);
+    assert_eq!(world.spent(run).await, [AttemptUsage::unknown()]);
 }
 
 /// Shows text as it is.
 #[derive(Debug)]
 struct Plain;
 
-impl Render for Plain {
-    fn part(&mut self, part: Part, frames: &mut Vec<String>) {
+impl FrameEncoder for Plain {
+    fn part(&mut self, part: RelayPart, frames: &mut Vec<String>) {
         match part {
-            Part::Event(Event::BlockDelta {
+            RelayPart::Event(Event::BlockDelta {
                 delta: ir::Delta::Text { text },
                 ..
             }) => frames.push(text),
-            Part::Event(Event::Error { error }) => frames.push(format!("error: {error}")),
+            RelayPart::Event(Event::Error { error }) => frames.push(format!("error: {error}")),
             _ => {}
         }
     }
@@ -341,7 +341,7 @@ impl Render for Plain {
 }
 
 impl World {
-    async fn resumable(&self, puppet: &Puppet) -> (Resumable, testkit::manual_upstream::Strings) {
+    async fn resumable(&self, puppet: &Puppet) -> (ResumableResponse, testkit::manual_upstream::Strings) {
         let tenant = Tenant::local();
         let relayed = self
             .engine
@@ -355,12 +355,12 @@ impl World {
     }
 
     async fn resume(&self, run: RunId, behind: u64) -> Subscription {
-        let place = From::Frame(behind);
+        let place = ReadFrom::Frame(behind);
         self.engine.subscribe(&Tenant::local(), run, place).await.unwrap()
     }
 }
 
-async fn frames(subscription: &mut Subscription, count: usize) -> Vec<Rendered> {
+async fn frames(subscription: &mut Subscription, count: usize) -> Vec<EncodedEvent> {
     let mut frames = Vec::new();
     while frames.len() < count {
         match timeout(SOON, subscription.next()).await.unwrap().unwrap() {
@@ -371,7 +371,7 @@ async fn frames(subscription: &mut Subscription, count: usize) -> Vec<Rendered> 
     frames
 }
 
-fn bodies(frames: &[Rendered]) -> Vec<(Option<u64>, &str)> {
+fn bodies(frames: &[EncodedEvent]) -> Vec<(Option<u64>, &str)> {
     frames.iter().map(|frame| (frame.seq, &*frame.body)).collect()
 }
 
@@ -392,14 +392,14 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
     strings.say(usage()).await;
     strings.finish().await;
     let last = frames(&mut back, usize::MAX).await;
-    assert_eq!((last[0].kind, bodies(&last)), (Kind::Final, vec![(None, "done")]));
+    assert_eq!((last[0].kind, bodies(&last)), (EventKind::Final, vec![(None, "done")]));
     // And again after its end, from the journal.
     let seen = frames(&mut world.resume(run, 2).await, usize::MAX).await;
     assert_eq!(bodies(&seen), [(Some(3), "three"), (None, "done")]);
     assert!(
         world
             .engine
-            .subscribe(&Tenant::local(), run, From::Frame(9))
+            .subscribe(&Tenant::local(), run, ReadFrom::Frame(9))
             .await
             .is_err()
     );
@@ -421,7 +421,7 @@ async fn nobody_comes_back_for_ever() {
     timeout(SOON, strings.dropped()).await.unwrap();
     let seen = frames(&mut world.resume(run, 0).await, usize::MAX).await;
     assert_eq!(bodies(&seen), [(Some(1), "one"), (None, "")]);
-    assert_eq!(seen[1].kind, Kind::Error);
+    assert_eq!(seen[1].kind, EventKind::Error);
     assert_eq!(world.spent(run).await[0].outcome, "cancelled");
 }
 
@@ -433,9 +433,9 @@ async fn an_answer_that_may_be_resumed_is_left_to_the_next_server() {
     frames(&mut relayed.frames, 1).await;
     timeout(SOON, world.engine.stop()).await.unwrap();
     timeout(SOON, strings.dropped()).await.unwrap();
-    assert_eq!(world.state(relayed.run).await, State::Running);
+    assert_eq!(world.state(relayed.run).await, RunState::Running);
     world.engine.recover().await.unwrap();
     let seen = frames(&mut world.resume(relayed.run, 1).await, usize::MAX).await;
-    assert_eq!((seen[0].kind, bodies(&seen)), (Kind::Error, vec![(None, "")]));
-    assert_eq!(world.spent(relayed.run).await, [Spent::unknown()]);
+    assert_eq!((seen[0].kind, bodies(&seen)), (EventKind::Error, vec![(None, "")]));
+    assert_eq!(world.spent(relayed.run).await, [AttemptUsage::unknown()]);
 }

@@ -9,9 +9,9 @@ use std::thread;
 
 use bytes::Bytes;
 use engine::fleet::{Member, Settings as FleetSettings};
-use engine::port::{Archive, Upstream, UsageFilter, Verbatim};
-use engine::route::{Candidate, Host, Policy};
-use engine::{Admission, Engine, Fleet, Modules, Part, Ports, RelayCall, Relayed, Settings, Tenant};
+use engine::port::{Archive, Upstream, UsageFilter, RawRequest};
+use engine::route::{Candidate, HostPolicy, Policy};
+use engine::{Admission, Engine, Fleet, Modules, RelayPart, Ports, RelayRequest, RelayResponse, Settings, Tenant};
 use ir::adaptation::Component;
 use ir::fold::Fold;
 use ir::operation::{Feature, Operation};
@@ -95,9 +95,9 @@ impl World {
             let upstream: Arc<dyn Upstream> = Arc::new(openai(client, options));
             Member::new(candidate, upstream)
         });
-        let host = Host {
+        let host = HostPolicy {
             policy: Some(Policy::Priority),
-            ..Host::default()
+            ..HostPolicy::default()
         };
         let mut settings = FleetSettings::default();
         settings.retry.same_max = 0;
@@ -113,17 +113,17 @@ impl World {
         }
     }
 
-    async fn relay(&self) -> Result<Relayed, Box<engine::RelayFailure>> {
+    async fn relay(&self) -> Result<RelayResponse, Box<engine::RelayFailure>> {
         let dialect = Dialect::OpenaiChat;
         let chat = wire::chat::decode_request(dialect, serde_json::from_str(BODY).unwrap()).unwrap();
-        let verbatim = Verbatim {
+        let verbatim = RawRequest {
             dialect,
             body: Bytes::from_static(BODY.as_bytes()),
             headers: Vec::new(),
         };
-        let call = RelayCall {
+        let call = RelayRequest {
             verbatim: Some(Arc::new(verbatim)),
-            ..RelayCall::new(Request::chat("req", chat))
+            ..RelayRequest::new(Request::chat("req", chat))
         };
         let tenant = Tenant::local();
         let relayed = self.engine.relay(&tenant, call, Admission::default());
@@ -132,18 +132,18 @@ impl World {
 }
 
 /// What goes out to a caller of OpenAI's dialect.
-async fn written(mut relayed: Relayed) -> String {
+async fn written(mut relayed: RelayResponse) -> String {
     let mut ledger = Ledger::new(Component::Adapter);
     let (mut out, mut parts) = (Vec::new(), Vec::new());
     let mut encoder: Option<Encoder> = None;
     while timeout(SOON, relayed.next_parts(&mut parts)).await.unwrap() {
         for part in parts.drain(..) {
             match part {
-                Part::Verbatim(piece) => out.extend_from_slice(&piece.bytes),
-                Part::Event(event) => encoder
+                RelayPart::Verbatim(piece) => out.extend_from_slice(&piece.bytes),
+                RelayPart::Event(event) => encoder
                     .get_or_insert_with(|| Encoder::new(Dialect::OpenaiChat).unwrap())
                     .push(&event, &mut out, &mut ledger),
-                Part::SoFar(events) => {
+                RelayPart::SoFar(events) => {
                     let mut fresh = Encoder::new(Dialect::OpenaiChat).unwrap();
                     let mut thrown_away = Vec::new();
                     for event in &events {
@@ -262,7 +262,7 @@ async fn a_server_that_nobody_listens_to_is_hung_up_on() {
     let mut relayed = world.relay().await.unwrap();
     assert!(matches!(
         timeout(SOON, relayed.next()).await.unwrap(),
-        Some(Part::Verbatim(_))
+        Some(RelayPart::Verbatim(_))
     ));
     assert!(told.try_recv().is_err(), "it is still listened to");
     drop(relayed);

@@ -2,7 +2,7 @@
 
 use engine::fleet::Settings;
 use engine::route::{HashKey, Policy};
-use engine::run::{Outcome, Role};
+use engine::run::{AttemptOutcome, AttemptRole};
 use ir::error::Phase;
 use ir::{Error, ErrorKind, Request};
 
@@ -151,13 +151,13 @@ fn a_lone_back_end_that_is_full_is_waited_for_within_the_deadline() {
     assert_eq!((hurried.code.as_deref(), hurried.took_ms), (Some("E4002"), 0));
     let patient = world.ended.iter().find(|ended| ended.code.is_none()).unwrap();
     assert!((5_030..=5_530).contains(&patient.took_ms), "{}", patient.took_ms);
-    let roles: Vec<Role> = patient
+    let roles: Vec<AttemptRole> = patient
         .trace
         .attempts
         .iter()
         .map(|attempt| attempt.role)
         .collect();
-    assert_eq!(roles, [Role::First, Role::Retry]);
+    assert_eq!(roles, [AttemptRole::First, AttemptRole::Retry]);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn one_task_stays_on_one_back_end_and_moves_only_when_that_is_gone() {
             .trace
             .attempts
             .iter()
-            .find(|attempt| attempt.outcome == Outcome::Won);
+            .find(|attempt| attempt.outcome == AttemptOutcome::Won);
         // The seed of a run is its number, and the number gives the task.
         let task = format!("task-{}", (ended.trace.seed - 1_000) % 50);
         homes
@@ -330,8 +330,8 @@ fn a_hedge_that_loses_is_recorded_without_usage_and_with_an_estimate() {
     assert_eq!(
         outcomes,
         [
-            (Role::First, Outcome::HedgeLost, 150, true),
-            (Role::Hedge, Outcome::Won, 100, false)
+            (AttemptRole::First, AttemptOutcome::HedgeLost, 150, true),
+            (AttemptRole::Hedge, AttemptOutcome::Won, 100, false)
         ]
     );
 }

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::port::{Archive, Journal, Kind, Rendered, State, Upstream};
-use engine::run::{Options, Place, envelope};
+use engine::port::{Archive, Journal, EventKind, EncodedEvent, RunState, Upstream};
+use engine::run::{RunOptions, ResumePoint, envelope};
 use engine::{
-    Admission, Engine, Execute, Fleet, From, Mode, Modules, Permit, Ports, Queue, Settings, Subscription,
+    Admission, Engine, RunRequest, Fleet, ReadFrom, RunMode, Modules, Permit, Ports, Queue, Settings, Subscription,
     Tenant,
 };
 use futures::FutureExt;
@@ -46,24 +46,24 @@ fn engine(journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, settings: Sett
     Engine::new(ports, settings, modules)
 }
 
-fn execute(mode: Mode) -> Execute {
-    Execute {
+fn execute(mode: RunMode) -> RunRequest {
+    RunRequest {
         module: module(),
         input: json!({}),
         mode,
-        options: Options::default(),
+        options: RunOptions::default(),
         warnings: Vec::new(),
     }
 }
 
-async fn start(engine: &Engine, mode: Mode) -> (RunId, Subscription) {
+async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
     let tenant = Tenant::local();
     let run = engine.start(&tenant, execute(mode)).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     (run, subscription)
 }
 
-async fn rest(mut subscription: Subscription) -> Vec<Rendered> {
+async fn rest(mut subscription: Subscription) -> Vec<EncodedEvent> {
     let mut events = Vec::new();
     while let Some(batch) = timeout(SOON, subscription.next()).await.unwrap().unwrap() {
         events.extend(batch);
@@ -71,7 +71,7 @@ async fn rest(mut subscription: Subscription) -> Vec<Rendered> {
     events
 }
 
-fn assemble(events: &[Rendered]) -> Assembled {
+fn assemble(events: &[EncodedEvent]) -> Assembled {
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
@@ -87,10 +87,10 @@ async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
         puppet.clone(),
         Settings::default(),
     );
-    let (run, mut slow) = start(&engine, Mode::Stream).await;
+    let (run, mut slow) = start(&engine, RunMode::Stream).await;
     let first = slow.next().await.unwrap().unwrap();
     let quick = engine
-        .subscribe(&Tenant::local(), run, From::Start)
+        .subscribe(&Tenant::local(), run, ReadFrom::Start)
         .await
         .unwrap();
     let strings = puppet.attempt().await;
@@ -112,7 +112,7 @@ async fn what_a_reader_sees_is_in_the_journal() {
     let puppet = Puppet::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    let (run, mut reader) = start(&engine, Mode::Stream).await;
+    let (run, mut reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     strings.text(OPENING).await;
     let mut seen = 0;
@@ -132,7 +132,7 @@ async fn what_a_reader_sees_is_in_the_journal() {
     let last = timeout(SOON, reader.last()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["data"]["rationale"], "abc");
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
-    assert_eq!(row.state, State::Done);
+    assert_eq!(row.state, RunState::Done);
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
         ..Settings::default()
     };
     let patient = engine(journal(), puppet.clone(), opening(60_000));
-    let (_, mut reader) = start(&patient, Mode::Stream).await;
+    let (_, mut reader) = start(&patient, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     // The reader is noticed, and ends no pause.
     for _ in 0..50 {
@@ -156,7 +156,7 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
     assert!(written.len() > 1 && last.body.contains("first"), "{written:?}");
     // One that takes its time is not waited for.
     let hasty = engine(journal(), puppet.clone(), opening(1));
-    let (_, mut reader) = start(&hasty, Mode::Stream).await;
+    let (_, mut reader) = start(&hasty, RunMode::Stream).await;
     let _silent = puppet.attempt().await;
     let written = reader.next().await.unwrap().unwrap();
     assert!(written.iter().all(|event| event.seq.is_none()), "{written:?}");
@@ -168,7 +168,7 @@ async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
     let puppet = Puppet::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal, puppet.clone(), Settings::default());
-    let (_, mut reader) = start(&engine, Mode::Stream).await;
+    let (_, mut reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     strings.text(&format!("{OPENING}first")).await;
     for _ in 0..50 {
@@ -193,7 +193,7 @@ async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
     let puppet = Puppet::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    let (run, caller) = start(&engine, Mode::Sync).await;
+    let (run, caller) = start(&engine, RunMode::Sync).await;
     let strings = puppet.attempt().await;
     strings.text(OPENING).await;
     drop(caller);
@@ -211,19 +211,19 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
     };
     let puppet = Puppet::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet.clone(), settings);
-    let (run, reader) = start(&engine, Mode::Stream).await;
+    let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     strings.text(OPENING).await;
     drop(reader);
     strings.text("said to nobody").await;
     timeout(SOON, strings.dropped()).await.unwrap();
-    let place = Place {
+    let place = ResumePoint {
         seq: 0,
         checkpoint: None,
         strict: false,
     };
     let back = engine
-        .subscribe(&Tenant::local(), run, From::After(place))
+        .subscribe(&Tenant::local(), run, ReadFrom::After(place))
         .await
         .unwrap();
     let assembled = assemble(&rest(back).await);
@@ -235,9 +235,9 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
 async fn a_run_belongs_to_its_tenant() {
     let puppet = Puppet::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet, Settings::default());
-    let (run, _reader) = start(&engine, Mode::Stream).await;
+    let (run, _reader) = start(&engine, RunMode::Stream).await;
     let other = Tenant::new("other");
-    let refused = engine.subscribe(&other, run, From::Start).await;
+    let refused = engine.subscribe(&other, run, ReadFrom::Start).await;
     assert!(
         matches!(refused, Err(engine::Error::UnknownRun(_))),
         "{refused:?}"
@@ -253,7 +253,7 @@ async fn a_cancelled_run_ends_and_drops_its_back_end() {
         puppet.clone(),
         Settings::default(),
     );
-    let (run, reader) = start(&engine, Mode::Stream).await;
+    let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     let stranger = engine.cancel(&Tenant::new("other"), run).await;
     assert!(
@@ -275,8 +275,8 @@ async fn more_runs_than_may_be_are_refused() {
     };
     let puppet = Puppet::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet, settings);
-    let (_run, _reader) = start(&engine, Mode::Stream).await;
-    let second = engine.start(&Tenant::local(), execute(Mode::Stream)).await;
+    let (_run, _reader) = start(&engine, RunMode::Stream).await;
+    let second = engine.start(&Tenant::local(), execute(RunMode::Stream)).await;
     assert_eq!(second.unwrap_err().into_body().code, "E4002");
 }
 
@@ -286,12 +286,12 @@ async fn a_server_that_takes_a_run_over_is_its_only_writer() {
     let (old, new) = (Puppet::new("old"), Puppet::new("new"));
     let first = engine(journal.clone(), old.clone(), Settings::default());
     let second = engine(journal.clone(), new.clone(), Settings::default());
-    let (run, mut reader) = start(&first, Mode::Stream).await;
+    let (run, mut reader) = start(&first, RunMode::Stream).await;
     let before = old.attempt().await;
     before.text(OPENING).await;
     before.text("half a wo").await;
     let mut seen = Vec::new();
-    while !seen.iter().any(|event: &Rendered| event.kind == Kind::Chunk) {
+    while !seen.iter().any(|event: &EncodedEvent| event.kind == EventKind::Chunk) {
         seen.extend(reader.next().await.unwrap().unwrap());
     }
     second.recover().await.unwrap();
@@ -300,7 +300,7 @@ async fn a_server_that_takes_a_run_over_is_its_only_writer() {
     timeout(SOON, before.dropped()).await.unwrap();
     assert_eq!(timeout(SOON, reader.next()).await.unwrap().unwrap(), None);
     let back = second
-        .subscribe(&Tenant::local(), run, From::Start)
+        .subscribe(&Tenant::local(), run, ReadFrom::Start)
         .await
         .unwrap();
     after.text(OPENING).await;
@@ -317,13 +317,13 @@ async fn a_server_that_stops_leaves_its_runs_to_the_next() {
     let journal = Arc::new(MemoryJournal::default());
     let puppet = Puppet::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    let (run, reader) = start(&engine, Mode::Stream).await;
+    let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     strings.text(OPENING).await;
     timeout(SOON, engine.stop()).await.unwrap();
     assert!(rest(reader).await.iter().all(|event| !event.kind.is_terminal()));
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
-    assert_eq!(row.state, State::Running);
+    assert_eq!(row.state, RunState::Running);
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     let journal = Arc::new(FullJournal::default());
     let puppet = Puppet::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    let (run, reader) = start(&engine, Mode::Stream).await;
+    let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
     journal.full.store(true, Ordering::Relaxed);
     strings.text(OPENING).await;
@@ -347,7 +347,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     assert!(error["recovery"]["retry_after_ms"].is_u64());
     assert!(!events.iter().any(|event| event.body.contains("never journaled")));
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
-    assert_eq!(row.state, State::Running);
+    assert_eq!(row.state, RunState::Running);
     // As soon as there is room, the run is closed and accounted for.
     journal.full.store(false, Ordering::Relaxed);
     timeout(SOON, engine.drain()).await.unwrap();
@@ -372,10 +372,10 @@ async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
         ..Admission::default()
     };
     let tenant = Tenant::local();
-    let run = engine.admit(&tenant, execute(Mode::Stream), admission).await;
+    let run = engine.admit(&tenant, execute(RunMode::Stream), admission).await;
     let run = run.unwrap();
     journal.full.store(true, Ordering::Relaxed);
-    let reader = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    let reader = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     timeout(SOON, coming).await.unwrap().unwrap();
     journal.full.store(false, Ordering::Relaxed);
     turn.send(()).unwrap();
@@ -383,8 +383,8 @@ async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
     strings.text(&format!("{OPENING}r\"}}}}")).await;
     strings.finish().await;
     let events = rest(reader).await;
-    let opened = events.iter().filter(|event| event.kind == Kind::Meta).count();
-    assert_eq!((events[0].kind, opened), (Kind::Meta, 1), "{events:?}");
+    let opened = events.iter().filter(|event| event.kind == EventKind::Meta).count();
+    assert_eq!((events[0].kind, opened), (EventKind::Meta, 1), "{events:?}");
     assert_eq!(assemble(&events).envelope["data"]["rationale"], "r");
 }
 
@@ -394,18 +394,18 @@ async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
     let (journal, puppet) = (Arc::new(MemoryJournal::default()), Puppet::new("p"));
     let first = engine(journal.clone(), Puppet::new("gone"), Settings::default());
     let tenant = Tenant::local();
-    let run = first.start(&tenant, execute(Mode::Stream)).await.unwrap();
+    let run = first.start(&tenant, execute(RunMode::Stream)).await.unwrap();
     timeout(SOON, first.stop()).await.unwrap();
     let row = journal.find(&tenant, run).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Running, 0));
+    assert_eq!((row.state, row.last_offset), (RunState::Running, 0));
     let second = engine(journal.clone(), puppet.clone(), Settings::default());
     second.recover().await.unwrap();
-    let reader = second.subscribe(&tenant, run, From::Start).await.unwrap();
+    let reader = second.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     let strings = puppet.attempt().await;
     strings.text(&format!("{OPENING}r\"}}}}")).await;
     strings.finish().await;
     let events = rest(reader).await;
-    assert_eq!(events[0].kind, Kind::Meta, "{events:?}");
+    assert_eq!(events[0].kind, EventKind::Meta, "{events:?}");
     assert_eq!(assemble(&events).envelope["data"]["rationale"], "r");
 }
 
@@ -414,11 +414,11 @@ async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
     let puppet = Puppet::new("p");
     let journal = Arc::new(FullJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
-    for mode in [Mode::Sync, Mode::Stream] {
+    for mode in [RunMode::Sync, RunMode::Stream] {
         journal.lost.store(true, Ordering::Relaxed);
         let (_, reader) = start(&engine, mode).await;
         let last = rest(reader).await.pop().unwrap();
-        assert_eq!(last.kind, Kind::Error, "{mode:?}");
+        assert_eq!(last.kind, EventKind::Error, "{mode:?}");
         assert!(last.body.contains("E4000"), "{}", last.body);
         timeout(SOON, engine.drain()).await.unwrap();
     }
@@ -434,8 +434,8 @@ async fn every_request_has_an_id_of_its_own() {
         puppet.clone(),
         Settings::default(),
     );
-    let (first, _first_reader) = start(&engine, Mode::Stream).await;
-    let (second, _second_reader) = start(&engine, Mode::Stream).await;
+    let (first, _first_reader) = start(&engine, RunMode::Stream).await;
+    let (second, _second_reader) = start(&engine, RunMode::Stream).await;
     let mut ids = vec![
         puppet.attempt().await.request.request_id.clone(),
         puppet.attempt().await.request.request_id.clone(),
@@ -457,10 +457,10 @@ async fn an_answer_is_asked_for_whole_where_its_silence_is_no_news() {
     );
     // A silent back-end is given up after 60 s.
     for (mode, timeout_ms, streams) in [
-        (Mode::Sync, None, true),
-        (Mode::Sync, Some(60_001), true),
-        (Mode::Sync, Some(60_000), false),
-        (Mode::Stream, Some(1_000), true),
+        (RunMode::Sync, None, true),
+        (RunMode::Sync, Some(60_001), true),
+        (RunMode::Sync, Some(60_000), false),
+        (RunMode::Stream, Some(1_000), true),
     ] {
         let mut execute = execute(mode);
         execute.options.timeout_ms = timeout_ms;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use engine::fleet::{Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
-use engine::route::{Host, Policy};
-use engine::run::{Options, Outcome, envelope};
-use engine::{Engine, Execute, From, Mode, Modules, Ports, Settings, Subscription, Tenant};
+use engine::route::{HostPolicy, Policy};
+use engine::run::{RunOptions, AttemptOutcome, envelope};
+use engine::{Engine, RunRequest, ReadFrom, RunMode, Modules, Ports, Settings, Subscription, Tenant};
 use ir::RunId;
 use serde_json::json;
 use store::memory::MemoryJournal;
@@ -23,9 +23,9 @@ fn engine(puppets: &[Arc<Puppet>], policy: Policy) -> Engine {
         member.candidate.priority = -place;
         member
     });
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(policy),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     let fleet = Fleet::new(members.collect(), host, FleetSettings::default());
     let ports = Ports {
@@ -36,17 +36,17 @@ fn engine(puppets: &[Arc<Puppet>], policy: Policy) -> Engine {
     Engine::new(ports, Settings::default(), Modules::default())
 }
 
-async fn start(engine: &Engine, mode: Mode) -> (RunId, Subscription) {
-    let execute = Execute {
+async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
+    let execute = RunRequest {
         module: module(),
         input: json!({}),
         mode,
-        options: Options::default(),
+        options: RunOptions::default(),
         warnings: Vec::new(),
     };
     let tenant = Tenant::local();
     let run = engine.start(&tenant, execute).await.unwrap();
-    let subscription = engine.subscribe(&tenant, run, From::Start).await.unwrap();
+    let subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();
     (run, subscription)
 }
 
@@ -55,7 +55,7 @@ async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
     let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
-    let (run, caller) = start(&engine, Mode::Sync).await;
+    let (run, caller) = start(&engine, RunMode::Sync).await;
     let first = slow.attempt().await;
     let second = timeout(SOON, quick.attempt()).await.unwrap();
     second.text(OPENING).await;
@@ -65,8 +65,8 @@ async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
     let last = timeout(SOON, caller.last()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["data"]["rationale"], "said once");
     let trace = engine.trace(&Tenant::local(), run).unwrap();
-    let outcomes: Vec<Outcome> = trace.attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(outcomes, [Outcome::HedgeLost, Outcome::Won]);
+    let outcomes: Vec<AttemptOutcome> = trace.attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [AttemptOutcome::HedgeLost, AttemptOutcome::Won]);
     assert_eq!(
         engine.trace(&Tenant::new("other"), run),
         None,
@@ -85,7 +85,7 @@ async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
     let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
-    let (run, caller) = start(&engine, Mode::Sync).await;
+    let (run, caller) = start(&engine, RunMode::Sync).await;
     let first = slow.attempt().await;
     let second = timeout(SOON, quick.attempt()).await.unwrap();
     drop(caller);
@@ -93,7 +93,7 @@ async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
     timeout(SOON, second.dropped()).await.unwrap();
     engine.drain().await;
     let trace = engine.trace(&Tenant::local(), run).unwrap();
-    let cancelled = |outcome: Outcome| outcome == Outcome::Cancelled;
+    let cancelled = |outcome: AttemptOutcome| outcome == AttemptOutcome::Cancelled;
     assert!(trace.attempts.iter().all(|attempt| cancelled(attempt.outcome)));
 }
 
@@ -102,7 +102,7 @@ async fn a_copy_delays_nobody_and_is_dropped_with_the_server() {
     let (asked, copied) = (Puppet::new("asked"), Puppet::new("copied"));
     let to = String::from("copied");
     let engine = engine(&[asked.clone(), copied.clone()], Policy::Mirror { to });
-    let (_, caller) = start(&engine, Mode::Sync).await;
+    let (_, caller) = start(&engine, RunMode::Sync).await;
     let answer = asked.attempt().await;
     let copy = timeout(SOON, copied.attempt()).await.unwrap();
     copy.text("nobody will read this").await;

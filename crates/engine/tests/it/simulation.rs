@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use engine::fleet::{Dispatch, Fleet, Member, Settings as FleetSettings};
+use engine::fleet::{BackendSelector, Fleet, Member, Settings as FleetSettings};
 use engine::port::Upstream;
-use engine::route::{Host, Policy};
-use engine::run::machine::{Accept, Input, Machine, Output, Plan};
-use engine::run::{Mode, OnDisconnect, Trace};
+use engine::route::{HostPolicy, Policy};
+use engine::run::machine::{AcceptAll, Input, RunMachine, Output, MachineConfig};
+use engine::run::{RunMode, OnDisconnect, Trace};
 use ir::error::Phase;
 use ir::event::FinishReason;
 use ir::{ChatRequest, Error, ErrorKind, Event, Message, Request, RunId};
@@ -36,8 +36,8 @@ fn load_module() -> Arc<Module> {
     Arc::new(load(&files).module.unwrap())
 }
 
-pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
-    Plan {
+pub(crate) fn plan(number: u64, mode: RunMode) -> MachineConfig {
+    MachineConfig {
         prepares: false,
         run: RunId::from_parts(1, u128::from(number)),
         module: module(),
@@ -49,7 +49,7 @@ pub(crate) fn plan(number: u64, mode: Mode) -> Plan {
         timeout_ms: None,
         trace: None,
         settings: Arc::default(),
-        judge: Arc::new(Accept),
+        judge: Arc::new(AcceptAll),
         inherited: None,
         preface: engine::run::Preface::default(),
     }
@@ -76,9 +76,9 @@ pub(crate) fn fleet(
         adjust(number, &mut member);
         member
     });
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(policy),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     Arc::new(Fleet::new(members.collect(), host, settings))
 }
@@ -146,7 +146,7 @@ pub(crate) struct Ended {
 }
 
 struct Running {
-    machine: Machine,
+    machine: RunMachine,
     began_ms: u64,
     fates: HashMap<u32, Fate>,
 }
@@ -188,9 +188,9 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
             let input = match happening {
                 Happening::Begin => {
                     let seed = 1_000 + run as u64;
-                    let dispatch = Dispatch::new(self.fleet.clone(), requests[run].clone(), seed, now_ms);
+                    let dispatch = BackendSelector::new(self.fleet.clone(), requests[run].clone(), seed, now_ms);
                     self.runs[run] = Some(Running {
-                        machine: Machine::new(plan(seed, Mode::Sync), dispatch),
+                        machine: RunMachine::new(plan(seed, RunMode::Sync), dispatch),
                         began_ms: now_ms,
                         fates: HashMap::new(),
                     });

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::gate::{Action, Gates, Rule};
-use engine::{Mode, Settings};
+use engine::gate::{GateAction, Gates, GateRule};
+use engine::{RunMode, Settings};
 use module::Module;
 use module::stream::assemble_ndjson;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ async fn warnings_of_steps_are_told_with_the_way_to_the_step() {
         envelope["_usage"],
         json!({"input_tokens": 1_111, "output_tokens": 2_222, "total_tokens": 3_333})
     );
-    let events = events(&engine, "outer", json!({}), Mode::Stream).await.unwrap();
+    let events = events(&engine, "outer", json!({}), RunMode::Stream).await.unwrap();
     let lines: Vec<&str> = events.iter().map(|event| &*event.body).collect();
     let assembled = assemble_ndjson(lines.join("\n").as_bytes());
     assert!(assembled.violations.is_empty(), "{:?}", assembled.violations);
@@ -99,10 +99,10 @@ async fn a_sum_with_an_unknown_part_is_unknown() {
 
 #[tokio::test]
 async fn what_a_person_has_to_look_at_in_a_step_a_person_has_to_look_at_in_the_whole() {
-    let rule = Rule {
+    let rule = GateRule {
         min_confidence: Some(0.8),
-        action: Action::Review,
-        ..Rule::default()
+        action: GateAction::Review,
+        ..GateRule::default()
     };
     let settings = Settings {
         gates: Gates {

@@ -6,7 +6,7 @@ mod sse;
 #[cfg(test)]
 mod tests;
 
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -24,7 +24,7 @@ impl Framing {
     }
 
     /// Several events as one piece, so that they leave in one write.
-    pub(crate) fn frame(self, events: &[Rendered]) -> Vec<u8> {
+    pub(crate) fn frame(self, events: &[EncodedEvent]) -> Vec<u8> {
         let size = events.iter().map(|event| event.body.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         for event in events {

@@ -1,8 +1,8 @@
 //! One JSON document on each line.
 
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 
-pub(super) fn write(event: &Rendered, bytes: &mut Vec<u8>) {
+pub(super) fn write(event: &EncodedEvent, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(event.body.as_bytes());
     bytes.push(b'\n');
 }

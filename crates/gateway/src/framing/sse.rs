@@ -1,9 +1,9 @@
 //! Server-sent events. `id:` stands on chunks only and is their number, so that a browser's
 //! `Last-Event-ID` is a place in the stream.
 
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 
-pub(super) fn write(event: &Rendered, bytes: &mut Vec<u8>) {
+pub(super) fn write(event: &EncodedEvent, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(b"event: ");
     bytes.extend_from_slice(event.kind.as_str().as_bytes());
     if let Some(seq) = event.seq {

@@ -1,20 +1,20 @@
 use std::sync::Arc;
 
-use engine::port::{Kind, Rendered};
+use engine::port::{EventKind, EncodedEvent};
 
 use super::Framing;
 
 #[test]
 fn only_chunks_have_an_id() {
-    let event = |kind, seq| Rendered {
+    let event = |kind, seq| EncodedEvent {
         kind,
         seq,
         body: Arc::from("{}"),
     };
     let events = [
-        event(Kind::Meta, None),
-        event(Kind::Chunk, Some(7)),
-        event(Kind::Final, None),
+        event(EventKind::Meta, None),
+        event(EventKind::Chunk, Some(7)),
+        event(EventKind::Final, None),
     ];
     let sse = String::from_utf8(Framing::Sse.frame(&events)).unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 //! attempts, and the price where it is known in time.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use engine::Relayed;
+use engine::RelayResponse;
 use ir::{Decimal, RunId};
 
 use crate::headers::{ATTEMPTS_HEADER, BACKEND_HEADER, COST_HEADER, RUN_HEADER};
@@ -17,7 +17,7 @@ pub(super) struct Receipt {
 
 impl Receipt {
     /// What is known of a call as soon as it is answered.
-    pub(super) fn of(relayed: &Relayed) -> Self {
+    pub(super) fn of(relayed: &RelayResponse) -> Self {
         Self {
             run: relayed.run,
             backend: Some(relayed.backend.name.clone()),

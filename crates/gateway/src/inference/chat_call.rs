@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use engine::port::Verbatim;
-use engine::{Admission, RelayCall, Relayed};
+use engine::port::RawRequest;
+use engine::{Admission, RelayRequest, RelayResponse};
 use futures::FutureExt;
 use ir::fold::unfold;
 use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage};
@@ -80,7 +80,7 @@ impl Question {
             return self.answer_resumable(gateway, seat, manner).boxed().await;
         }
         let chat = std::mem::take(&mut self.chat);
-        let verbatim = Verbatim {
+        let verbatim = RawRequest {
             dialect: self.dialect,
             body: std::mem::take(&mut self.bytes),
             headers: std::mem::take(&mut self.headers),
@@ -105,12 +105,12 @@ impl Question {
         &self,
         gateway: &Gateway,
         chat: ChatRequest,
-        verbatim: Option<Verbatim>,
-    ) -> Result<(RelayCall, Admission), Failure> {
+        verbatim: Option<RawRequest>,
+    ) -> Result<(RelayRequest, Admission), Failure> {
         let mut request = Request::chat("", chat);
         request.routing.backend.clone_from(&self.backend);
         request.degradation = self.wish.degradation;
-        let call = RelayCall {
+        let call = RelayRequest {
             request: Arc::new(request),
             verbatim: verbatim.map(Arc::new),
             trace: self.trace,
@@ -124,8 +124,8 @@ impl Question {
         &self,
         gateway: &Gateway,
         chat: ChatRequest,
-        verbatim: Option<Verbatim>,
-    ) -> Result<Relayed, Failure> {
+        verbatim: Option<RawRequest>,
+    ) -> Result<RelayResponse, Failure> {
         let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
         let tenant = &self.client.caller.tenant;
         let relayed = gateway.engine.relay(tenant, call, admission).await;

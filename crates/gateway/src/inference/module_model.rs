@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use engine::Subscription;
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 use engine::run::{OnDisconnect, envelope};
 use ir::event::FinishReason;
 use ir::{ChatRequest, ChatResponse, Dialect, Error, ErrorKind, Part, Phase, RunId, TraceContext, Usage};
@@ -134,7 +134,7 @@ impl ModuleCall {
     }
 }
 
-pub(super) fn envelope_of(last: Result<Rendered, engine::Error>) -> Value {
+pub(super) fn envelope_of(last: Result<EncodedEvent, engine::Error>) -> Value {
     match last {
         Ok(last) => envelope(&last),
         Err(error) => module::envelope::Envelope::failure(error.into_body()).into_value(),

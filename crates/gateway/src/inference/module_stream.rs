@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use engine::Subscription;
-use engine::port::{Kind, Rendered};
+use engine::port::{EventKind, EncodedEvent};
 use futures::stream;
 use ir::event::Block;
 use ir::fold::unfold;
@@ -98,11 +98,11 @@ impl Telling {
         Ok(Bytes::from(words))
     }
 
-    fn take(&mut self, event: Rendered, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
+    fn take(&mut self, event: EncodedEvent, words: &mut Vec<u8>) -> Result<(), Box<Value>> {
         match event.kind {
             _ if self.ended => Ok(()),
-            Kind::Final | Kind::Error => self.conclude(&envelope_of(Ok(event)), words),
-            Kind::Chunk => {
+            EventKind::Final | EventKind::Error => self.conclude(&envelope_of(Ok(event)), words),
+            EventKind::Chunk => {
                 let chunk = serde_json::from_str(&event.body)
                     .ok()
                     .and_then(|chunk| Chunk::from_value(chunk).ok());

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use engine::port::{Kind, Rendered};
-use engine::{From as Begin, Part, Render, Subscription};
+use engine::port::{EventKind, EncodedEvent};
+use engine::{ReadFrom as Begin, RelayPart, FrameEncoder, Subscription};
 use futures::stream;
 use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
 use module::Code;
@@ -28,13 +28,13 @@ use crate::streaming::{self, OpenStream};
 #[derive(Debug)]
 pub(super) struct Frames(pub(super) Voice);
 
-impl Render for Frames {
-    fn part(&mut self, part: Part, frames: &mut Vec<String>) {
+impl FrameEncoder for Frames {
+    fn part(&mut self, part: RelayPart, frames: &mut Vec<String>) {
         let mut bytes = Vec::new();
         match part {
-            Part::Event(event) => self.0.say(event, &mut bytes),
-            Part::Verbatim(piece) => bytes.extend_from_slice(&piece.bytes),
-            Part::SoFar(events) => self.0.catch_up(&events),
+            RelayPart::Event(event) => self.0.say(event, &mut bytes),
+            RelayPart::Verbatim(piece) => bytes.extend_from_slice(&piece.bytes),
+            RelayPart::SoFar(events) => self.0.catch_up(&events),
         }
         let text = String::from_utf8_lossy(&bytes);
         frames.extend(text.split_inclusive("\n\n").map(String::from));
@@ -160,19 +160,19 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
 }
 
 impl Reader {
-    fn frame(&mut self, event: &Rendered, bytes: &mut Vec<u8>) {
+    fn frame(&mut self, event: &EncodedEvent, bytes: &mut Vec<u8>) {
         self.told |= event.kind.is_terminal();
         match event.kind {
-            Kind::Chunk => {
+            EventKind::Chunk => {
                 if let Some(seq) = event.seq {
                     let id = format!("id: {}:{seq}\n", self.frames.run());
                     bytes.extend_from_slice(id.as_bytes());
                 }
                 bytes.extend_from_slice(event.body.as_bytes());
             }
-            Kind::Error if event.body.is_empty() => self.lose(bytes),
-            Kind::Final | Kind::Error => bytes.extend_from_slice(event.body.as_bytes()),
-            Kind::Meta | Kind::Progress => {}
+            EventKind::Error if event.body.is_empty() => self.lose(bytes),
+            EventKind::Final | EventKind::Error => bytes.extend_from_slice(event.body.as_bytes()),
+            EventKind::Meta | EventKind::Progress => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use engine::{Part, Relayed};
+use engine::{RelayPart, RelayResponse};
 use futures::stream;
 
 use super::call_metadata::Receipt;
@@ -17,16 +17,16 @@ use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
 struct Reader {
-    relayed: Relayed,
+    relayed: RelayResponse,
     voice: Voice,
     /// The back-end speaks for itself, its end included.
     verbatim: bool,
-    parts: Vec<Part>,
+    parts: Vec<RelayPart>,
     open: OpenStream,
     ended: bool,
 }
 
-pub(super) fn response(gateway: &Gateway, relayed: Relayed, manner: Manner, seat: Option<Seat>) -> Response {
+pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: Manner, seat: Option<Seat>) -> Response {
     let receipt = Receipt::of(&relayed);
     let reader = Reader {
         relayed,
@@ -63,7 +63,7 @@ impl Reader {
     /// Everything that is ready, in one piece.
     fn say(&mut self) -> Bytes {
         // A single piece of the back-end's own needs no copy.
-        if let [Part::Verbatim(piece)] = self.parts.as_mut_slice() {
+        if let [RelayPart::Verbatim(piece)] = self.parts.as_mut_slice() {
             self.verbatim = true;
             let bytes = std::mem::take(&mut piece.bytes);
             self.parts.clear();
@@ -72,15 +72,15 @@ impl Reader {
         let mut bytes = Vec::new();
         for part in self.parts.drain(..) {
             match part {
-                Part::Verbatim(piece) => {
+                RelayPart::Verbatim(piece) => {
                     self.verbatim = true;
                     bytes.extend_from_slice(&piece.bytes);
                 }
-                Part::SoFar(events) => {
+                RelayPart::SoFar(events) => {
                     self.verbatim = false;
                     self.voice.catch_up(&events);
                 }
-                Part::Event(event) => {
+                RelayPart::Event(event) => {
                     self.verbatim = false;
                     self.voice.say(event, &mut bytes);
                 }

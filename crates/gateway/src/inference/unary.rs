@@ -5,7 +5,7 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use engine::{Part, Relayed};
+use engine::{RelayPart, RelayResponse};
 use ir::adaptation::{Ledger, Component};
 use ir::{ChatResponse, Dialect, Fold};
 
@@ -13,14 +13,14 @@ use super::error::Failure;
 use super::call_metadata::Receipt;
 use super::response_encoder::Manner;
 
-pub(super) async fn response(mut relayed: Relayed, mut manner: Manner) -> Result<Response, Failure> {
+pub(super) async fn response(mut relayed: RelayResponse, mut manner: Manner) -> Result<Response, Failure> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
-            Part::Verbatim(piece) => pieces.push(piece.bytes),
-            Part::SoFar(_) => {}
-            Part::Event(event) => fold.push(event),
+            RelayPart::Verbatim(piece) => pieces.push(piece.bytes),
+            RelayPart::SoFar(_) => {}
+            RelayPart::Event(event) => fold.push(event),
         }
     }
     let mut receipt = Receipt::of(&relayed);
@@ -47,13 +47,13 @@ fn as_json(body: Body) -> Response {
 }
 
 /// The answer as what it means, whatever bytes it came in.
-pub(super) async fn gather(mut relayed: Relayed) -> Result<(ChatResponse, Receipt), Failure> {
+pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, Receipt), Failure> {
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
-            Part::Verbatim(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
-            Part::SoFar(_) => {}
-            Part::Event(event) => fold.push(event),
+            RelayPart::Verbatim(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
+            RelayPart::SoFar(_) => {}
+            RelayPart::Event(event) => fold.push(event),
         }
     }
     let mut receipt = Receipt::of(&relayed);

@@ -1,7 +1,7 @@
 //! A run as its caller follows it: notes about how far it is while it goes on, its envelope at the end. A
 //! caller that withdraws ends the run.
 
-use engine::port::{Kind, Rendered};
+use engine::port::{EventKind, EncodedEvent};
 use engine::run::envelope;
 use engine::{Engine, Subscription, Tenant};
 use rmcp::RoleServer;
@@ -64,13 +64,13 @@ impl<'a> Notes<'a> {
         }
     }
 
-    fn see(&mut self, events: &[Rendered]) {
+    fn see(&mut self, events: &[EncodedEvent]) {
         for event in events {
             self.steps = self.steps.saturating_add(1);
             match event.kind {
-                Kind::Progress => self.message = message_of(&event.body),
-                Kind::Chunk => self.message = String::from("the answer is being written"),
-                Kind::Meta | Kind::Final | Kind::Error => {}
+                EventKind::Progress => self.message = message_of(&event.body),
+                EventKind::Chunk => self.message = String::from("the answer is being written"),
+                EventKind::Meta | EventKind::Final | EventKind::Error => {}
             }
         }
     }

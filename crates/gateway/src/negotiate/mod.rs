@@ -3,7 +3,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
-use engine::Mode;
+use engine::RunMode;
 use engine::run::Warning;
 use module::Code;
 use module::envelope::ErrorBody;
@@ -32,7 +32,7 @@ pub(crate) struct Signals {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Negotiated {
-    pub(crate) mode: Mode,
+    pub(crate) mode: RunMode,
     pub(crate) warning: Option<Downgrade>,
 }
 
@@ -102,12 +102,12 @@ impl Signals {
     pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {
         let asked = self.header.or(self.body).or(self.query).or(self.accept);
         let (mode, reason) = match (module, asked) {
-            (ResponseMode::Both, Some(Wanted::Streaming)) => (Mode::Stream, None),
-            (ResponseMode::Both, Some(Wanted::Sync) | None) => (Mode::Sync, None),
-            (ResponseMode::Streaming, Some(Wanted::Streaming) | None) => (Mode::Stream, None),
-            (ResponseMode::Streaming, Some(Wanted::Sync)) => (Mode::Sync, Some("module_streams")),
-            (ResponseMode::Sync, Some(Wanted::Streaming)) => (Mode::Sync, Some("module_is_sync")),
-            (ResponseMode::Sync, Some(Wanted::Sync) | None) => (Mode::Sync, None),
+            (ResponseMode::Both, Some(Wanted::Streaming)) => (RunMode::Stream, None),
+            (ResponseMode::Both, Some(Wanted::Sync) | None) => (RunMode::Sync, None),
+            (ResponseMode::Streaming, Some(Wanted::Streaming) | None) => (RunMode::Stream, None),
+            (ResponseMode::Streaming, Some(Wanted::Sync)) => (RunMode::Sync, Some("module_streams")),
+            (ResponseMode::Sync, Some(Wanted::Streaming)) => (RunMode::Sync, Some("module_is_sync")),
+            (ResponseMode::Sync, Some(Wanted::Sync) | None) => (RunMode::Sync, None),
         };
         match reason {
             Some(reason) if strict => {

@@ -1,5 +1,5 @@
 use axum::http::{HeaderMap, HeaderValue};
-use engine::Mode;
+use engine::RunMode;
 use module::manifest::ResponseMode;
 
 use super::{Signals, Wanted};
@@ -16,11 +16,11 @@ fn a_stronger_signal_overrules_a_weaker_one() {
     let sync = Some(Wanted::Sync);
     let stream = Some(Wanted::Streaming);
     for (header, body, query, accept, mode) in [
-        (sync, stream, stream, stream, Mode::Sync),
-        (None, stream, sync, sync, Mode::Stream),
-        (None, None, stream, sync, Mode::Stream),
-        (None, None, None, stream, Mode::Stream),
-        (None, None, None, None, Mode::Sync),
+        (sync, stream, stream, stream, RunMode::Sync),
+        (None, stream, sync, sync, RunMode::Stream),
+        (None, None, stream, sync, RunMode::Stream),
+        (None, None, None, stream, RunMode::Stream),
+        (None, None, None, None, RunMode::Sync),
     ] {
         let signals = Signals {
             header,
@@ -41,7 +41,7 @@ fn a_mismatch_warns_or_is_refused_when_the_caller_is_strict() {
         (ResponseMode::Streaming, "application/json"),
     ] {
         let negotiated = accept(wanted).negotiate(module, false).unwrap();
-        assert_eq!(negotiated.mode, Mode::Sync);
+        assert_eq!(negotiated.mode, RunMode::Sync);
         assert!(negotiated.warning.is_some());
         assert_eq!(accept(wanted).negotiate(module, true).unwrap_err().code, "E4010");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
-use engine::run::{OnDisconnect, Options, Place};
+use engine::run::{OnDisconnect, RunOptions, ResumePoint};
 use futures::StreamExt;
 use ir::{RunId, TraceContext};
 use module::Code;
@@ -55,15 +55,15 @@ impl RequestOptions {
         Ok(part(value, "_options")?.unwrap_or_default())
     }
 
-    pub(crate) fn run_options(&self) -> Options {
-        Options {
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
             on_disconnect: self.on_disconnect,
             progress: self.progress.unwrap_or(true),
             chunk_type: self.chunk_type,
             model: self.model.clone(),
             trace: self.trace,
             backend: self.backend.clone(),
-            ..Options::default()
+            ..RunOptions::default()
         }
     }
 }
@@ -85,8 +85,8 @@ impl RecoveryRequest {
         self.session_id.parse().ok()
     }
 
-    pub(crate) fn place(&self, strict: bool) -> Place {
-        Place {
+    pub(crate) fn place(&self, strict: bool) -> ResumePoint {
+        ResumePoint {
             seq: self.last_seq,
             checkpoint: self.last_checkpoint.clone(),
             strict,

@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use engine::Mode;
+use engine::RunMode;
 use module::Code;
 use serde::Deserialize;
 
@@ -131,10 +131,10 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let (downgrade, replayed) = (begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
-        Mode::Stream => {
+        RunMode::Stream => {
             streaming::response(gateway, begun.subscription, framing, begun.heartbeat, begun.seat).await
         }
-        Mode::Sync => {
+        RunMode::Sync => {
             let run = begun.subscription.run();
             let last = begun.subscription.last().await?;
             response::run(run, &last)

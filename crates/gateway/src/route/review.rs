@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use engine::port::{Decision, Verdict};
+use engine::port::{ReviewOutcome, ReviewDecision};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde::Deserialize;
@@ -87,20 +87,20 @@ async fn review(
     }
     let row = runs::find(&gateway, &caller, &session_id).await?;
     let decision = match (word.decision, &word.data) {
-        (Wish::Approve, None) => Decision::Approved,
-        (Wish::Reject, None) => Decision::Rejected,
+        (Wish::Approve, None) => ReviewOutcome::Approved,
+        (Wish::Reject, None) => ReviewOutcome::Rejected,
         (Wish::Edit, Some(data)) => {
             let module = super::modules::find(&gateway, &row.module)?;
             let last = gateway.engine.last(&caller.tenant, &row).await?;
             engine::review::admit_edit(&module, last.as_ref(), data)?;
-            Decision::Edited
+            ReviewOutcome::Edited
         }
         (Wish::Edit, None) => return Err(wrong(String::from("an edit needs `data`"))),
         (Wish::Approve | Wish::Reject, Some(_)) => {
             return Err(wrong(String::from("`data` belongs to the decision `edit`")));
         }
     };
-    let verdict = Verdict {
+    let verdict = ReviewDecision {
         decision,
         by: caller.client.clone(),
         comment: word.comment,

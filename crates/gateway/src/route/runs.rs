@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
-use engine::From;
-use engine::port::{Decision, Review, RunFilter, RunRow, RunSummary, Shown, Spent};
-use engine::run::{Place, envelope};
+use engine::ReadFrom;
+use engine::port::{ReviewOutcome, Review, RunFilter, RunRecord, RunSummary, RunStatus, AttemptUsage};
+use engine::run::{ResumePoint, envelope};
 use ir::RunId;
 use module::Code;
 use module::envelope::ErrorBody;
@@ -27,7 +27,7 @@ use crate::streaming;
 const AT: &str = "The id that the run's first event names.";
 
 pub(super) fn operations() -> Vec<Operation> {
-    let states: Vec<&str> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+    let states: Vec<&str> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
     vec![
         Operation::get("/v1/runs", "list_runs", list)
             .says("Runs, newest first, page by page.")
@@ -89,7 +89,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 fn summary_schema() -> Value {
-    let states: Vec<&str> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+    let states: Vec<&str> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
     object(&[
         ("session_id", text()),
         ("module", text()),
@@ -130,8 +130,8 @@ async fn list(
     caller.require(Scope::Read)?;
     let state = match query.state.as_deref() {
         None => None,
-        Some(text) => Some(Shown::find(text).ok_or_else(|| {
-            let known: Vec<_> = Shown::ALL.iter().map(|state| state.as_str()).collect();
+        Some(text) => Some(RunStatus::find(text).ok_or_else(|| {
+            let known: Vec<_> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
             let error = ErrorBody::new(Code::E1004, format!("no run is ever `{text}`"));
             Refusal::new(error.detail("allowed", known))
         })?),
@@ -172,7 +172,7 @@ async fn show(
 }
 
 /// All that is known about a run.
-pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRow) -> Result<Response, Refusal> {
+pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRecord) -> Result<Response, Refusal> {
     let last = gateway.engine.last(&caller.tenant, &row).await?;
     let mut result = last.as_ref().map(envelope);
     let edited = row
@@ -182,7 +182,7 @@ pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRow) ->
     if let (Some(result), Some(data)) = (&mut result, edited) {
         result["data"] = serde_json::from_str(data).unwrap_or_default();
     }
-    let spent: Vec<Spent> = match gateway.archive() {
+    let spent: Vec<AttemptUsage> = match gateway.archive() {
         Ok(archive) => archive
             .spent(&caller.tenant, row.id)
             .await
@@ -217,7 +217,7 @@ fn review(review: &Review) -> Value {
         "decision": verdict.map(|verdict| verdict.decision.as_str()),
         "by": verdict.map(|verdict| &verdict.by),
         "comment": verdict.and_then(|verdict| verdict.comment.as_ref()),
-        "edited": verdict.is_some_and(|verdict| verdict.decision == Decision::Edited),
+        "edited": verdict.is_some_and(|verdict| verdict.decision == ReviewOutcome::Edited),
         "at_ms": verdict.map(|verdict| verdict.at_ms),
     })
 }
@@ -269,8 +269,8 @@ async fn events(
     caller.require(Scope::Read)?;
     let row = find_with_events(&gateway, caller, &session_id).await?;
     let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
-        None => From::Start,
-        Some(seq) => From::After(Place {
+        None => ReadFrom::Start,
+        Some(seq) => ReadFrom::After(ResumePoint {
             seq,
             checkpoint: None,
             strict: false,
@@ -304,7 +304,7 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
 
 /// A run of a module: what a vendor's client was sent are frames of its dialect, for whoever began it and for no other way
 /// to read.
-async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRow, Refusal> {
+async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, Refusal> {
     let row = find(gateway, caller, session_id).await?;
     if row.module.is_empty() {
         let body = ErrorBody::new(Code::E4009, format!("run {session_id} has no events of a module"));
@@ -315,7 +315,7 @@ async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) 
 }
 
 /// A run of the caller's tenant; everybody else's is not there.
-pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRow, Refusal> {
+pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, Refusal> {
     let unknown = || Refusal::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
     let run: RunId = session_id.parse().map_err(|_| unknown())?;
     let row = gateway.engine.find(&caller.tenant, run).await?;

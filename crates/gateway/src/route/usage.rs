@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use engine::port::{DAY_MS, UsageFilter, UsageLine};
+use engine::port::{DAY_MS, UsageFilter, UsageRow};
 use module::Code;
 use module::envelope::ErrorBody;
 use serde::Deserialize;
@@ -92,7 +92,7 @@ async fn usage(
     Ok(response::resource(&explain, json!({"lines": lines})))
 }
 
-fn value(line: &UsageLine) -> Value {
+fn value(line: &UsageRow) -> Value {
     json!({
         "key": line.client,
         // A request of a vendor's client has none.

@@ -1,6 +1,6 @@
 //! The messages of the WebSocket, read and written.
 
-use engine::run::Place;
+use engine::run::ResumePoint;
 use ir::TraceContext;
 use module::Code;
 use module::envelope::{Envelope, ErrorBody};
@@ -20,7 +20,7 @@ pub(super) enum Ask {
     Resume {
         id: String,
         session_id: String,
-        place: Place,
+        place: ResumePoint,
     },
     Cancel {
         id: String,
@@ -108,7 +108,7 @@ impl Ask {
             "resume" => {
                 let resume: Resume = serde_json::from_value(Value::Object(map))
                     .map_err(|error| refuse(Code::E1001, &format!("resume: {error}")))?;
-                let place = Place {
+                let place = ResumePoint {
                     seq: resume.last_seq,
                     checkpoint: resume.last_checkpoint,
                     strict: resume.strict,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use engine::run::envelope;
-use engine::{From, Mode, Subscription};
+use engine::{ReadFrom, RunMode, Subscription};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use ir::{RunId, TraceContext};
@@ -178,7 +178,7 @@ impl Socket {
                 session_id,
                 place,
             }) => {
-                let outcome = self.resume(&id, &session_id, From::After(place), out).await;
+                let outcome = self.resume(&id, &session_id, ReadFrom::After(place), out).await;
                 (id, outcome)
             }
             Ok(Ask::Cancel { id }) => {
@@ -218,7 +218,7 @@ impl Socket {
         &mut self,
         id: &str,
         session_id: &str,
-        from: From,
+        from: ReadFrom,
         out: &mpsc::Sender<Message>,
     ) -> Result<(), Refusal> {
         self.admit(id)?;
@@ -239,7 +239,7 @@ impl Socket {
         let max = self.gateway.settings().streams_per_client_max;
         let seat = self.gateway.seats.take(&self.client, max)?;
         let subscription = engine.subscribe(tenant, run, from).await?;
-        self.pump(id, subscription, Mode::Stream, Some(seat), out);
+        self.pump(id, subscription, RunMode::Stream, Some(seat), out);
         Ok(())
     }
 
@@ -276,7 +276,7 @@ impl Socket {
         &mut self,
         id: &str,
         subscription: Subscription,
-        mode: Mode,
+        mode: RunMode,
         seat: Option<Seat>,
         out: &mpsc::Sender<Message>,
     ) {
@@ -285,8 +285,8 @@ impl Socket {
         let open = OpenStream::new(&self.gateway, seat);
         self.pumps.spawn(async move {
             match mode {
-                Mode::Stream => pump_events(&id, subscription, &open, &out).await,
-                Mode::Sync => pump_last(&id, subscription, &out).await,
+                RunMode::Stream => pump_events(&id, subscription, &open, &out).await,
+                RunMode::Sync => pump_last(&id, subscription, &out).await,
             }
             id
         });

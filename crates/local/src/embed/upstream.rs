@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::port::{Answer, Backend, Events, Upstream};
+use engine::port::{UnaryResponse, Backend, EventStream, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::envelope::EmbeddingsRequest;
@@ -105,13 +105,13 @@ impl Embedder {
     }
 
     #[cfg(feature = "embed")]
-    fn start(&self, asked: &EmbeddingsRequest) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn start(&self, asked: &EmbeddingsRequest) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         self.worker.clone().answer(asked.clone()).boxed()
     }
 
     #[cfg(not(feature = "embed"))]
     #[expect(clippy::unused_self, reason = "the same signature as with the arithmetic")]
-    fn start(&self, _: &EmbeddingsRequest) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn start(&self, _: &EmbeddingsRequest) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let message = "this cogn was built without embeddings; build it with `--features local`";
         let error = Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message);
         futures::future::ready(Err(error)).boxed()
@@ -123,13 +123,13 @@ impl Upstream for Embedder {
         &self.backend
     }
 
-    fn open(&self, _: Arc<Request>) -> Events {
+    fn open(&self, _: Arc<Request>) -> EventStream {
         let message = format!("back-end {} only makes embeddings", self.backend.name);
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         stream::iter([Event::Error { error }]).boxed()
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         match self.admit(&request) {
             Ok(asked) => self.start(asked),
             Err(error) => futures::future::ready(Err(error)).boxed(),

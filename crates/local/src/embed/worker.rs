@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::port::Answer;
+use engine::port::UnaryResponse;
 use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
 use ir::media::Base64;
 use ir::{Error, ErrorKind, Ext, Map, Phase, ResponsePayload, Usage};
@@ -34,7 +34,7 @@ impl Worker {
         }
     }
 
-    pub(super) async fn answer(self: Arc<Self>, asked: EmbeddingsRequest) -> Result<Answer, Error> {
+    pub(super) async fn answer(self: Arc<Self>, asked: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
         let full = |_| {
             let message = format!(
                 "too many calls already wait for the encoder {}",
@@ -75,7 +75,7 @@ impl Worker {
         Ok(loaded)
     }
 
-    fn embed(&self, asked: &EmbeddingsRequest, unwanted: &AtomicBool) -> Result<Answer, Error> {
+    fn embed(&self, asked: &EmbeddingsRequest, unwanted: &AtomicBool) -> Result<UnaryResponse, Error> {
         let model = self.model()?;
         let mut tokens = Vec::with_capacity(asked.input.len());
         for (place, text) in asked.input.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Worker {
             ext: Ext::default(),
             rest: Map::new(),
         };
-        Ok(Answer {
+        Ok(UnaryResponse {
             payload: ResponsePayload::Embeddings(payload),
             usage: Some(usage),
             adaptations: Vec::new(),

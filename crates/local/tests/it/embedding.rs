@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Answer, Upstream};
+use engine::port::{UnaryResponse, Upstream};
 use ir::envelope::{EmbeddingVector, EmbeddingsRequest, ResponsePayload};
 use ir::media::Base64;
 use ir::{Error, ErrorKind, Ext, Map, Payload, Request};
@@ -31,11 +31,11 @@ fn request(asked: EmbeddingsRequest) -> Arc<Request> {
     Arc::new(Request::new("r", Payload::Embeddings(asked)))
 }
 
-async fn embed(embedder: &Embedder, asked: EmbeddingsRequest) -> Result<Answer, Error> {
+async fn embed(embedder: &Embedder, asked: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
     embedder.answer(request(asked)).await
 }
 
-fn vectors(answer: &Answer) -> Vec<Vec<f64>> {
+fn vectors(answer: &UnaryResponse) -> Vec<Vec<f64>> {
     let ResponsePayload::Embeddings(made) = &answer.payload else {
         panic!("no embeddings: {answer:?}")
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::port::{Events, Upstream};
+use engine::port::{EventStream, Upstream};
 use futures::StreamExt;
 use ir::event::{Delta, Warning};
 use ir::{
@@ -48,7 +48,7 @@ pub(crate) fn held_to(mut chat: ChatRequest, schema: Value) -> ChatRequest {
     chat
 }
 
-pub(crate) fn open(local: &Local, chat: ChatRequest) -> Events {
+pub(crate) fn open(local: &Local, chat: ChatRequest) -> EventStream {
     local.open(Arc::new(Request::chat("r", chat)))
 }
 

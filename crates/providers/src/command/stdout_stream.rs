@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::port::{Backend, Events};
+use engine::port::{Backend, EventStream};
 use futures::{StreamExt, stream};
 use ir::event::{Block, Warning};
 use ir::{Error, Event, FinishReason, Phase, Usage};
@@ -43,7 +43,7 @@ impl Speaking {
         }
     }
 
-    pub(super) fn events(self) -> Events {
+    pub(super) fn events(self) -> EventStream {
         stream::unfold(self, |mut speaking| async move {
             let events = speaking.next().await?;
             Some((stream::iter(events), speaking))

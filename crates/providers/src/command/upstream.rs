@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use engine::Intake;
-use engine::port::{Answer, Backend, Events, Upstream};
+use engine::port::{UnaryResponse, Backend, EventStream, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
@@ -99,7 +99,7 @@ impl Upstream for Command {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         let inner = self.inner.clone();
         let backend = self.backend.clone();
         let opened = async move {
@@ -116,14 +116,14 @@ impl Upstream for Command {
         opened.into_stream().flatten().boxed()
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let inner = self.inner.clone();
         async move { inner.answer(&request).await }.boxed()
     }
 }
 
 impl Inner {
-    async fn answer(&self, request: &Request) -> Result<Answer, Error> {
+    async fn answer(&self, request: &Request) -> Result<UnaryResponse, Error> {
         let _turn = self.turn().await?;
         let mut asked = ask(&self.options, request).await?;
         let options = &*self.options;
@@ -134,7 +134,7 @@ impl Inner {
             let bytes = gather(&mut asked, options, Vec::new()).await?;
             reply(&bytes, request, &asked.values, options)?
         };
-        Ok(Answer {
+        Ok(UnaryResponse {
             payload,
             // A program counts no tokens, and unknown is not zero.
             usage: None,

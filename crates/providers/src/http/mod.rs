@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use engine::Depot;
-use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
+use engine::port::{UnaryResponse, Backend, EventStream, RawStream, Upstream, RawRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::{ChatRequest, Dialect, Error, Feature, Operation, Payload, Request};
@@ -181,19 +181,19 @@ impl Upstream for Http {
         count_tokens::count(self.inner.clone(), request).boxed()
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         response_stream::events(self.inner.clone(), request, Ear::All)
     }
 
-    fn listen(&self, request: Arc<Request>) -> Events {
+    fn listen(&self, request: Arc<Request>) -> EventStream {
         response_stream::events(self.inner.clone(), request, Ear::Words)
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         unary::answer(self.inner.clone(), request).boxed()
     }
 
-    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<Verbatim>) -> Option<Pieces> {
+    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         let forwarded = passthrough::forwarded(&self.inner, request, verbatim)?;
         Some(response_stream::pieces(self.inner.clone(), forwarded))
     }

@@ -11,7 +11,7 @@ use super::adapt::must_adapt;
 use super::outgoing::Outgoing;
 use super::request::{Prepared, model, traced};
 use super::{HttpOptions, Instance};
-use engine::port::Verbatim;
+use engine::port::RawRequest;
 
 /// A call in the caller's own words.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Forwarded {
 }
 
 /// `None`: it has to be translated.
-pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &Verbatim) -> Option<Forwarded> {
+pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &RawRequest) -> Option<Forwarded> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let chat = request.as_chat()?;
     if verbatim.dialect != vendor.dialect || !request.patches.is_empty() || must_adapt(chat, options) {

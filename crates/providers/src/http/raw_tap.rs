@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use engine::port::{Piece, Said};
+use engine::port::{RawChunk, RawItem};
 use ir::{Dialect, Event};
 use memchr::{memchr, memmem};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ impl Tap {
     }
 
     /// Takes bytes in at any border.
-    pub(super) fn push(&mut self, bytes: Bytes, decoder: &mut Decoder, out: &mut VecDeque<Said>) {
+    pub(super) fn push(&mut self, bytes: Bytes, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
         let known = self.held.len();
         let bytes = match known {
             0 => bytes,
@@ -62,7 +62,7 @@ impl Tap {
             if let Some(at) = new.iter().position(is_error) {
                 let mut broken = piece.events.split_off(known + at);
                 piece.flush(&bytes, out);
-                out.extend(broken.drain(..1).map(Said::Event));
+                out.extend(broken.drain(..1).map(RawItem::Event));
                 return;
             }
             if self.hides_usage && new.iter().any(is_usage) && tells_only_usage(frame) {
@@ -76,7 +76,7 @@ impl Tap {
     }
 
     /// The bytes have ended.
-    pub(super) fn finish(&mut self, decoder: &mut Decoder, out: &mut VecDeque<Said>) {
+    pub(super) fn finish(&mut self, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
         let mut events = Vec::new();
         let mut bytes = std::mem::take(&mut self.held);
         decoder.push(&bytes, &mut events);
@@ -92,12 +92,12 @@ impl Tap {
             bytes.extend_from_slice(DONE);
         }
         if !events.is_empty() || !bytes.is_empty() && broken.is_none() {
-            out.push_back(Said::Piece(Piece {
+            out.push_back(RawItem::Piece(RawChunk {
                 bytes: bytes.into(),
                 events,
             }));
         }
-        out.extend(broken.into_iter().flatten().take(1).map(Said::Event));
+        out.extend(broken.into_iter().flatten().take(1).map(RawItem::Event));
     }
 }
 
@@ -110,9 +110,9 @@ struct Run {
 }
 
 impl Run {
-    fn flush(&mut self, bytes: &Bytes, out: &mut VecDeque<Said>) {
+    fn flush(&mut self, bytes: &Bytes, out: &mut VecDeque<RawItem>) {
         if self.end > self.start || !self.events.is_empty() {
-            out.push_back(Said::Piece(Piece {
+            out.push_back(RawItem::Piece(RawChunk {
                 bytes: bytes.slice(self.start..self.end.max(self.start)),
                 events: std::mem::take(&mut self.events),
             }));
@@ -188,7 +188,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use bytes::Bytes;
-    use engine::port::Said;
+    use engine::port::RawItem;
     use ir::{Dialect, Event};
     use proptest::prelude::*;
     use wire::Decoder;
@@ -211,12 +211,12 @@ mod tests {
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
         for said in out {
             match said {
-                Said::Piece(piece) => {
+                RawItem::Piece(piece) => {
                     assert!(!piece.events.iter().any(is_error), "errors come alone");
                     bytes.extend_from_slice(&piece.bytes);
                     events.extend(piece.events);
                 }
-                Said::Event(event) => events.push(event),
+                RawItem::Event(event) => events.push(event),
             }
         }
         (String::from_utf8(bytes).unwrap(), events)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::port::{Events, Piece, Pieces, Said};
+use engine::port::{EventStream, RawChunk, RawStream, RawItem};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use ir::fold::unfold;
@@ -36,23 +36,23 @@ pub(super) enum Ear {
     Words,
 }
 
-pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -> Events {
+pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -> EventStream {
     let mut answer = Answer::new(instance, Stage::Asked(request), None);
     answer.ear = ear;
     // In a box: it changes hands with every event.
     stream::unfold(Box::new(answer), |mut answer| async move {
         loop {
             match answer.next().await? {
-                Said::Event(event) => return Some((event, answer)),
+                RawItem::Event(event) => return Some((event, answer)),
                 // Without a tap there are none.
-                Said::Piece(_) => {}
+                RawItem::Piece(_) => {}
             }
         }
     })
     .boxed()
 }
 
-pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> Pieces {
+pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> RawStream {
     let tap = Tap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
     let stage = Stage::Prepared(Box::new(forwarded.prepared));
     let answer = Answer::new(instance, stage, Some(tap));
@@ -68,7 +68,7 @@ struct Answer {
     instance: Arc<Instance>,
     deadline: Instant,
     /// What was read and not yet given out.
-    ready: VecDeque<Said>,
+    ready: VecDeque<RawItem>,
     /// Lets the bytes through, for a caller that understands them.
     tap: Option<Tap>,
     ear: Ear,
@@ -118,10 +118,10 @@ impl Answer {
         Words::new(vendor.dialect, options.key.clone())
     }
 
-    async fn next(&mut self) -> Option<Said> {
+    async fn next(&mut self) -> Option<RawItem> {
         loop {
             if let Some(said) = self.ready.pop_front() {
-                if matches!(said, Said::Event(Event::Error { .. })) {
+                if matches!(said, RawItem::Event(Event::Error { .. })) {
                     self.stage = Stage::Ended;
                     self.ready.clear();
                 }
@@ -147,7 +147,7 @@ impl Answer {
         let warnings = prepared
             .warnings
             .into_iter()
-            .map(|warning| Said::Event(Event::Warning { warning }));
+            .map(|warning| RawItem::Event(Event::Warning { warning }));
         self.ready.extend(warnings);
         let instance = self.instance.clone();
         let call = instance.post(&prepared.url, prepared.headers, prepared.body);
@@ -196,13 +196,13 @@ impl Answer {
         let passed_on = self.tap.as_ref().is_some_and(|tap| !tap.streams);
         if passed_on && let Some(events) = response_summary::at(dialect, &body) {
             let bytes = body.into();
-            return self.ready.push_back(Said::Piece(Piece { bytes, events }));
+            return self.ready.push_back(RawItem::Piece(RawChunk { bytes, events }));
         }
         if self.ear == Ear::Words
             && self.words.is_none()
             && let Some(response) = response_summary::words(dialect, &body)
         {
-            return self.ready.extend(unfold(&response).into_iter().map(Said::Event));
+            return self.ready.extend(unfold(&response).into_iter().map(RawItem::Event));
         }
         let decoded = serde_json::from_slice(&body)
             .map_err(|error| {
@@ -211,18 +211,18 @@ impl Answer {
             .and_then(|value| {
                 if let Some(words) = self.words.take() {
                     let told = words.of_whole(&value, body.len());
-                    self.ready.push_back(Said::Event(told));
+                    self.ready.push_back(RawItem::Event(told));
                 }
                 chat::decode_response(dialect, value)
             });
         match decoded {
             Ok(response) if passed_on => {
-                self.ready.push_back(Said::Piece(Piece {
+                self.ready.push_back(RawItem::Piece(RawChunk {
                     bytes: body.into(),
                     events: unfold(&response),
                 }));
             }
-            Ok(response) => self.ready.extend(unfold(&response).into_iter().map(Said::Event)),
+            Ok(response) => self.ready.extend(unfold(&response).into_iter().map(RawItem::Event)),
             Err(error) => self.fail(error),
         }
     }
@@ -288,8 +288,8 @@ impl Answer {
                 Some(bytes) => tap.push(bytes, decoder, &mut self.ready),
                 None => tap.finish(decoder, &mut self.ready),
             }
-            if let Some(Said::Event(Event::Error { .. })) = self.ready.back()
-                && let Some(Said::Event(Event::Error { error })) = self.ready.pop_back()
+            if let Some(RawItem::Event(Event::Error { .. })) = self.ready.back()
+                && let Some(RawItem::Event(Event::Error { error })) = self.ready.pop_back()
             {
                 self.fail(error);
             }
@@ -307,11 +307,11 @@ impl Answer {
             if matches!(event, Event::Finish { .. })
                 && let Some(words) = self.words.take()
             {
-                self.ready.push_back(Said::Event(words.of_stream()));
+                self.ready.push_back(RawItem::Event(words.of_stream()));
             }
             match event {
                 Event::Error { error } => self.fail(error),
-                event => self.ready.push_back(Said::Event(event)),
+                event => self.ready.push_back(RawItem::Event(event)),
             }
         }
     }
@@ -335,7 +335,7 @@ impl Answer {
         if let Some(key) = &self.instance.options.key {
             error.message = error.message.replace(key.expose_secret(), "(key)");
         }
-        self.ready.push_back(Said::Event(Event::Error { error }));
+        self.ready.push_back(RawItem::Event(Event::Error { error }));
     }
 }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use engine::port::{Answer, Backend, Events, Pieces, Upstream, Verbatim};
+use engine::port::{UnaryResponse, Backend, EventStream, RawStream, Upstream, RawRequest};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use ir::event::Delta;
@@ -186,20 +186,20 @@ impl Upstream for Wrapped {
     }
 
     /// What is written down is what bytes mean, so nothing is passed by.
-    fn forward(&self, _: &Arc<Request>, _: &Arc<Verbatim>) -> Option<Pieces> {
+    fn forward(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<Answer, Error>> {
+    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         self.inner.answer(request)
     }
 
     /// All of it is written down.
-    fn listen(&self, request: Arc<Request>) -> Events {
+    fn listen(&self, request: Arc<Request>) -> EventStream {
         self.open(request)
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         let taking = Taking {
             fingerprint: Fingerprint::of(&request),
             asker: request.request_id.clone(),
@@ -280,7 +280,7 @@ fn size(event: &Event) -> usize {
 
 /// Passes events on and writes them down; an answer that nobody heard to its end is not one.
 struct Tee {
-    events: Events,
+    events: EventStream,
     recorder: Arc<Recorder>,
     taking: Option<Taking>,
 }

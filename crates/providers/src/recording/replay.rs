@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Backend, EventStream, Upstream};
 use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::{Error, ErrorKind, Event, Request};
@@ -58,7 +58,7 @@ impl Replay {
         stale.clone()
     }
 
-    fn refuse(&self, request: &Request) -> Events {
+    fn refuse(&self, request: &Request) -> EventStream {
         let difference = difference(&self.recorded, &Fingerprint::of(request));
         let message = if difference.is_empty() {
             String::from("the recording is stale: it has no answer left for this request")
@@ -79,7 +79,7 @@ impl Upstream for Replay {
         self.scripted.backend()
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         match self.scripted.try_open(&request) {
             Some(events) => events,
             None => self.refuse(&request),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use engine::port::{Backend, Events, Upstream};
+use engine::port::{Backend, EventStream, Upstream};
 use futures::{StreamExt, stream};
 use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
@@ -65,7 +65,7 @@ impl Upstream for Scripted {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> Events {
+    fn open(&self, request: Arc<Request>) -> EventStream {
         self.try_open(&request).unwrap_or_else(|| {
             let message = format!("the script {} has no answer for this request", self.backend.name);
             let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, message);
@@ -76,7 +76,7 @@ impl Upstream for Scripted {
 
 impl Scripted {
     /// The answer, if the script has one.
-    pub(crate) fn try_open(&self, request: &Request) -> Option<Events> {
+    pub(crate) fn try_open(&self, request: &Request) -> Option<EventStream> {
         let exchange = self.choose(request)?;
         let events = play(exchange, &self.backend);
         Some(match exchange.delay_ms {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Answer, Upstream};
+use engine::port::{UnaryResponse, Upstream};
 use futures::StreamExt;
 use ir::envelope::{
     EmbeddingVector, EmbeddingsRequest, ResponsePayload, SpeechRequest, TranscriptionRequest,
@@ -93,7 +93,7 @@ fn chat(messages: &[(Role, &str)]) -> Arc<Request> {
     Arc::new(Request::chat("r", chat))
 }
 
-async fn answer(options: CommandOptions, request: Arc<Request>) -> Result<Answer, Error> {
+async fn answer(options: CommandOptions, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let patience = Duration::from_secs(60);
     let answer = Command::new(options).answer(request);
     timeout(patience, answer).await.expect("an answer in time")

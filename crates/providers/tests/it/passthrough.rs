@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::port::{Said, Upstream, Verbatim};
+use engine::port::{RawItem, Upstream, RawRequest};
 use futures::StreamExt;
 use ir::{Dialect, Event, Feature, Request};
 use providers::{Client, ClientOptions, Http, HttpOptions, anthropic, openai};
@@ -26,9 +26,9 @@ fn back_end(make: Make, server: &HttpUpstream, change: impl FnOnce(&mut HttpOpti
     make(Client::new(&ClientOptions::default()).unwrap(), options)
 }
 
-fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<Verbatim>) {
+fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<RawRequest>) {
     let chat = wire::chat::decode_request(dialect, serde_json::from_str(body).unwrap()).unwrap();
-    let verbatim = Verbatim {
+    let verbatim = RawRequest {
         dialect,
         body: Bytes::copy_from_slice(body.as_bytes()),
         headers: vec![("anthropic-beta", String::from("some-2026"))],
@@ -39,15 +39,15 @@ fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<Verbatim>) {
 /// The bytes and the events of a forwarded answer; `None` where it has to be translated.
 async fn forward(back_end: &Http, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
     let (request, verbatim) = asked(dialect, body);
-    let said: Vec<Said> = back_end.forward(&request, &verbatim)?.collect().await;
+    let said: Vec<RawItem> = back_end.forward(&request, &verbatim)?.collect().await;
     let (mut bytes, mut events) = (Vec::new(), Vec::new());
     for said in said {
         match said {
-            Said::Piece(piece) => {
+            RawItem::Piece(piece) => {
                 bytes.extend_from_slice(&piece.bytes);
                 events.extend(piece.events);
             }
-            Said::Event(event) => events.push(event),
+            RawItem::Event(event) => events.push(event),
         }
     }
     Some((String::from_utf8(bytes).unwrap(), events))

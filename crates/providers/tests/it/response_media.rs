@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Depot;
-use engine::port::{Answer as Answered, Upstream};
+use engine::port::{UnaryResponse as Answered, Upstream};
 use ir::media::{Base64, StoredRef};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::port::{Answer as Answered, Upstream};
+use engine::port::{UnaryResponse as Answered, Upstream};
 use futures::future::join_all;
 use ir::media::{MediaHandle, MediaId, StoredRef};
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Archive, DAY_MS, JournalError, Pruned, Retention, RunFilter, RunSummary, Spent, UsageFilter, UsageLine,
-    Verdict,
+    Archive, DAY_MS, JournalError, PruneResult, PruneRequest, RunFilter, RunSummary, AttemptUsage, UsageFilter, UsageRow,
+    ReviewDecision,
 };
 use ir::RunId;
 
@@ -25,7 +25,7 @@ impl Archive for MemoryJournal {
         Ok(fitting.take(filter.limit).collect())
     }
 
-    async fn review(&self, tenant: &Tenant, id: RunId, verdict: &Verdict) -> Result<(), JournalError> {
+    async fn review(&self, tenant: &Tenant, id: RunId, verdict: &ReviewDecision) -> Result<(), JournalError> {
         let mut shelf = self.shelf();
         let run = shelf
             .runs
@@ -40,7 +40,7 @@ impl Archive for MemoryJournal {
         }
     }
 
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<Spent>, JournalError> {
+    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
         let shelf = self.shelf();
         let accounts = shelf
             .spent
@@ -55,7 +55,7 @@ impl Archive for MemoryJournal {
         &self,
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
-    ) -> Result<Vec<UsageLine>, JournalError> {
+    ) -> Result<Vec<UsageRow>, JournalError> {
         let shelf = self.shelf();
         let mut lines = BTreeMap::new();
         for account in &shelf.spent {
@@ -73,7 +73,7 @@ impl Archive for MemoryJournal {
             );
             let (line, runs) = lines
                 .entry(group)
-                .or_insert_with(|| (UsageLine::default(), BTreeSet::new()));
+                .or_insert_with(|| (UsageRow::default(), BTreeSet::new()));
             runs.insert((account.tenant.clone(), account.run));
             line.attempts += u64::from(spent.attempt > 0);
             add(&mut line.input_tokens, spent.input_tokens);
@@ -83,7 +83,7 @@ impl Archive for MemoryJournal {
         }
         let lines = lines
             .into_iter()
-            .map(|((day, client, module, model), (line, runs))| UsageLine {
+            .map(|((day, client, module, model), (line, runs))| UsageRow {
                 day,
                 client,
                 module,
@@ -94,7 +94,7 @@ impl Archive for MemoryJournal {
         Ok(lines.collect())
     }
 
-    async fn prune(&self, retention: &Retention) -> Result<Pruned, JournalError> {
+    async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
         let mut shelf = self.shelf();
         let held: usize = shelf.runs.values().map(bytes).sum();
         let too_much = held as u64 > retention.bytes_max;
@@ -121,7 +121,7 @@ impl Archive for MemoryJournal {
         shelf
             .spent
             .retain(|account| account.at_ms >= retention.usage_before_ms);
-        Ok(Pruned {
+        Ok(PruneResult {
             runs: old.len(),
             more: old.len() >= retention.batch,
         })

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Booking, End, Entry, Finish, Journal, JournalError, Named, NewRun, Once, Rendered, Review, RunRow, Spent,
-    State,
+    LifecycleRecord, RunEnd, JournalEntry, RunOutcome, Journal, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, Review, RunRecord, AttemptUsage,
+    RunState,
 };
 use ir::RunId;
 
@@ -31,14 +31,14 @@ pub(super) struct Account {
     pub(super) client: String,
     pub(super) module: String,
     pub(super) at_ms: u64,
-    pub(super) spent: Spent,
+    pub(super) spent: AttemptUsage,
 }
 
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) new: NewRun,
-    pub(super) events: Vec<Rendered>,
-    pub(super) finished: Option<Finish>,
+    pub(super) events: Vec<EncodedEvent>,
+    pub(super) finished: Option<RunOutcome>,
     pub(super) review: Option<Review>,
 }
 
@@ -56,13 +56,13 @@ impl Run {
         self.events.len() as u64
     }
 
-    pub(super) fn row(&self) -> RunRow {
-        RunRow {
+    pub(super) fn row(&self) -> RunRecord {
+        RunRecord {
             id: self.new.id,
             module: self.new.module.clone(),
             client: self.new.client.clone(),
             command: self.new.command.clone(),
-            state: self.finished.as_ref().map_or(State::Running, Finish::state),
+            state: self.finished.as_ref().map_or(RunState::Running, RunOutcome::state),
             created_at_ms: self.new.created_at_ms,
             finished: self.finished.clone(),
             review: self.review.clone(),
@@ -82,8 +82,8 @@ impl MemoryJournal {
         tenant: &Tenant,
         id: RunId,
         after: u64,
-        events: &[Rendered],
-        end: Option<&End>,
+        events: &[EncodedEvent],
+        end: Option<&RunEnd>,
     ) -> Result<(), JournalError> {
         let mut shelf = self.shelf();
         let shelf = &mut *shelf;
@@ -121,15 +121,15 @@ fn holder(
     runs: &BTreeMap<(Tenant, RunId), Run>,
     tenant: &Tenant,
     client: &str,
-    once: &Once,
-) -> Option<Named> {
+    once: &IdempotencyClaim,
+) -> Option<IdempotencyMatch> {
     let mut mine = runs
         .iter()
         .filter(|((owner, _), run)| owner == tenant && run.new.client == client)
         .filter(|(_, run)| run.new.created_at_ms >= once.since_ms);
     mine.find_map(|((_, id), run)| {
         let held = run.new.once.as_ref().filter(|held| held.key == once.key)?;
-        Some(Named {
+        Some(IdempotencyMatch {
             run: *id,
             same_request: held.fingerprint == once.fingerprint,
         })
@@ -166,7 +166,7 @@ impl Journal for MemoryJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
+        events: &[EncodedEvent],
     ) -> Result<(), JournalError> {
         self.write(tenant, run, after, events, None)
     }
@@ -176,22 +176,22 @@ impl Journal for MemoryJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
-        end: &End,
+        events: &[EncodedEvent],
+        end: &RunEnd,
     ) -> Result<(), JournalError> {
         self.write(tenant, run, after, events, Some(end))
     }
 
-    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         match booking {
-            Booking::Enter(new) => {
+            LifecycleRecord::Enter(new) => {
                 self.shelf()
                     .runs
                     .entry((tenant.clone(), new.id))
                     .or_insert_with(|| Run::new(&new));
                 Ok(())
             }
-            Booking::Close { run, last, end } => {
+            LifecycleRecord::Close { run, last, end } => {
                 match self.write(tenant, run, 0, last.as_slice(), Some(&end)) {
                     Err(JournalError::Unknown(_) | JournalError::Ended(_) | JournalError::Conflict(_)) => {
                         Ok(())
@@ -208,21 +208,21 @@ impl Journal for MemoryJournal {
         id: RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, JournalError> {
+    ) -> Result<Vec<JournalEntry>, JournalError> {
         let shelf = self.shelf();
         let run = shelf
             .runs
             .get(&(tenant.clone(), id))
             .ok_or(JournalError::Unknown(id))?;
         let entries = (1..).zip(&run.events).filter(|(offset, _)| *offset > after);
-        let entries = entries.take(limit).map(|(offset, event)| Entry {
+        let entries = entries.take(limit).map(|(offset, event)| JournalEntry {
             offset,
             event: event.clone(),
         });
         Ok(entries.collect())
     }
 
-    async fn locate(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+    async fn locate(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         let shelf = self.shelf();
         let run = shelf
             .runs
@@ -230,21 +230,21 @@ impl Journal for MemoryJournal {
             .ok_or(JournalError::Unknown(id))?;
         let mut entries = (1..).zip(&run.events);
         let found = entries.find(|(_, event)| event.seq == Some(seq));
-        Ok(found.map(|(offset, event)| Entry {
+        Ok(found.map(|(offset, event)| JournalEntry {
             offset,
             event: event.clone(),
         }))
     }
 
-    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
         Ok(self.shelf().runs.get(&(tenant.clone(), run)).map(Run::row))
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(holder(&self.shelf().runs, tenant, client, once))
     }
 
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         let shelf = self.shelf();
         let open = shelf.runs.iter().filter(|(_, run)| run.finished.is_none());
         let mut rows: Vec<_> = open

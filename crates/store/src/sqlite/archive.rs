@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Archive, JournalError, Pruned, Retention, RunFilter, RunSummary, Shown, Spent, UsageFilter, UsageLine,
-    Verdict,
+    Archive, JournalError, PruneResult, PruneRequest, RunFilter, RunSummary, RunStatus, AttemptUsage, UsageFilter, UsageRow,
+    ReviewDecision,
 };
 use ir::RunId;
 use sqlx::sqlite::SqliteRow;
@@ -21,8 +21,8 @@ impl Archive for SqliteJournal {
     async fn list(&self, tenant: &Tenant, filter: &RunFilter) -> Result<Vec<RunSummary>, JournalError> {
         let statement = match filter.state {
             None => include_str!("query/list_runs.sql"),
-            Some(Shown::NeedsReview) => include_str!("query/list_runs_in_review.sql"),
-            Some(Shown::Running | Shown::Done | Shown::Failed) => {
+            Some(RunStatus::NeedsReview) => include_str!("query/list_runs_in_review.sql"),
+            Some(RunStatus::Running | RunStatus::Done | RunStatus::Failed) => {
                 include_str!("query/list_runs_in_state.sql")
             }
         };
@@ -32,7 +32,7 @@ impl Archive for SqliteJournal {
             .bind(tenant.as_str())
             .bind(before.as_deref().unwrap_or(NEWEST))
             .bind(integer(filter.limit as u64)?);
-        if let Some(state @ (Shown::Running | Shown::Done | Shown::Failed)) = filter.state {
+        if let Some(state @ (RunStatus::Running | RunStatus::Done | RunStatus::Failed)) = filter.state {
             query = query.bind(state.as_str());
         }
         let rows = query.fetch_all(&self.database.readers).await.map_err(failed)?;
@@ -41,7 +41,7 @@ impl Archive for SqliteJournal {
             .collect()
     }
 
-    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &Verdict) -> Result<(), JournalError> {
+    async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision) -> Result<(), JournalError> {
         let written = sqlx::query(include_str!("query/review_run.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
@@ -62,7 +62,7 @@ impl Archive for SqliteJournal {
         }
     }
 
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<Spent>, JournalError> {
+    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
         let settled = self.calls.settle().await;
         let rows = sqlx::query(include_str!("query/read_usage.sql"))
             .bind(tenant.as_str())
@@ -84,7 +84,7 @@ impl Archive for SqliteJournal {
         &self,
         tenant: Option<&Tenant>,
         filter: &UsageFilter,
-    ) -> Result<Vec<UsageLine>, JournalError> {
+    ) -> Result<Vec<UsageRow>, JournalError> {
         self.calls.settle().await?;
         let rows = sqlx::query(include_str!("query/sum_usage.sql"))
             .bind(tenant.map(Tenant::as_str))
@@ -101,7 +101,7 @@ impl Archive for SqliteJournal {
         rows.iter().map(usage_line).collect()
     }
 
-    async fn prune(&self, retention: &Retention) -> Result<Pruned, JournalError> {
+    async fn prune(&self, retention: &PruneRequest) -> Result<PruneResult, JournalError> {
         let used: i64 = sqlx::query_scalar(include_str!("query/used_bytes.sql"))
             .fetch_one(&self.database.writer)
             .await
@@ -127,7 +127,7 @@ impl Archive for SqliteJournal {
             .map_err(failed)?;
         let runs = usize::try_from(gone.rows_affected()).unwrap_or(usize::MAX);
         let records = usize::try_from(forgotten.rows_affected()).unwrap_or(usize::MAX);
-        Ok(Pruned {
+        Ok(PruneResult {
             runs,
             more: runs >= retention.batch || records >= retention.batch,
         })
@@ -139,9 +139,9 @@ fn bound(at_ms: Option<u64>, otherwise: i64) -> i64 {
     at_ms.map_or(otherwise, |at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX))
 }
 
-fn spent(row: &SqliteRow) -> Result<Spent, JournalError> {
+fn spent(row: &SqliteRow) -> Result<AttemptUsage, JournalError> {
     let attempt: i64 = get(row, "attempt")?;
-    Ok(Spent {
+    Ok(AttemptUsage {
         attempt: u32::try_from(attempt).map_err(JournalError::storage)?,
         backend: get(row, "backend")?,
         model: get(row, "model")?,
@@ -152,8 +152,8 @@ fn spent(row: &SqliteRow) -> Result<Spent, JournalError> {
     })
 }
 
-fn usage_line(row: &SqliteRow) -> Result<UsageLine, JournalError> {
-    Ok(UsageLine {
+fn usage_line(row: &SqliteRow) -> Result<UsageRow, JournalError> {
+    Ok(UsageRow {
         client: get(row, "client")?,
         module: get(row, "module")?,
         model: get(row, "model")?,

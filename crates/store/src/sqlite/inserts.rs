@@ -2,7 +2,7 @@
 //! rows as there are, and what the rows have in common is bound once. Which rows go together is not known here.
 
 use engine::Tenant;
-use engine::port::{End, JournalError, NewRun, Rendered, State};
+use engine::port::{RunEnd, JournalError, NewRun, EncodedEvent, RunState};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
 use super::spool::Told;
@@ -33,7 +33,7 @@ impl<'c> Runs<'c> {
             id,
             new.module,
             new.command,
-            finish.map_or(State::Running, |finish| finish.state()).as_str(),
+            finish.map_or(RunState::Running, |finish| finish.state()).as_str(),
             finish.and_then(|finish| finish.code.as_deref()),
             created_at_ms,
             finished_at_ms,
@@ -58,7 +58,7 @@ impl<'c> Events<'c> {
         tenant: &str,
         id: &str,
         after: i64,
-        events: impl IntoIterator<Item = &'e Rendered>,
+        events: impl IntoIterator<Item = &'e EncodedEvent>,
     ) -> Result<(), JournalError> {
         bind(&mut self.0, 1, tenant)?;
         bind(&mut self.0, 2, id)?;
@@ -93,7 +93,7 @@ impl<'c> Usage<'c> {
         tenant: &str,
         id: &str,
         owner: Owner<'_>,
-        end: &End,
+        end: &RunEnd,
     ) -> Result<(), JournalError> {
         let at_ms = integer(end.finish.at_ms)?;
         for spent in &end.spent {

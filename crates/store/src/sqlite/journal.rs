@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use engine::Tenant;
 use engine::port::{
-    Booking, End, Entry, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, Review, RunRow, State,
+    LifecycleRecord, RunEnd, JournalEntry, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, Review, RunRecord, RunState,
 };
 use futures::TryStreamExt;
 use ir::RunId;
@@ -58,7 +58,7 @@ impl SqliteJournal {
         self.database.close().await;
     }
 
-    pub(super) async fn row(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+    pub(super) async fn row(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
         let row = sqlx::query(include_str!("query/find_run.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
@@ -84,12 +84,12 @@ impl SqliteJournal {
     }
 
     /// The events of a run that the tables have not taken.
-    fn held(&self, tenant: &Tenant, run: RunId) -> Vec<Entry> {
+    fn held(&self, tenant: &Tenant, run: RunId) -> Vec<JournalEntry> {
         let entries = (1..).zip(self.calls.held(tenant, run).events);
-        entries.map(|(offset, event)| Entry { offset, event }).collect()
+        entries.map(|(offset, event)| JournalEntry { offset, event }).collect()
     }
 
-    async fn entry(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+    async fn entry(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         // Numbers come from clients, and the tables hold none that large.
         let Ok(seq) = i64::try_from(seq) else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl SqliteJournal {
         run: RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, JournalError> {
+    ) -> Result<Vec<JournalEntry>, JournalError> {
         let mut rows = sqlx::query(include_str!("query/read_events.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
@@ -142,7 +142,7 @@ impl Journal for SqliteJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
+        events: &[EncodedEvent],
     ) -> Result<(), JournalError> {
         let end = None;
         self.write(tenant, run, Words { after, events, end }).await
@@ -153,18 +153,18 @@ impl Journal for SqliteJournal {
         tenant: &Tenant,
         run: RunId,
         after: u64,
-        events: &[Rendered],
-        end: &End,
+        events: &[EncodedEvent],
+        end: &RunEnd,
     ) -> Result<(), JournalError> {
         let end = Some(end);
         self.write(tenant, run, Words { after, events, end }).await
     }
 
-    fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.calls.book(tenant, booking)
     }
 
-    fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.calls.note(tenant, booking)
     }
 
@@ -178,7 +178,7 @@ impl Journal for SqliteJournal {
         run: RunId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Entry>, JournalError> {
+    ) -> Result<Vec<JournalEntry>, JournalError> {
         let entries = self.entries(tenant, run, after, limit).await?;
         if !entries.is_empty() {
             return Ok(entries);
@@ -198,7 +198,7 @@ impl Journal for SqliteJournal {
         }
     }
 
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<Entry>, JournalError> {
+    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         if let Some(entry) = self.entry(tenant, run, seq).await? {
             return Ok(Some(entry));
         }
@@ -211,7 +211,7 @@ impl Journal for SqliteJournal {
         Ok(entry.or_else(|| held().find(|entry| entry.event.seq == Some(seq))))
     }
 
-    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRow>, JournalError> {
+    async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
         let settled = self.calls.settle().await;
         let row = self.row(tenant, run).await?;
         let Err(error) = settled else { return Ok(row) };
@@ -220,7 +220,7 @@ impl Journal for SqliteJournal {
         let Some(mut row) = row.or_else(|| held.new.map(begun)) else {
             return Err(error);
         };
-        if row.state == State::Running && row.last_offset == 0 {
+        if row.state == RunState::Running && row.last_offset == 0 {
             row.last_offset = held.events.len() as u64;
             if let Some(end) = held.end {
                 row.state = end.finish.state();
@@ -234,7 +234,7 @@ impl Journal for SqliteJournal {
         Ok(Some(row))
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &Once) -> Result<Option<Named>, JournalError> {
+    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         let row = sqlx::query(include_str!("query/find_once.sql"))
             .bind(tenant.as_str())
             .bind(client)
@@ -246,13 +246,13 @@ impl Journal for SqliteJournal {
         let Some(row) = row else { return Ok(None) };
         let id: &str = get(&row, "id")?;
         let fingerprint: Option<&str> = get(&row, "once_fingerprint")?;
-        Ok(Some(Named {
+        Ok(Some(IdempotencyMatch {
             run: id.parse().map_err(|_| damaged("id", id))?,
             same_request: fingerprint == Some(&once.fingerprint),
         }))
     }
 
-    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRow)>, JournalError> {
+    async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {
         self.calls.pick_up().await?;
         let settled = self.calls.settle().await;
         let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
@@ -269,7 +269,7 @@ impl Journal for SqliteJournal {
         let mut runs = Vec::new();
         for (tenant, run) in candidates {
             let row = self.find(&tenant, run).await?;
-            let row = row.filter(|row| row.state == State::Running);
+            let row = row.filter(|row| row.state == RunState::Running);
             runs.extend(row.map(|row| (tenant, row)));
         }
         runs.sort_by_key(|(_, row)| row.id);
@@ -278,13 +278,13 @@ impl Journal for SqliteJournal {
 }
 
 /// A run that has only been booked.
-fn begun(new: NewRun) -> RunRow {
-    RunRow {
+fn begun(new: NewRun) -> RunRecord {
+    RunRecord {
         id: new.id,
         module: new.module,
         client: new.client,
         command: new.command,
-        state: State::Running,
+        state: RunState::Running,
         created_at_ms: new.created_at_ms,
         finished: None,
         review: None,
@@ -292,16 +292,16 @@ fn begun(new: NewRun) -> RunRow {
     }
 }
 
-fn entry(row: &SqliteRow) -> Result<Entry, JournalError> {
+fn entry(row: &SqliteRow) -> Result<JournalEntry, JournalError> {
     let kind: &str = get(row, "kind")?;
     let body: &str = get(row, "body")?;
     let seq: Option<i64> = get(row, "seq")?;
-    let event = Rendered {
-        kind: Kind::find(kind).ok_or_else(|| damaged("kind", kind))?,
+    let event = EncodedEvent {
+        kind: EventKind::find(kind).ok_or_else(|| damaged("kind", kind))?,
         seq: seq.map(natural).transpose()?,
         body: Arc::from(body),
     };
-    Ok(Entry {
+    Ok(JournalEntry {
         offset: natural(get(row, "offset")?)?,
         event,
     })

@@ -1,7 +1,7 @@
 //! From rows to values and back: numbers, runs, and what SQLite's own errors mean here.
 
 use engine::Tenant;
-use engine::port::{Decision, Finish, JournalError, Review, RunRow, State, Verdict};
+use engine::port::{ReviewOutcome, RunOutcome, JournalError, Review, RunRecord, RunState, ReviewDecision};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 
@@ -18,24 +18,24 @@ pub(super) fn failed(error: sqlx::Error) -> JournalError {
     }
 }
 
-pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRow), JournalError> {
+pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRecord), JournalError> {
     let id: &str = get(row, "id")?;
     let state: &str = get(row, "state")?;
     let code: Option<String> = get(row, "code")?;
     let finished_at_ms: Option<i64> = get(row, "finished_at_ms")?;
     let finished = match finished_at_ms {
-        Some(at_ms) => Some(Finish {
+        Some(at_ms) => Some(RunOutcome {
             code,
             at_ms: natural(at_ms)?,
         }),
         None => None,
     };
-    let found = RunRow {
+    let found = RunRecord {
         id: id.parse().map_err(|_| damaged("id", id))?,
         module: get(row, "module")?,
         client: get(row, "client")?,
         command: get(row, "command")?,
-        state: State::find(state).ok_or_else(|| damaged("state", state))?,
+        state: RunState::find(state).ok_or_else(|| damaged("state", state))?,
         created_at_ms: natural(get(row, "created_at_ms")?)?,
         finished,
         review: review(row)?,
@@ -51,8 +51,8 @@ fn review(row: &SqliteRow) -> Result<Option<Review>, JournalError> {
     let decision: Option<&str> = get(row, "review_decision")?;
     let verdict = match decision {
         None => None,
-        Some(text) => Some(Verdict {
-            decision: Decision::find(text).ok_or_else(|| damaged("review_decision", text))?,
+        Some(text) => Some(ReviewDecision {
+            decision: ReviewOutcome::find(text).ok_or_else(|| damaged("review_decision", text))?,
             by: get::<Option<String>>(row, "review_by")?.unwrap_or_default(),
             comment: get(row, "review_comment")?,
             data: get(row, "review_data")?,

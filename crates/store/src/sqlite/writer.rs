@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 
 use engine::Tenant;
-use engine::port::{End, JournalError, Named, NewRun, Once, Rendered, State};
+use engine::port::{RunEnd, JournalError, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunState};
 use ir::RunId;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
@@ -45,8 +45,8 @@ pub(super) enum Write {
         /// What is known of the run and may not be in the tables yet.
         held: Option<Box<Held>>,
         after: u64,
-        events: Vec<Rendered>,
-        end: Option<End>,
+        events: Vec<EncodedEvent>,
+        end: Option<RunEnd>,
     },
 }
 
@@ -273,7 +273,7 @@ fn take_name(
     connection: &Connection,
     tenant: &Tenant,
     client: &str,
-    once: &Once,
+    once: &IdempotencyClaim,
 ) -> Result<(), JournalError> {
     let since_ms = integer(once.since_ms)?;
     connection
@@ -292,7 +292,7 @@ fn take_name(
     let Some((id, fingerprint)) = holder else {
         return Ok(());
     };
-    Err(JournalError::Repeated(Named {
+    Err(JournalError::Repeated(IdempotencyMatch {
         run: id.parse().map_err(|_| damaged("id", &id))?,
         same_request: fingerprint.as_ref() == Some(&once.fingerprint),
     }))
@@ -303,8 +303,8 @@ fn append(
     tenant: &Tenant,
     run: RunId,
     after: u64,
-    events: &[Rendered],
-    end: Option<&End>,
+    events: &[EncodedEvent],
+    end: Option<&RunEnd>,
 ) -> Result<(), JournalError> {
     let (tenant, id) = (tenant.as_str(), String::from(run));
     let (from, count) = (integer(after)?, integer(events.len() as u64)?);
@@ -347,7 +347,7 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
     match state {
         Err(error) => failed(error),
         Ok(None) => JournalError::Unknown(run),
-        Ok(Some(state)) if state != State::Running.as_str() => JournalError::Ended(run),
+        Ok(Some(state)) if state != RunState::Running.as_str() => JournalError::Ended(run),
         Ok(Some(_)) => JournalError::Conflict(run),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, End, Journal, JournalError, Kind, NewRun, Rendered, Retention, RunFilter, State,
+    Archive, RunEnd, Journal, JournalError, EventKind, NewRun, EncodedEvent, PruneRequest, RunFilter, RunState,
 };
 use ir::RunId;
 use store::memory::MemoryJournal;
@@ -46,9 +46,9 @@ fn new(number: u128) -> NewRun {
     }
 }
 
-fn event(bytes: usize) -> Rendered {
-    Rendered {
-        kind: Kind::Progress,
+fn event(bytes: usize) -> EncodedEvent {
+    EncodedEvent {
+        kind: EventKind::Progress,
         seq: None,
         body: Arc::from("x".repeat(bytes)),
     }
@@ -67,7 +67,7 @@ async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
     let refused = loop {
         let number = 1 + written.len() as u128;
         let run = RunId::from_parts(1, number);
-        let end = End::new(None, 1, Vec::new());
+        let end = RunEnd::new(None, 1, Vec::new());
         let result = match journal.create(&tenant, &new(number)).await {
             Ok(()) => journal.finish(&tenant, run, 0, &[event(50_000)], &end).await,
             Err(error) => Err(error),
@@ -83,7 +83,7 @@ async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
     for run in &written {
         assert_eq!(journal.read(&tenant, *run, 0, 10).await.unwrap().len(), 1);
     }
-    let retention = Retention {
+    let retention = PruneRequest {
         before_ms: 2,
         bytes_max: u64::MAX,
         once_since_ms: 0,
@@ -121,9 +121,9 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let row = journal.find(&tenant, run).await.unwrap().unwrap();
     assert_eq!(
         (row.state, row.client.as_str(), row.review),
-        (State::Running, "", None)
+        (RunState::Running, "", None)
     );
-    let end = End::new(None, 9, Vec::new());
+    let end = RunEnd::new(None, 9, Vec::new());
     journal.finish(&tenant, run, 0, &[event(1)], &end).await.unwrap();
     let filter = RunFilter {
         state: None,
@@ -201,11 +201,11 @@ async fn a_file_of_the_second_schema_is_brought_up_to_date() {
         journal.close().await;
     }
     let journal = SqliteJournal::open(&path).await.unwrap();
-    let end = End::new(None, 9, Vec::new());
+    let end = RunEnd::new(None, 9, Vec::new());
     journal.finish(&local, run, 4, &[event(1)], &end).await.unwrap();
     assert_eq!(journal.unfinished().await.unwrap().len(), 1);
     // Its events go with it.
-    let retention = Retention {
+    let retention = PruneRequest {
         before_ms: 10,
         bytes_max: u64::MAX,
         once_since_ms: 0,

@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use engine::Tenant;
-use engine::port::{Archive, Booking, Journal, JournalError, Retention, State};
+use engine::port::{Archive, LifecycleRecord, Journal, JournalError, PruneRequest, RunState};
 use store::sqlite::{Options, SqliteJournal};
 use testkit::conformance::journal::{new, run};
 
 use crate::spool::{close, die, large, logs, said};
 
 /// Four of them at most.
-const ALL_THAT_ENDED: Retention = Retention {
+const ALL_THAT_ENDED: PruneRequest = PruneRequest {
     before_ms: 100,
     bytes_max: u64::MAX,
     once_since_ms: 0,
@@ -42,20 +42,20 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
     let path = folder.path().join("journal.db");
     let journal = nearly_full(&path).await;
     let tenant = Tenant::local();
-    let Booking::Close { end, .. } = close(run(2)) else {
+    let LifecycleRecord::Close { end, .. } = close(run(2)) else {
         unreachable!()
     };
     // Together they are too large, and nobody knows yet.
     let first = [said(1), said(2), large(15_000)];
     for id in [2, 3] {
-        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
         journal.append(&tenant, run(id), 0, &first).await.unwrap();
     }
     journal
         .finish(&tenant, run(2), 3, &[said(3)], &end)
         .await
         .unwrap();
-    for (id, state, count) in [(2, State::Done, 4), (3, State::Running, 3)] {
+    for (id, state, count) in [(2, RunState::Done, 4), (3, RunState::Running, 3)] {
         let row = journal.find(&tenant, run(id)).await.unwrap().unwrap();
         assert_eq!((row.state, row.last_offset), (state, count));
         let entries = journal.read(&tenant, run(id), 1, 1).await.unwrap();
@@ -91,18 +91,18 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     let tenant = Tenant::local();
     // As long as nobody has tried, nobody knows.
     let last = large(30_000);
-    journal.book(&tenant, Booking::Enter(new(run(2)))).unwrap();
-    let Booking::Close { run: own, end, .. } = close(run(2)) else {
+    journal.book(&tenant, LifecycleRecord::Enter(new(run(2)))).unwrap();
+    let LifecycleRecord::Close { run: own, end, .. } = close(run(2)) else {
         unreachable!()
     };
-    let booking = Booking::Close {
+    let booking = LifecycleRecord::Close {
         run: own,
         last: Some(last.clone()),
         end,
     };
     journal.book(&tenant, booking).unwrap();
     let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Done, 1));
+    assert_eq!((row.state, row.last_offset), (RunState::Done, 1));
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
     assert_eq!(entries[0].event, last);
     assert_eq!(
@@ -110,7 +110,7 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
         Some(5)
     );
     assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
-    let more = journal.book(&tenant, Booking::Enter(new(run(3))));
+    let more = journal.book(&tenant, LifecycleRecord::Enter(new(run(3))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
     drop(journal);
@@ -133,7 +133,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();
-    let Booking::Close { end, .. } = close(run(1)) else {
+    let LifecycleRecord::Close { end, .. } = close(run(1)) else {
         unreachable!()
     };
     let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
         after += 1;
     }
     for id in [6, 7] {
-        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
         let words = [said(1), large(15_000)];
         journal.append(&tenant, run(id), 0, &words).await.unwrap();
     }
@@ -176,9 +176,9 @@ async fn a_full_file_keeps_nobody_from_starting() {
         assert_eq!(ids.collect::<Vec<_>>(), [run(5), run(7)]);
     }
     let row = journal.find(&tenant, run(6)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Done, 3));
+    assert_eq!((row.state, row.last_offset), (RunState::Done, 3));
     assert_eq!(journal.read(&tenant, run(7), 0, 9).await.unwrap().len(), 2);
-    let more = journal.book(&tenant, Booking::Enter(new(run(8))));
+    let more = journal.book(&tenant, LifecycleRecord::Enter(new(run(8))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     let ended = journal.finish(&tenant, run(7), 2, &[large(20_000)], &end).await;
     assert!(matches!(ended, Err(JournalError::Full)), "{ended:?}");
@@ -189,7 +189,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
         .await
         .unwrap();
     // The bookings are tried again by themselves, and then others may begin.
-    while journal.book(&tenant, Booking::Enter(new(run(8)))).is_err() {
+    while journal.book(&tenant, LifecycleRecord::Enter(new(run(8)))).is_err() {
         tokio::task::yield_now().await;
     }
     for (id, count) in [(6, 3), (7, 3)] {
@@ -206,7 +206,7 @@ async fn a_booking_whose_run_was_thrown_away_meanwhile_counts_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();
-    let bookings = [Booking::Enter(new(run(1))), close(run(1))];
+    let bookings = [LifecycleRecord::Enter(new(run(1))), close(run(1))];
     let left = tempfile::tempdir().unwrap();
     let elsewhere = left.path().join("journal.db");
     std::thread::scope(|scope| scope.spawn(|| die(&elsewhere, &bookings)).join().unwrap());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Journal, Kind, NewRun, Rendered};
+use engine::port::{Journal, EventKind, NewRun, EncodedEvent};
 use futures::FutureExt;
 use ir::RunId;
 use store::limits;
@@ -96,8 +96,8 @@ async fn the_write_ahead_log_stays_short_however_much_is_written() {
     let (tenant, id) = (Tenant::local(), journal::run(1));
     journal.create(&tenant, &journal::new(id)).await.unwrap();
     let bytes = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
-    let event = Rendered {
-        kind: Kind::Progress,
+    let event = EncodedEvent {
+        kind: EventKind::Progress,
         seq: None,
         body: "x".repeat(1_000_000).into(),
     };

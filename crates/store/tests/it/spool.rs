@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use engine::Tenant;
-use engine::port::{Archive, Booking, End, Journal, JournalError, Kind, Rendered, Spent, State, UsageFilter};
+use engine::port::{Archive, LifecycleRecord, RunEnd, Journal, JournalError, EventKind, EncodedEvent, AttemptUsage, RunState, UsageFilter};
 use ir::RunId;
 use store::sqlite::SqliteJournal;
 use testkit::conformance::journal::{new, run};
 
-pub(crate) fn close(run: RunId) -> Booking {
-    let spent = Spent {
+pub(crate) fn close(run: RunId) -> LifecycleRecord {
+    let spent = AttemptUsage {
         attempt: 1,
         outcome: String::from("won"),
         input_tokens: Some(5),
         output_tokens: Some(7),
-        ..Spent::default()
+        ..AttemptUsage::default()
     };
-    let end = End::new(None, 9, vec![spent]);
-    Booking::Close { run, last: None, end }
+    let end = RunEnd::new(None, 9, vec![spent]);
+    LifecycleRecord::Close { run, last: None, end }
 }
 
 /// A process that dies: its tasks are gone in the moment in which it has booked.
-pub(crate) fn die(path: &Path, bookings: &[Booking]) {
+pub(crate) fn die(path: &Path, bookings: &[LifecycleRecord]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -46,9 +46,9 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let bookings = [
-        Booking::Enter(new(run(1))),
+        LifecycleRecord::Enter(new(run(1))),
         close(run(1)),
-        Booking::Enter(new(run(2))),
+        LifecycleRecord::Enter(new(run(2))),
     ];
     std::thread::scope(|scope| scope.spawn(|| die(&path, &bookings)).join().unwrap());
     assert!(logs(folder.path()) > 0);
@@ -89,7 +89,7 @@ async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
             let journal = runtime.block_on(SqliteJournal::open(&path)).unwrap();
             runtime.block_on(async {
                 for number in 1..=3 {
-                    let enter = Booking::Enter(new(run(number)));
+                    let enter = LifecycleRecord::Enter(new(run(number)));
                     journal.note(&Tenant::local(), enter).unwrap();
                     assert_eq!(logged(folder.path()), 0);
                 }
@@ -104,7 +104,7 @@ async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
                 assert_eq!(logged(folder.path()), all);
                 journal.commit(run(1)).unwrap();
                 // Nobody has committed this one, so it never happened.
-                let late = Booking::Enter(new(run(4)));
+                let late = LifecycleRecord::Enter(new(run(4)));
                 journal.note(&Tenant::local(), late).unwrap();
             });
             drop(runtime);
@@ -156,9 +156,9 @@ async fn what_an_older_cogn_has_booked_is_picked_up() {
     assert_eq!(logs(folder.path()), 0);
 }
 
-pub(crate) fn said(seq: u64) -> Rendered {
-    Rendered {
-        kind: Kind::Chunk,
+pub(crate) fn said(seq: u64) -> EncodedEvent {
+    EncodedEvent {
+        kind: EventKind::Chunk,
         seq: Some(seq),
         body: format!("{{\"seq\":{seq}}}").into(),
     }
@@ -179,7 +179,7 @@ async fn what_a_killed_process_said_first_is_picked_up() {
             let (tenant, events) = (Tenant::local(), [said(1), said(2)]);
             let speaks = async {
                 for id in 1..=2 {
-                    journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+                    journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
                     journal.append(&tenant, run(id), 0, &events).await.unwrap();
                 }
                 // What is too long to be booked brings along what came before.
@@ -220,7 +220,7 @@ async fn a_run_begins_once() {
     let path = folder.path().join("journal.db");
     let journal = SqliteJournal::open(&path).await.unwrap();
     let tenant = Tenant::local();
-    journal.book(&tenant, Booking::Enter(new(run(1)))).unwrap();
+    journal.book(&tenant, LifecycleRecord::Enter(new(run(1)))).unwrap();
     journal.append(&tenant, run(1), 0, &[said(1)]).await.unwrap();
     let again = journal.append(&tenant, run(1), 0, &[said(1)]).await;
     assert!(matches!(again, Err(JournalError::Conflict(_))), "{again:?}");
@@ -228,7 +228,7 @@ async fn a_run_begins_once() {
     let foreign = journal.append(&other, run(1), 0, &[said(1)]).await;
     assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
     for (id, seq) in [(2, 1), (3, 2)] {
-        journal.book(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
         journal
             .append(&tenant, run(id), 0, &[said(1), said(2)])
             .await
@@ -237,10 +237,10 @@ async fn a_run_begins_once() {
         assert_eq!((entry.offset, entry.event), (seq, said(seq)));
     }
     // One that ends at once ends once, and is accounted for.
-    let Booking::Close { end, .. } = close(run(5)) else {
+    let LifecycleRecord::Close { end, .. } = close(run(5)) else {
         unreachable!()
     };
-    journal.book(&tenant, Booking::Enter(new(run(5)))).unwrap();
+    journal.book(&tenant, LifecycleRecord::Enter(new(run(5)))).unwrap();
     journal.append(&tenant, run(5), 0, &[said(1)]).await.unwrap();
     journal
         .finish(&tenant, run(5), 1, &[large(9)], &end)
@@ -249,7 +249,7 @@ async fn a_run_begins_once() {
     let late = journal.append(&tenant, run(5), 2, &[said(2)]).await;
     assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
     let row = journal.find(&tenant, run(5)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.last_offset), (State::Done, 2));
+    assert_eq!((row.state, row.last_offset), (RunState::Done, 2));
     assert_eq!(journal.spent(&tenant, run(5)).await.unwrap().len(), 1);
     // A second server sees all of it, once it is in the tables, and goes on behind it.
     let second = SqliteJournal::open(&path).await.unwrap();
@@ -268,7 +268,7 @@ async fn what_another_process_still_books_is_left_to_it() {
     let path = folder.path().join("journal.db");
     let first = SqliteJournal::open(&path).await.unwrap();
     let second = SqliteJournal::open(&path).await.unwrap();
-    first.book(&Tenant::local(), Booking::Enter(new(run(1)))).unwrap();
+    first.book(&Tenant::local(), LifecycleRecord::Enter(new(run(1)))).unwrap();
     second.unfinished().await.unwrap();
     assert_eq!(logs(folder.path()), 2, "they are in use");
     first.book(&Tenant::local(), close(run(1))).unwrap();
@@ -279,9 +279,9 @@ async fn what_another_process_still_books_is_left_to_it() {
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
 }
 
-pub(crate) fn large(bytes: usize) -> Rendered {
-    Rendered {
-        kind: Kind::Final,
+pub(crate) fn large(bytes: usize) -> EncodedEvent {
+    EncodedEvent {
+        kind: EventKind::Final,
         seq: None,
         body: "x".repeat(bytes).into(),
     }
@@ -296,7 +296,7 @@ async fn whoever_asks_waits_for_no_pause() {
     let tenant = Tenant::local();
     let began = std::time::Instant::now();
     for number in 1..=40 {
-        journal.book(&tenant, Booking::Enter(new(run(number)))).unwrap();
+        journal.book(&tenant, LifecycleRecord::Enter(new(run(number)))).unwrap();
         assert!(journal.find(&tenant, run(number)).await.unwrap().is_some());
     }
     // Forty pauses would be four seconds.
@@ -313,7 +313,7 @@ async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
     // It is booked with the others, and its turn to get into the tables comes last.
     let speaker = run(many + 1);
     for id in 1..=many + 1 {
-        journal.note(&tenant, Booking::Enter(new(run(id)))).unwrap();
+        journal.note(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
     }
     for id in 1..=many {
         journal.note(&tenant, close(run(id))).unwrap();
@@ -336,7 +336,7 @@ async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
     };
     // Whoever had to wait for all of them would have come this far once or twice.
     assert!(said_so_far > 10, "{said_so_far}");
-    assert_eq!(row.state, State::Done);
+    assert_eq!(row.state, RunState::Done);
     let usage = journal.usage(None, &UsageFilter::default()).await.unwrap();
     assert_eq!(usage[0].runs, u64::try_from(many).unwrap());
     let mut heard = Vec::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use engine::Tenant;
 use engine::port::{
-    Archive, Booking, DAY_MS, Decision, End, Journal, JournalError, Kind, NewRun, Once, Retention, RunFilter,
-    Shown, Spent, UsageFilter, UsageLine, Verdict,
+    Archive, LifecycleRecord, DAY_MS, ReviewOutcome, RunEnd, Journal, JournalError, EventKind, NewRun, IdempotencyClaim, PruneRequest, RunFilter,
+    RunStatus, AttemptUsage, UsageFilter, UsageRow, ReviewDecision,
 };
 use ir::RunId;
 
@@ -64,10 +64,10 @@ async fn runs_are_found_by_their_state((journal, archive): Shared) {
     end(&journal, 3, Some("E2010"), None, 6).await;
     end(&journal, 4, None, Some("low confidence"), 7).await;
     for (state, number) in [
-        (Shown::Running, 1),
-        (Shown::Done, 2),
-        (Shown::Failed, 3),
-        (Shown::NeedsReview, 4),
+        (RunStatus::Running, 1),
+        (RunStatus::Done, 2),
+        (RunStatus::Failed, 3),
+        (RunStatus::NeedsReview, 4),
     ] {
         let filter = RunFilter {
             state: Some(state),
@@ -92,8 +92,8 @@ async fn the_first_word_on_a_run_stands((journal, archive): Shared) {
     }
     end(&journal, 1, None, Some("high risk"), 5).await;
     end(&journal, 2, None, None, 5).await;
-    let edited = Verdict {
-        decision: Decision::Edited,
+    let edited = ReviewDecision {
+        decision: ReviewOutcome::Edited,
         by: String::from("key:1"),
         comment: Some(String::from("now it is right")),
         data: Some(String::from(r#"{"rationale":"r"}"#)),
@@ -113,7 +113,7 @@ async fn the_first_word_on_a_run_stands((journal, archive): Shared) {
     let foreign = archive.review(&Tenant::new("other"), run(1), &edited).await;
     assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
     let filter = RunFilter {
-        state: Some(Shown::Done),
+        state: Some(RunStatus::Done),
         before: None,
         limit: 10,
     };
@@ -126,44 +126,44 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Shared) {
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
     assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
     let attempts = vec![attempt(1, None, None), attempt(2, Some(10), Some(4))];
-    let good = End::new(None, 7, attempts.clone());
+    let good = RunEnd::new(None, 7, attempts.clone());
     // A writer that has lost the run accounts for nothing.
     let stale = journal
-        .finish(&tenant, run(1), 1, &[last(Kind::Final)], &good)
+        .finish(&tenant, run(1), 1, &[last(EventKind::Final)], &good)
         .await;
     assert!(matches!(stale, Err(JournalError::Conflict(_))), "{stale:?}");
     assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
     journal
-        .finish(&tenant, run(1), 2, &[last(Kind::Final)], &good)
+        .finish(&tenant, run(1), 2, &[last(EventKind::Final)], &good)
         .await
         .unwrap();
     let again = journal
-        .finish(&tenant, run(1), 3, &[last(Kind::Final)], &good)
+        .finish(&tenant, run(1), 3, &[last(EventKind::Final)], &good)
         .await;
     assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
     assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), attempts);
     // A run that says nothing about itself is still there.
     journal.create(&tenant, &new(run(2))).await.unwrap();
     end(&journal, 2, Some("E2010"), None, 8).await;
-    assert_eq!(archive.spent(&tenant, run(2)).await.unwrap(), [Spent::unknown()]);
+    assert_eq!(archive.spent(&tenant, run(2)).await.unwrap(), [AttemptUsage::unknown()]);
     assert_eq!(archive.spent(&Tenant::new("other"), run(1)).await.unwrap(), []);
 }
 
 async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shared) {
     let tenant = Tenant::local();
-    let enter = |number: u128| Booking::Enter(new(run(number)));
+    let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
     let close = |number: u128, code: Option<&str>, tokens: u64| {
-        let spent = Spent {
+        let spent = AttemptUsage {
             attempt: 1,
             model: Some(String::from("m")),
             outcome: String::from("won"),
             input_tokens: Some(tokens),
             output_tokens: Some(1),
-            ..Spent::default()
+            ..AttemptUsage::default()
         };
-        let end = End::new(code.map(String::from), 7, vec![spent]);
+        let end = RunEnd::new(code.map(String::from), 7, vec![spent]);
         let run = run(number);
-        Booking::Close { run, last: None, end }
+        LifecycleRecord::Close { run, last: None, end }
     };
     // Many at once, each of them twice, and closed once more with other figures.
     for number in 1..=50 {
@@ -173,7 +173,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
         journal.book(&tenant, close(number, Some("E2010"), 99)).unwrap();
     }
     let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
-    assert_eq!((Shown::of(row.state, None), row.last_offset), (Shown::Done, 0));
+    assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 0));
     let lines = archive
         .usage(Some(&tenant), &UsageFilter::default())
         .await
@@ -187,13 +187,13 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
         [run(51)]
     );
-    let failed = Booking::Close {
+    let failed = LifecycleRecord::Close {
         run: run(51),
         last: None,
-        end: End::new(Some(String::from("E4001")), 8, Vec::new()),
+        end: RunEnd::new(Some(String::from("E4001")), 8, Vec::new()),
     };
     journal.book(&tenant, failed).unwrap();
-    assert_eq!(archive.spent(&tenant, run(51)).await.unwrap(), [Spent::unknown()]);
+    assert_eq!(archive.spent(&tenant, run(51)).await.unwrap(), [AttemptUsage::unknown()]);
     let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
     // Whoever else has ended it has accounted for it.
@@ -207,7 +207,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
 async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared) {
     let tenant = Tenant::local();
     for number in 1..=3 {
-        journal.note(&tenant, Booking::Enter(new(run(number)))).unwrap();
+        journal.note(&tenant, LifecycleRecord::Enter(new(run(number)))).unwrap();
     }
     // Whoever commits speaks for itself; that others noted something is no news to it.
     for number in [3, 1, 2, 1] {
@@ -215,16 +215,16 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared
     }
     assert_eq!(journal.unfinished().await.unwrap().len(), 3);
     for number in [1, 2] {
-        let end = End::new(None, 7, vec![Spent::default()]);
-        let last = Some(last(Kind::Final));
+        let end = RunEnd::new(None, 7, vec![AttemptUsage::default()]);
+        let last = Some(last(EventKind::Final));
         let run = run(number);
-        journal.note(&tenant, Booking::Close { run, last, end }).unwrap();
+        journal.note(&tenant, LifecycleRecord::Close { run, last, end }).unwrap();
     }
     journal.commit(run(2)).unwrap();
     journal.commit(run(1)).unwrap();
     for number in [1, 2] {
         let row = journal.find(&tenant, run(number)).await.unwrap().unwrap();
-        assert_eq!((Shown::of(row.state, None), row.last_offset), (Shown::Done, 1));
+        assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 1));
         assert_eq!(archive.spent(&tenant, run(number)).await.unwrap().len(), 1);
     }
     let left = journal.unfinished().await.unwrap();
@@ -233,20 +233,20 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared
 
 async fn a_booked_run_may_say_something((journal, _): Shared) {
     let tenant = Tenant::local();
-    let enter = |number: u128| Booking::Enter(new(run(number)));
+    let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
     // A run that says only one thing says it with its end, and whoever reads it finds it at once.
     journal.book(&tenant, enter(53)).unwrap();
-    let mut end_of_53 = End::new(None, 9, Vec::new());
+    let mut end_of_53 = RunEnd::new(None, 9, Vec::new());
     end_of_53.review = Some(String::from("why"));
-    let whole = Booking::Close {
+    let whole = LifecycleRecord::Close {
         run: run(53),
-        last: Some(last(Kind::Final)),
+        last: Some(last(EventKind::Final)),
         end: end_of_53,
     };
     journal.book(&tenant, whole.clone()).unwrap();
     let entries = journal.read(&tenant, run(53), 0, 9).await.unwrap();
     assert_eq!(entries.len(), 1);
-    assert_eq!((entries[0].offset, &entries[0].event), (1, &last(Kind::Final)));
+    assert_eq!((entries[0].offset, &entries[0].event), (1, &last(EventKind::Final)));
     let row = journal.find(&tenant, run(53)).await.unwrap().unwrap();
     assert_eq!(
         (row.last_offset, row.review.unwrap().reason),
@@ -256,18 +256,18 @@ async fn a_booked_run_may_say_something((journal, _): Shared) {
     assert_eq!(journal.read(&tenant, run(53), 0, 9).await.unwrap(), entries);
     // What has events already has a writer, and is its to end.
     journal.book(&tenant, enter(54)).unwrap();
-    let event = last(Kind::Progress);
+    let event = last(EventKind::Progress);
     journal.append(&tenant, run(54), 0, &[event]).await.unwrap();
-    let without = Booking::Close {
+    let without = LifecycleRecord::Close {
         run: run(54),
         last: None,
-        end: End::new(None, 9, Vec::new()),
+        end: RunEnd::new(None, 9, Vec::new()),
     };
     journal.book(&tenant, without).unwrap();
     let row = journal.find(&tenant, run(54)).await.unwrap().unwrap();
     assert_eq!(row.finished, None);
-    let ended = End::new(None, 9, Vec::new());
-    let tail = [last(Kind::Final)];
+    let ended = RunEnd::new(None, 9, Vec::new());
+    let tail = [last(EventKind::Final)];
     journal.finish(&tenant, run(54), 1, &tail, &ended).await.unwrap();
 }
 
@@ -287,9 +287,9 @@ async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
             ..new(run(number))
         };
         journal.create(&tenant, &row).await.unwrap();
-        let end = End::new(None, DAY_MS + number as u64, spent);
+        let end = RunEnd::new(None, DAY_MS + number as u64, spent);
         journal
-            .finish(&tenant, run(number), 0, &[last(Kind::Final)], &end)
+            .finish(&tenant, run(number), 0, &[last(EventKind::Final)], &end)
             .await
             .unwrap();
     }
@@ -298,7 +298,7 @@ async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
         by_day: true,
         ..UsageFilter::default()
     };
-    let line = |module: &str, runs, attempts, input_tokens, output_tokens, unknown| UsageLine {
+    let line = |module: &str, runs, attempts, input_tokens, output_tokens, unknown| UsageRow {
         module: Some(String::from(module)),
         day: Some(1),
         runs,
@@ -306,7 +306,7 @@ async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
         input_tokens,
         output_tokens,
         unknown,
-        ..UsageLine::default()
+        ..UsageRow::default()
     };
     assert_eq!(
         archive.usage(Some(&tenant), &by_module).await.unwrap(),
@@ -340,9 +340,9 @@ async fn usage_is_cut_by_time_and_tenant((journal, archive): Shared) {
         (other.clone(), 3, 20),
     ] {
         journal.create(&tenant, &new(run(number))).await.unwrap();
-        let end = End::new(None, at_ms, Vec::new());
+        let end = RunEnd::new(None, at_ms, Vec::new());
         journal
-            .finish(&tenant, run(number), 0, &[last(Kind::Final)], &end)
+            .finish(&tenant, run(number), 0, &[last(EventKind::Final)], &end)
             .await
             .unwrap();
     }
@@ -397,7 +397,7 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shar
     }
     let named = NewRun {
         created_at_ms: 50,
-        once: Some(Once {
+        once: Some(IdempotencyClaim {
             key: String::from("k"),
             fingerprint: String::from("f"),
             since_ms: 0,
@@ -408,7 +408,7 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shar
     end(&journal, 2, None, Some("high risk"), 10).await;
     end(&journal, 3, None, None, 10).await;
     end(&journal, 4, None, None, 60).await;
-    let mut retention = Retention {
+    let mut retention = PruneRequest {
         once_since_ms: 50,
         once_short_since_ms: 51,
         ..forget_before(1_000)
@@ -432,17 +432,17 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shar
 
 async fn too_much_makes_the_oldest_go((journal, archive): Shared) {
     let tenant = Tenant::local();
-    let mut large = last(Kind::Final);
+    let mut large = last(EventKind::Final);
     large.body = Arc::from("x".repeat(100_000));
     for number in 1..=20 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
-        let end = End::new(None, number as u64, Vec::new());
+        let end = RunEnd::new(None, number as u64, Vec::new());
         journal
             .finish(&tenant, run(number), 0, std::slice::from_ref(&large), &end)
             .await
             .unwrap();
     }
-    let retention = Retention {
+    let retention = PruneRequest {
         bytes_max: 1_000_000,
         batch: 1,
         ..forget_before(0)
@@ -459,8 +459,8 @@ async fn too_much_makes_the_oldest_go((journal, archive): Shared) {
     assert_eq!(kept.iter().map(|row| row.id).collect::<Vec<_>>(), newest);
 }
 
-fn forget_before(before_ms: u64) -> Retention {
-    Retention {
+fn forget_before(before_ms: u64) -> PruneRequest {
+    PruneRequest {
         before_ms,
         bytes_max: u64::MAX,
         once_since_ms: 0,
@@ -470,8 +470,8 @@ fn forget_before(before_ms: u64) -> Retention {
     }
 }
 
-fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -> Spent {
-    Spent {
+fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -> AttemptUsage {
+    AttemptUsage {
         attempt: number,
         backend: Some(String::from("b")),
         model: Some(format!("m{number}")),
@@ -483,9 +483,9 @@ fn attempt(number: u32, input_tokens: Option<u64>, output_tokens: Option<u64>) -
 }
 
 async fn end(journal: &Arc<dyn Journal>, number: u128, code: Option<&str>, review: Option<&str>, at_ms: u64) {
-    let mut end = End::new(code.map(String::from), at_ms, Vec::new());
+    let mut end = RunEnd::new(code.map(String::from), at_ms, Vec::new());
     end.review = review.map(String::from);
-    let kind = if code.is_none() { Kind::Final } else { Kind::Error };
+    let kind = if code.is_none() { EventKind::Final } else { EventKind::Error };
     let tenant = Tenant::local();
     journal
         .finish(&tenant, run(number), 0, &[last(kind)], &end)

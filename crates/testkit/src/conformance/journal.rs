@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{End, Journal, JournalError, Kind, Named, NewRun, Once, Rendered, State};
+use engine::port::{RunEnd, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunState};
 use ir::RunId;
 
 type Shared = Arc<dyn Journal>;
@@ -44,7 +44,7 @@ where
             journal.append(&tenant, id, 0, &chunks(1..=3)).await.unwrap();
         }
         journal
-            .finish(&tenant, done_run, 3, &[last(Kind::Final)], &good(9))
+            .finish(&tenant, done_run, 3, &[last(EventKind::Final)], &good(9))
             .await
             .unwrap();
         // Dropped without closing, as a killed process would.
@@ -53,7 +53,7 @@ where
     assert_eq!(bodies(&journal, open_run).await, ["1", "2", "3"]);
     assert_eq!(bodies(&journal, done_run).await, ["1", "2", "3", "end"]);
     let row = journal.find(&tenant, done_run).await.unwrap().unwrap();
-    assert_eq!((row.state, row.finished), (State::Done, Some(good(9).finish)));
+    assert_eq!((row.state, row.finished), (RunState::Done, Some(good(9).finish)));
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
@@ -72,7 +72,7 @@ async fn entries_come_back_in_order(journal: Shared) {
     journal.append(&tenant, run(1), 2, &chunks(3..=5)).await.unwrap();
     assert_eq!(bodies(&journal, run(1)).await, ["1", "2", "3", "4", "5"]);
     let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
-    assert_eq!((row.last_offset, row.state), (5, State::Running));
+    assert_eq!((row.last_offset, row.state), (5, RunState::Running));
     assert_eq!((row.module.as_str(), row.command.as_str()), ("m", "{}"));
 }
 
@@ -88,7 +88,7 @@ async fn reading_starts_behind_an_offset(journal: Shared) {
 async fn chunks_are_found_by_number(journal: Shared) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
-    let mut events = vec![last(Kind::Meta)];
+    let mut events = vec![last(EventKind::Meta)];
     events.extend(chunks(1..=2));
     journal.append(&tenant, run(1), 0, &events).await.unwrap();
     let found = journal.locate(&tenant, run(1), 2).await.unwrap().unwrap();
@@ -105,10 +105,10 @@ async fn chunks_are_found_among_many_other_events(journal: Shared) {
     let mut events = Vec::new();
     for seq in 1..=300 {
         let others = if seq < 100 { 0 } else { 5 * (seq % 40) / 39 };
-        events.extend((0..others).map(|_| last(Kind::Progress)));
+        events.extend((0..others).map(|_| last(EventKind::Progress)));
         events.extend(chunks(seq..=seq));
     }
-    events.push(last(Kind::Final));
+    events.push(last(EventKind::Final));
     let end = good(1);
     journal.finish(&tenant, run(1), 0, &events, &end).await.unwrap();
     for seq in 1..=300 {
@@ -145,7 +145,7 @@ async fn unknown_to(journal: &Shared, tenant: &Tenant, id: RunId) {
     unknown(journal.append(tenant, id, 0, &chunks(1..=1)).await);
     unknown(
         journal
-            .finish(tenant, id, 0, &[last(Kind::Error)], &good(1))
+            .finish(tenant, id, 0, &[last(EventKind::Error)], &good(1))
             .await,
     );
     unknown(journal.read(tenant, id, 0, 1).await.map(drop));
@@ -163,15 +163,15 @@ async fn a_run_is_created_once(journal: Shared) {
 async fn a_run_ends_exactly_once(journal: Shared) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
-    let failed = End::new(Some(String::from("E2010")), 7, Vec::new());
-    let end = [last(Kind::Error)];
+    let failed = RunEnd::new(Some(String::from("E2010")), 7, Vec::new());
+    let end = [last(EventKind::Error)];
     journal.finish(&tenant, run(1), 0, &end, &failed).await.unwrap();
     let again = journal.finish(&tenant, run(1), 1, &end, &good(8)).await;
     assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
     let late = journal.append(&tenant, run(1), 1, &chunks(1..=1)).await;
     assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
     let row = journal.find(&tenant, run(1)).await.unwrap().unwrap();
-    assert_eq!((row.state, row.finished), (State::Failed, Some(failed.finish)));
+    assert_eq!((row.state, row.finished), (RunState::Failed, Some(failed.finish)));
     assert_eq!(bodies(&journal, run(1)).await, ["end"]);
 }
 
@@ -228,7 +228,7 @@ async fn unfinished_runs_are_listed_oldest_first(journal: Shared) {
         journal.create(tenant, &row).await.unwrap();
     }
     journal
-        .finish(&local, run(3), 0, &[last(Kind::Final)], &good(40))
+        .finish(&local, run(3), 0, &[last(EventKind::Final)], &good(40))
         .await
         .unwrap();
     let listed = journal.unfinished().await.unwrap();
@@ -251,7 +251,7 @@ fn named(number: u128, client: &str, key: &str, body: &str, at_ms: u64, since_ms
     NewRun {
         created_at_ms: at_ms,
         client: String::from(client),
-        once: Some(Once {
+        once: Some(IdempotencyClaim {
             key: String::from(key),
             fingerprint: String::from(body),
             since_ms,
@@ -266,7 +266,7 @@ async fn a_named_run_is_made_once(journal: Shared) {
     journal.create(&local, &first).await.unwrap();
     for (again, same_request) in [("body", true), ("another", false)] {
         let second = named(2, "c", "k", again, 200, 0);
-        let holder = Named {
+        let holder = IdempotencyMatch {
             run: run(1),
             same_request,
         };
@@ -297,7 +297,7 @@ async fn a_named_run_is_made_once(journal: Shared) {
         .unwrap();
     // Having ended changes nothing; only time does.
     journal
-        .finish(&local, run(1), 0, &[last(Kind::Final)], &good(150))
+        .finish(&local, run(1), 0, &[last(EventKind::Final)], &good(150))
         .await
         .unwrap();
     let refused = journal
@@ -344,21 +344,21 @@ pub fn new(id: RunId) -> NewRun {
     }
 }
 
-fn good(at_ms: u64) -> End {
-    End::new(None, at_ms, Vec::new())
+fn good(at_ms: u64) -> RunEnd {
+    RunEnd::new(None, at_ms, Vec::new())
 }
 
-pub(super) fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<Rendered> {
-    seqs.map(|seq| Rendered {
-        kind: Kind::Chunk,
+pub(super) fn chunks(seqs: std::ops::RangeInclusive<u64>) -> Vec<EncodedEvent> {
+    seqs.map(|seq| EncodedEvent {
+        kind: EventKind::Chunk,
         seq: Some(seq),
         body: Arc::from(seq.to_string()),
     })
     .collect()
 }
 
-pub(super) fn last(kind: Kind) -> Rendered {
-    Rendered {
+pub(super) fn last(kind: EventKind) -> EncodedEvent {
+    EncodedEvent {
         kind,
         seq: None,
         body: Arc::from("end"),

@@ -4,9 +4,9 @@
 use std::io::Write;
 
 use anyhow::Result;
-use engine::port::{Kind, Rendered};
+use engine::port::{EventKind, EncodedEvent};
 use engine::run;
-use engine::{Engine, Execute, From, Mode, Tenant};
+use engine::{Engine, RunRequest, ReadFrom, RunMode, Tenant};
 use module::envelope::Envelope;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::human_output::LiveFields;
 
 /// How a run ended: with its own last event, or before it began.
 pub(crate) enum Last {
-    Event(Rendered),
+    Event(EncodedEvent),
     Refused(Value),
 }
 
@@ -40,11 +40,11 @@ impl Last {
 /// Runs to the end, printing on the way what was asked for.
 pub(crate) async fn answer(
     engine: &Engine,
-    execute: Execute,
+    execute: RunRequest,
     output: &Output,
     mut trace: Option<&mut Trace>,
 ) -> Result<Last> {
-    let streams = execute.mode == Mode::Stream;
+    let streams = execute.mode == RunMode::Stream;
     let tenant = Tenant::local();
     let run = match engine.start(&tenant, execute).await {
         Ok(run) => run,
@@ -53,7 +53,7 @@ pub(crate) async fn answer(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut subscription = engine.subscribe(&tenant, run, From::Start).await?;
+    let mut subscription = engine.subscribe(&tenant, run, ReadFrom::Start).await?;
     let mut fields = LiveFields::default();
     let mut asked_to_stop = false;
     loop {
@@ -79,7 +79,7 @@ pub(crate) async fn answer(
             }
             if output.json {
                 output.line(&*event.body)?;
-            } else if event.kind == Kind::Chunk {
+            } else if event.kind == EventKind::Chunk {
                 fields.show(output, &event.body)?;
             }
         }

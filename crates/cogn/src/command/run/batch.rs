@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use engine::{Engine, Execute};
+use engine::{Engine, RunRequest};
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ struct Counts {
 impl Batch<'_> {
     pub(super) async fn run(
         &self,
-        execute: impl Fn(Value) -> Result<Execute>,
+        execute: impl Fn(Value) -> Result<RunRequest>,
         output: &Output,
     ) -> Result<Exit> {
         let done = self.finished()?;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use engine::run::Options;
-use engine::{Execute, Mode};
+use engine::run::RunOptions;
+use engine::{RunRequest, RunMode};
 use module::Module;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -111,15 +111,15 @@ impl Run {
         Ok(if good { Exit::Good } else { Exit::No })
     }
 
-    fn execute(&self, module: Arc<Module>, input: Value) -> Execute {
-        Execute {
+    fn execute(&self, module: Arc<Module>, input: Value) -> RunRequest {
+        RunRequest {
             module,
             input,
-            mode: if self.stream { Mode::Stream } else { Mode::Sync },
-            options: Options {
+            mode: if self.stream { RunMode::Stream } else { RunMode::Sync },
+            options: RunOptions {
                 model: self.asked.model.clone(),
                 timeout_ms: self.timeout.map(Duration::as_millis),
-                ..Options::default()
+                ..RunOptions::default()
             },
             warnings: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 use serde_json::{Value, json};
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Trace {
         }
     }
 
-    pub(crate) fn saw(&mut self, event: &Rendered) {
+    pub(crate) fn saw(&mut self, event: &EncodedEvent) {
         let body: Value = serde_json::from_str(&event.body).unwrap_or_default();
         self.events.push(json!({
             "at_ms": self.elapsed_ms(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use engine::run::Options;
-use engine::{Execute, Mode, Modules};
+use engine::run::RunOptions;
+use engine::{RunRequest, RunMode, Modules};
 use module::golden::{Mismatch, judge};
 use module::module::TestPair;
 use module::{Code, Module};
@@ -82,13 +82,13 @@ impl Case {
                 Asking::replayed(tape)?
             }
         };
-        let execute = Execute {
+        let execute = RunRequest {
             module: self.module.clone(),
             input,
-            mode: Mode::Sync,
-            options: Options {
+            mode: RunMode::Sync,
+            options: RunOptions {
                 model: self.model.clone(),
-                ..Options::default()
+                ..RunOptions::default()
             },
             warnings: Vec::new(),
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::retention::Keep;
+use engine::retention::RetentionPolicy;
 use gateway::Capacity;
 use serde::Deserialize;
 
@@ -73,8 +73,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn keep(self) -> Keep {
-        Keep {
+    pub(crate) fn keep(self) -> RetentionPolicy {
+        RetentionPolicy {
             runs_ms: self.keep_days.saturating_mul(DAY_MS),
             bytes_max: self.keep_bytes,
             usage_ms: self.keep_usage_days.saturating_mul(DAY_MS),

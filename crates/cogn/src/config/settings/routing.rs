@@ -1,7 +1,7 @@
 //! `[routing]`: who is asked, and in which order.
 
 use engine::fleet;
-use engine::route::{Host, Policy};
+use engine::route::{HostPolicy, Policy};
 use ir::envelope::PolicySpec;
 use serde::Deserialize;
 
@@ -50,8 +50,8 @@ struct Hedge {
 
 impl Routing {
     /// What the person who runs this allows.
-    pub(crate) fn host(&self) -> Result<Host, engine::route::PolicyError> {
-        Ok(Host {
+    pub(crate) fn host(&self) -> Result<HostPolicy, engine::route::PolicyError> {
+        Ok(HostPolicy {
             policy: self.policy.as_ref().map(Policy::try_from).transpose()?,
             allowlist: self.allow.clone(),
             denylist: self.deny.clone(),

@@ -13,13 +13,13 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::Value;
 
-use super::load::Item;
+use super::load::MediaItem;
 use super::depot::Keeping;
-use super::errors::Refusal;
-use super::{MediaDesk, MediaSettings};
+use super::errors::MediaError;
+use super::{MediaPipeline, MediaSettings};
 use crate::limits;
 
-impl MediaDesk {
+impl MediaPipeline {
     /// The request with its media ready. One without media is left as it is. A conversation is too: its media
     /// goes to back-ends that fetch for themselves.
     pub(crate) async fn bring_request(&self, request: Arc<Request>) -> Result<Arc<Request>, Error> {
@@ -50,8 +50,8 @@ impl MediaDesk {
         })
     }
 
-    async fn ready(&self, media: &mut Media, keeping: Keeping) -> Result<(), Refusal> {
-        let mut item = Item::of(media)?;
+    async fn ready(&self, media: &mut Media, keeping: Keeping) -> Result<(), MediaError> {
+        let mut item = MediaItem::of(media)?;
         let bounds = bounds(media.kind, &self.settings);
         let fetched = self.bring(&mut item, &bounds).await?;
         let (prepared, kept) = self.look(fetched, item.declared(), bounds, keeping).await?;
@@ -104,8 +104,8 @@ fn bounds(kind: MediaKind, settings: &MediaSettings) -> Bounds {
     };
     Bounds {
         formats,
-        audio_ms: limits::SOUND_MS_MAX,
-        video_ms: limits::SOUND_MS_MAX,
+        audio_ms: limits::AUDIO_MS_MAX,
+        video_ms: limits::AUDIO_MS_MAX,
         video_bytes: Bounds::default().audio_bytes,
         // A mask lies over its picture point by point: neither is scaled unless a person says so.
         oversize: settings.oversize.unwrap_or_default(),
@@ -114,7 +114,7 @@ fn bounds(kind: MediaKind, settings: &MediaSettings) -> Bounds {
 }
 
 /// A refusal as an error of the canonical form, with the code of the specification.
-fn told(body: Refusal, place: &str) -> Error {
+fn told(body: MediaError, place: &str) -> Error {
     let kind = match body.code.as_str() {
         "E4000" => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
@@ -130,7 +130,7 @@ fn told(body: Refusal, place: &str) -> Error {
 }
 
 /// There is nothing under this name here.
-pub(super) fn not_stored(name: &str) -> Refusal {
+pub(super) fn not_stored(name: &str) -> MediaError {
     let body = ErrorBody::new(Code::E1019, format!("no stored media {name}"));
     Box::new(body.detail("uri", name))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
-use crate::media::{FetchRule, MediaDesk, MediaSettings};
+use crate::media::{FetchRule, MediaPipeline, MediaSettings};
 use crate::port::{Fetch, FetchError, Fetched, Hosts};
 
 /// Silence of so many bytes.
@@ -53,7 +53,7 @@ impl Fetch for Web {
 
 #[tokio::test]
 async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     let small = wav(1_000);
     let brought = desk
         .bring_request(heard(&inline("audio/wav", &small)))
@@ -82,7 +82,7 @@ async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
 /// What the host has put on a shelf is looked at like anything else.
 #[tokio::test]
 async fn what_is_held_already_is_looked_at_where_it_lies() {
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     for (bytes, good) in [(wav(200_000), true), (vec![7; 200_000], false)] {
         let mut keeping = desk.depot().shelf().keep();
         keeping.write_all(&bytes).unwrap();
@@ -107,7 +107,7 @@ async fn a_full_depot_refuses_and_says_when_to_come_back() {
         store_bytes_max: 100_000,
         ..MediaSettings::default()
     };
-    let desk = MediaDesk::new(settings, None);
+    let desk = MediaPipeline::new(settings, None);
     let error = desk
         .bring_request(heard(&inline("audio/wav", &wav(200_000))))
         .await;
@@ -123,7 +123,7 @@ async fn an_address_is_fetched_where_that_is_allowed() {
     let sound = wav(2_000);
     let web: Arc<dyn Fetch> = Arc::new(Web(sound.clone()));
     let there = heard(&json!({"kind": "http_url", "url": "https://example.org/a.wav", "mime": "audio/wav"}));
-    let desk = MediaDesk::new(MediaSettings::default(), Some(web.clone()));
+    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
     let brought = desk.bring_request(there.clone()).await.unwrap();
     let MediaSource::Inline(data) = &audio(&brought).source else {
         panic!("{brought:?}")
@@ -133,13 +133,13 @@ async fn an_address_is_fetched_where_that_is_allowed() {
         fetch: FetchRule::Off,
         ..MediaSettings::default()
     };
-    let error = MediaDesk::new(settings, Some(web)).bring_request(there).await;
+    let error = MediaPipeline::new(settings, Some(web)).bring_request(there).await;
     assert_eq!(error.unwrap_err().provider_code.as_deref(), Some("E1012"));
 }
 
 #[tokio::test]
 async fn what_is_not_let_in_has_its_code() {
-    let desk = MediaDesk::default();
+    let desk = MediaPipeline::default();
     let cases = [
         (inline("audio/wav", b"hello"), "E1014"),
         (json!({"kind": "inline_base64", "data": "aGVsbG8="}), "E1010"),
@@ -175,7 +175,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
     let there = MediaSource::Remote(String::from("https://example.org/a"));
     let mut media = ir::Media::new(there.clone(), Some(String::from("image/webp")));
     let web = Arc::new(Web(out.into_inner()));
-    let desk = MediaDesk::new(MediaSettings::default(), Some(web.clone()));
+    let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
     desk.take_in(&mut media).await.unwrap();
     assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
     assert_eq!(media.mime.as_deref(), Some("image/png"));
@@ -187,7 +187,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
             store_bytes_max,
             ..MediaSettings::default()
         };
-        let desk = MediaDesk::new(settings, Some(web.clone()));
+        let desk = MediaPipeline::new(settings, Some(web.clone()));
         let mut media = ir::Media::new(there.clone(), None);
         let taken = desk.take_in(&mut media).await;
         match fits {
@@ -206,7 +206,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
         assert_eq!(desk.depot().used_bytes(), 0);
     }
 
-    let desk = MediaDesk::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
+    let desk = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
     let mut media = ir::Media::new(there, None);
     let error = desk.take_in(&mut media).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidResponse);

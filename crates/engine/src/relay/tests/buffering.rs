@@ -4,7 +4,7 @@ use ir::ErrorKind;
 
 use super::{Sim, block, continuing, is_error, started, streaming, text};
 use crate::relay::machine::Input;
-use crate::run::Outcome;
+use crate::run::AttemptOutcome;
 
 #[test]
 fn whoever_is_not_heard_yet_is_not_silent() {
@@ -33,7 +33,7 @@ fn whoever_fails_before_it_is_heard_is_replaced_and_its_work_is_estimated() {
     let events = sim.events();
     assert_eq!(text(&events), "whole");
     assert!(!events.iter().any(is_error));
-    assert_eq!(sim.outcomes(), [Outcome::Failed, Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Failed, AttemptOutcome::Won]);
     let estimate = sim.machine.records()[0].estimate.clone().unwrap();
     assert_eq!(estimate.output_tokens, Some(100));
 }

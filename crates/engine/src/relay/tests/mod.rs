@@ -13,36 +13,36 @@ use ir::{
     RunId, Usage,
 };
 
-use super::machine::{Input, Machine, Output, Plan};
-use super::{Part, continuation};
+use super::machine::{Input, RelayMachine, Output, RelayConfig};
+use super::{RelayPart, continuation};
 use crate::fleet::test_fleet::{members, with_policy};
-use crate::fleet::{Dispatch, Fleet, Settings};
-use crate::port::{Piece, Said};
-use crate::route::{Host, Policy};
-use crate::run::{Outcome, Role};
+use crate::fleet::{BackendSelector, Fleet, Settings};
+use crate::port::{RawChunk, RawItem};
+use crate::route::{HostPolicy, Policy};
+use crate::run::{AttemptOutcome, AttemptRole};
 
 /// What every back-end would say, asked from the start.
 const WHOLE: &str = "Grüße, 世界!  Two  spaces,\n\na tab\tand an end. ";
 
 struct Sim {
-    machine: Machine,
+    machine: RelayMachine,
     now_ms: u64,
     /// Attempts that are open, with what they were asked.
     open: Vec<(u32, usize, Arc<Request>)>,
     opened: Vec<usize>,
     verbatim: Vec<bool>,
-    parts: Vec<Part>,
+    parts: Vec<RelayPart>,
 }
 
 impl Sim {
     fn new(fleet: &Arc<Fleet>, request: Request) -> Self {
-        let dispatch = Dispatch::new(fleet.clone(), Arc::new(request), 7, 0);
-        let plan = Plan {
+        let dispatch = BackendSelector::new(fleet.clone(), Arc::new(request), 7, 0);
+        let plan = RelayConfig {
             run: RunId::from_parts(1, 7),
             trace: None,
         };
         let mut sim = Self {
-            machine: Machine::new(plan, dispatch),
+            machine: RelayMachine::new(plan, dispatch),
             now_ms: 0,
             open: Vec::new(),
             opened: Vec::new(),
@@ -84,13 +84,13 @@ impl Sim {
     }
 
     fn say_to(&mut self, attempt: u32, event: Event) {
-        let said = Said::Event(event);
+        let said = RawItem::Event(event);
         self.step(Input::Said { attempt, said });
     }
 
     /// The same as bytes: each event is one byte long.
     fn piece(&mut self, event: Event) {
-        let said = Said::Piece(Piece {
+        let said = RawItem::Piece(RawChunk {
             bytes: Bytes::from_static(b"."),
             events: vec![event],
         });
@@ -133,15 +133,15 @@ impl Sim {
         let mut events = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Verbatim(piece) => events.extend(piece.events.clone()),
-                Part::Event(event) => events.push(event.clone()),
-                Part::SoFar(so_far) => assert_eq!(text(so_far), text(&events)),
+                RelayPart::Verbatim(piece) => events.extend(piece.events.clone()),
+                RelayPart::Event(event) => events.push(event.clone()),
+                RelayPart::SoFar(so_far) => assert_eq!(text(so_far), text(&events)),
             }
         }
         events
     }
 
-    fn outcomes(&self) -> Vec<Outcome> {
+    fn outcomes(&self) -> Vec<AttemptOutcome> {
         self.machine
             .trace()
             .attempts
@@ -219,9 +219,9 @@ fn continuing(count: usize, from: usize) -> Arc<Fleet> {
             member.candidate.features.insert(Feature::Prefill);
         }
     }
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(Policy::Priority),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     Arc::new(Fleet::new(list, host, settings))
 }
@@ -249,7 +249,7 @@ fn nothing_is_shown_before_somebody_speaks_and_until_then_others_take_over() {
     sim.finish();
     assert_eq!(sim.machine.failure(), None);
     assert_eq!(text(&sim.events()), "hi");
-    assert_eq!(sim.outcomes(), [Outcome::Failed, Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Failed, AttemptOutcome::Won]);
     assert_eq!(sim.verbatim, [true, true]);
 }
 
@@ -265,7 +265,7 @@ fn an_answer_that_is_wanted_whole_is_shown_whole_or_from_elsewhere() {
     sim.say(Event::text(0, "hello"));
     sim.finish();
     assert_eq!(text_of_deltas(&sim.events()), "hello");
-    assert_eq!(sim.outcomes(), [Outcome::Failed, Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Failed, AttemptOutcome::Won]);
 }
 
 fn text_of_deltas(events: &[Event]) -> String {
@@ -297,7 +297,7 @@ fn of_two_that_race_one_is_heard_and_the_other_is_hung_up_on() {
     sim.finish();
     assert_eq!(text_of_deltas(&sim.events()), "fast");
     assert_eq!(sim.parts.len(), 3, "nothing of the loser is shown");
-    assert_eq!(sim.outcomes(), [Outcome::HedgeLost, Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::HedgeLost, AttemptOutcome::Won]);
 }
 
 #[test]
@@ -323,11 +323,11 @@ fn a_short_pause_is_waited_for() {
     sim.fail(ErrorKind::Upstream);
     sim.pass(300);
     assert_eq!(sim.opened, [0, 0]);
-    let roles: Vec<Role> = {
+    let roles: Vec<AttemptRole> = {
         sim.finish();
         sim.machine.trace().attempts.iter().map(|one| one.role).collect()
     };
-    assert_eq!(roles, [Role::First, Role::Retry]);
+    assert_eq!(roles, [AttemptRole::First, AttemptRole::Retry]);
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn silence_and_deadlines_end_it() {
     sim.say(Event::text(0, "so far"));
     sim.pass(500);
     assert_eq!(count(&sim.events(), is_error), 1);
-    assert_eq!(sim.outcomes(), [Outcome::Cancelled]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Cancelled]);
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn a_back_end_that_does_not_hang_up_is_not_waited_for() {
     assert_eq!(count(&sim.events(), is_error), 0, "it had said everything");
     sim.pass(1_000);
     assert!(sim.machine.has_ended());
-    assert_eq!(sim.outcomes(), [Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Won]);
 }
 
 #[test]
@@ -383,13 +383,13 @@ fn what_was_used_is_what_was_said_and_a_guess_only_where_somebody_hung_up() {
     let record = sim.machine.trace().attempts.remove(0);
     assert_eq!(
         (record.outcome, record.usage),
-        (Outcome::Failed, Some(said.clone()))
+        (AttemptOutcome::Failed, Some(said.clone()))
     );
     let mut sim = Sim::new(&continuing(1, 9), streaming());
     tell(&mut sim);
     sim.step(Input::Cancel);
     let record = sim.machine.trace().attempts.remove(0);
-    assert_eq!((record.outcome, record.usage), (Outcome::Cancelled, None));
+    assert_eq!((record.outcome, record.usage), (AttemptOutcome::Cancelled, None));
     let guess = record.estimate.unwrap();
     assert_eq!((guess.output_tokens, guess.estimated), (Some(2), true));
 }
@@ -403,7 +403,7 @@ fn hanging_up_behind_the_last_word_is_a_good_end() {
     });
     sim.step(Input::Cancel);
     assert_eq!(sim.machine.failure(), None);
-    assert_eq!(sim.outcomes(), [Outcome::Won]);
+    assert_eq!(sim.outcomes(), [AttemptOutcome::Won]);
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
 #[test]
 fn an_answer_that_nobody_could_go_on_with_is_not_gathered() {
     let fleet = continuing(2, 9);
-    let mut shown = continuation::Shown::new(&streaming(), false);
+    let mut shown = continuation::Continuation::new(&streaming(), false);
     shown.note(&Event::text(0, "x"));
     assert_eq!(shown.rest(&Arc::new(streaming())), None);
     let mut sim = Sim::new(&fleet, streaming());

@@ -4,7 +4,7 @@ use ir::Event;
 use proptest::prelude::*;
 
 use super::{Sim, WHOLE, block, continuing, count, is_error, is_finish, rest_of, started, streaming, text};
-use crate::run::Outcome;
+use crate::run::AttemptOutcome;
 
 /// Where an attempt breaks off: behind so many characters of what it had to say.
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
@@ -53,8 +53,8 @@ proptest! {
         prop_assert_eq!(count(&events, is_error), 0);
         prop_assert_eq!(events.iter().filter(|event| matches!(event, Event::Started { .. })).count(), 1);
         prop_assert_eq!(sim.machine.failure(), None);
-        let mut expected = vec![Outcome::Failed; cuts.len()];
-        expected.push(Outcome::Won);
+        let mut expected = vec![AttemptOutcome::Failed; cuts.len()];
+        expected.push(AttemptOutcome::Won);
         prop_assert_eq!(sim.outcomes(), expected);
     }
 

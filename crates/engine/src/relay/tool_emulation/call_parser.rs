@@ -13,7 +13,7 @@ use crate::limits;
 
 /// What counts as a call here.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct CallRules {
     pub(super) names: Vec<String>,
     /// More than one call may be made at once.
     pub(super) many: bool,
@@ -25,13 +25,13 @@ pub(super) struct Rule {
 }
 
 #[derive(Debug)]
-pub(crate) struct Reply {
-    rule: Rule,
+pub(crate) struct CallParser {
+    rule: CallRules,
     /// What is said before anything else.
     notices: Vec<Warning>,
     /// The text could still be calls.
     looks: bool,
-    head: Head,
+    head: PrefixMatcher,
     text: String,
     /// Everything since the first block of text began.
     held: Vec<Event>,
@@ -42,13 +42,13 @@ pub(crate) struct Reply {
     called: bool,
 }
 
-impl Reply {
-    pub(super) fn new(rule: Rule, notices: Vec<Warning>) -> Self {
+impl CallParser {
+    pub(super) fn new(rule: CallRules, notices: Vec<Warning>) -> Self {
         Self {
             looks: rule.looks,
             rule,
             notices,
-            head: Head::default(),
+            head: PrefixMatcher::default(),
             text: String::new(),
             held: Vec::new(),
             text_blocks: Vec::new(),
@@ -144,9 +144,9 @@ impl Reply {
         if !self.looks || !self.head.is_whole() {
             return None;
         }
-        let form: Form<'_> = serde_json::from_str(&self.text).ok()?;
+        let form: CallDocument<'_> = serde_json::from_str(&self.text).ok()?;
         let known =
-            |call: &Call<'_>| self.rule.names.contains(&call.tool) && call.arguments.get().starts_with('{');
+            |call: &ParsedCall<'_>| self.rule.names.contains(&call.tool) && call.arguments.get().starts_with('{');
         let count = form.calls.len();
         if count == 0 || count > limits::CALLS_MAX || count > 1 && !self.rule.many {
             return None;
@@ -203,14 +203,14 @@ fn id(run: RunId, number: usize) -> String {
 /// The agreed form; whatever has more or less in it is another.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form<'a> {
+struct CallDocument<'a> {
     #[serde(borrow)]
-    calls: Vec<Call<'a>>,
+    calls: Vec<ParsedCall<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call<'a> {
+struct ParsedCall<'a> {
     tool: String,
     /// Word for word.
     #[serde(borrow)]
@@ -219,11 +219,11 @@ struct Call<'a> {
 
 /// The beginning of the form, as far as it has come.
 #[derive(Debug, Default)]
-struct Head {
+struct PrefixMatcher {
     matched: usize,
 }
 
-impl Head {
+impl PrefixMatcher {
     const FORM: &'static [u8] = br#"{"calls":["#;
     /// Where white space may stand.
     const GAPS: [usize; 4] = [0, 1, 8, 9];

@@ -14,16 +14,16 @@ use ir::adaptation::{Action, Ledger, Component};
 use ir::event::{ADAPTED, Warning};
 use ir::{ChatRequest, Error, Feature, Payload, Request, RunId, ToolChoice};
 
-use self::prompt::Manner;
-pub(super) use self::call_parser::Reply;
-use self::call_parser::Rule;
+use self::prompt::ToolMode;
+pub(super) use self::call_parser::CallParser;
+use self::call_parser::CallRules;
 use crate::route::Candidate;
 
 /// What is asked in place of a request, and how the answer is read.
 #[derive(Debug)]
-pub(super) struct Prompted {
+pub(super) struct EmulatedRequest {
     pub(super) request: Arc<Request>,
-    pub(super) reply: Reply,
+    pub(super) reply: CallParser,
 }
 
 /// `None` where the request fits as it is. `run` tells the calls of this answer from those of all others;
@@ -33,7 +33,7 @@ pub(super) fn by_prompt(
     candidate: &Candidate,
     run: RunId,
     goes_on: bool,
-) -> Result<Option<Prompted>, Error> {
+) -> Result<Option<EmulatedRequest>, Error> {
     let speaks_of_tools = request.as_chat().is_some_and(ChatRequest::speaks_of_tools);
     if candidate.features.contains(&Feature::Tools) || !speaks_of_tools {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(super) fn by_prompt(
         };
         ledger.note("/payload/tools", Action::Replaced, reason);
     }
-    let manner = Manner {
+    let manner = ToolMode {
         many,
         must: matches!(choice, ToolChoice::Required | ToolChoice::Tool(_)) && !offered.is_empty(),
         held_to_schema: candidate.features.contains(&Feature::JsonSchema),
@@ -66,7 +66,7 @@ pub(super) fn by_prompt(
     if !offered.is_empty() {
         prompt::describe(chat, &offered, manner, &mut ledger);
     }
-    let rule = Rule {
+    let rule = CallRules {
         names: offered.iter().map(|tool| tool.name.clone()).collect(),
         many,
         must: manner.must && !goes_on,
@@ -76,8 +76,8 @@ pub(super) fn by_prompt(
     let notices = ledger
         .losses()
         .map(|loss| Warning::new(ADAPTED, format!("{}: {}", loss.pointer, loss.reason)));
-    let reply = Reply::new(rule, notices.collect());
-    Ok(Some(Prompted {
+    let reply = CallParser::new(rule, notices.collect());
+    Ok(Some(EmulatedRequest {
         request: Arc::new(request),
         reply,
     }))

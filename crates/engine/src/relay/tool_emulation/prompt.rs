@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// How tools are to be called.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct ToolMode {
     /// More than one at once.
     pub(super) many: bool,
     /// Plain text is not what was asked for.
@@ -34,8 +34,8 @@ pub(super) fn offered<'a>(tools: &'a [ToolSpec], choice: &ToolChoice) -> Result<
 /// Puts the tools behind what the system says. An answer that must be a call is held to its form where the
 /// back-end can be held to one; else a form that was asked for moves to the prompt, because a back-end that is
 /// held to it could not call anything.
-pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: Manner, ledger: &mut Ledger) {
-    let Manner {
+pub(super) fn describe(chat: &mut ChatRequest, offered: &[&ToolSpec], manner: ToolMode, ledger: &mut Ledger) {
+    let ToolMode {
         many,
         must,
         held_to_schema,

@@ -8,7 +8,7 @@ use ir::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Prompted, by_prompt};
+use super::{EmulatedRequest, by_prompt};
 use crate::route::Candidate;
 
 fn tool(name: &str) -> ToolSpec {
@@ -31,18 +31,18 @@ fn chat() -> ChatRequest {
     }
 }
 
-fn prompted_by(chat: ChatRequest, features: &[Feature]) -> Result<Option<Prompted>, Error> {
+fn prompted_by(chat: ChatRequest, features: &[Feature]) -> Result<Option<EmulatedRequest>, Error> {
     let mut candidate = Candidate::new("plain", "any", Operation::ChatCompletions);
     candidate.features.extend(features.iter().cloned());
     let request = Request::chat("r", chat);
     by_prompt(&request, &candidate, RunId::from_parts(1, 1), false)
 }
 
-fn prompted(chat: ChatRequest) -> Prompted {
+fn prompted(chat: ChatRequest) -> EmulatedRequest {
     prompted_by(chat, &[]).unwrap().unwrap()
 }
 
-fn asked(prompted: &Prompted) -> &ChatRequest {
+fn asked(prompted: &EmulatedRequest) -> &ChatRequest {
     prompted.request.as_chat().unwrap()
 }
 
@@ -65,7 +65,7 @@ fn answer(pieces: &[&str], reason: FinishReason) -> Vec<Event> {
     events
 }
 
-fn heard(mut prompted: Prompted, events: Vec<Event>) -> Vec<Event> {
+fn heard(mut prompted: EmulatedRequest, events: Vec<Event>) -> Vec<Event> {
     let mut out = VecDeque::new();
     for event in events {
         prompted.reply.push(event, &mut out);

@@ -3,10 +3,10 @@
 use ir::envelope::EmbeddingsResponse;
 use ir::{Error, ErrorKind, Phase, ResponsePayload, Usage};
 
-use crate::port::Answer;
+use crate::port::UnaryResponse;
 
 /// The vectors one behind another, and what all of them used together; unknown as soon as one is.
-pub(super) fn merge(answers: Vec<Answer>) -> Result<Answer, Error> {
+pub(super) fn merge(answers: Vec<UnaryResponse>) -> Result<UnaryResponse, Error> {
     let mut answers = answers.into_iter();
     let Some(mut whole) = answers.next() else {
         return Err(broken());

@@ -18,7 +18,7 @@ use ir::{Error, ErrorKind, Phase, Request};
 use self::adapt::fit;
 use self::merge::merge;
 use crate::limits;
-use crate::port::{Answer, Upstream};
+use crate::port::{UnaryResponse, Upstream};
 use crate::route::Candidate;
 
 /// The answer of this back-end, behind what was changed of the request already. Dropping the future hangs up.
@@ -27,7 +27,7 @@ pub(super) fn answer(
     candidate: &Candidate,
     request: Arc<Request>,
     notices: Vec<Adaptation>,
-) -> BoxFuture<'static, Result<Answer, Error>> {
+) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
     let mut ledger = Ledger::new(Component::Adapter);
     let parts = match fit(&request, candidate, &mut ledger) {
         Some(parts) => parts,
@@ -46,9 +46,9 @@ pub(super) fn answer(
     .boxed()
 }
 
-async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<Answer, Error> {
-    if parts.len() > limits::WHOLE_PARTS_MAX {
-        let most = limits::WHOLE_PARTS_MAX;
+async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<UnaryResponse, Error> {
+    if parts.len() > limits::UNARY_BATCH_MAX {
+        let most = limits::UNARY_BATCH_MAX;
         let message = format!("more than {most} texts are not asked one by one");
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
@@ -58,6 +58,6 @@ async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<An
         return upstream.answer(Arc::new(only)).await;
     }
     let calls = parts.into_iter().map(|part| upstream.answer(Arc::new(part)));
-    let answers = stream::iter(calls).buffered(limits::WHOLE_PARTS_AT_ONCE);
+    let answers = stream::iter(calls).buffered(limits::UNARY_BATCH_CONCURRENCY);
     merge(answers.try_collect().await?)
 }

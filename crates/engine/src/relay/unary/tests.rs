@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::adapt::fit;
 use super::merge::merge;
 use super::ssml::strip;
-use crate::port::Answer;
+use crate::port::UnaryResponse;
 use crate::route::Candidate;
 
 fn request(operation: &str, payload: &Value) -> Request {
@@ -89,7 +89,7 @@ fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
         };
         let vector = json!([part.input[0].len(), tokens]);
         let payload = json!({"model": "m", "embeddings": [{"index": 0, "vector": vector}]});
-        Answer {
+        UnaryResponse {
             payload: ir::ResponsePayload::from_json(Operation::Embeddings, payload).unwrap(),
             usage: Some(ir::Usage {
                 input_tokens: Some(tokens),

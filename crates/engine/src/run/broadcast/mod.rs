@@ -14,11 +14,11 @@ use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
-use crate::port::Entry;
+use crate::port::JournalEntry;
 use tenancy::Tenant;
 
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct RunBroadcast {
     pub(crate) tenant: Tenant,
     ring: Mutex<Ring>,
     /// More can come.
@@ -33,17 +33,17 @@ pub(crate) struct Live {
 
 #[derive(Debug, Default)]
 struct Ring {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<JournalEntry>,
     bytes: usize,
     /// The offset of the last event.
     tail: u64,
     /// The newest of those that the only reader has taken away, until there is a newer one: an end that the journal
     /// does not have yet is still there for whoever comes next.
-    taken: Option<Entry>,
+    taken: Option<JournalEntry>,
 }
 
 impl Ring {
-    fn add(&mut self, entries: Vec<Entry>) {
+    fn add(&mut self, entries: Vec<JournalEntry>) {
         self.taken = None;
         self.tail = entries.last().map_or(self.tail, |entry| entry.offset);
         self.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
@@ -61,13 +61,13 @@ impl Ring {
         first.map_or(self.tail + 1, |entry| entry.offset)
     }
 
-    fn skip(&self, count: usize) -> Vec<Entry> {
+    fn skip(&self, count: usize) -> Vec<JournalEntry> {
         let held = self.entries.iter().chain(&self.taken);
         held.skip(count).cloned().collect()
     }
 
     /// The same for the only reader: what it has had is in the journal for all others, and so is what it gets now.
-    fn take(&mut self, count: usize) -> Vec<Entry> {
+    fn take(&mut self, count: usize) -> Vec<JournalEntry> {
         if self.entries.is_empty() {
             // Too much may have been in it.
             self.entries = VecDeque::new();
@@ -98,7 +98,7 @@ impl Ring {
     }
 }
 
-impl Live {
+impl RunBroadcast {
     /// A run whose journal ends at `offset` so far.
     pub(crate) fn new(tenant: Tenant, offset: u64) -> Arc<Self> {
         let ring = Ring {
@@ -117,7 +117,7 @@ impl Live {
     }
 
     /// Shows events to readers. They are in the journal by now.
-    pub(crate) fn publish(&self, entries: Vec<Entry>) {
+    pub(crate) fn publish(&self, entries: Vec<JournalEntry>) {
         if entries.is_empty() {
             return;
         }
@@ -139,7 +139,7 @@ impl Live {
     }
 
     /// The events behind `cursor`, for a reader that has a seat; `None` if some of them are no longer held.
-    pub(crate) fn after(&self, cursor: u64) -> Option<Vec<Entry>> {
+    pub(crate) fn after(&self, cursor: u64) -> Option<Vec<JournalEntry>> {
         let is_alone = self.seats.load(Ordering::SeqCst) == 1;
         let mut ring = self.ring();
         let first = ring.first();
@@ -165,10 +165,10 @@ impl Live {
         self.seats.load(Ordering::SeqCst) > 0
     }
 
-    pub(crate) fn sit(self: &Arc<Self>) -> Seat {
+    pub(crate) fn sit(self: &Arc<Self>) -> ReaderGuard {
         self.seats.fetch_add(1, Ordering::SeqCst);
         self.moved.notify_one();
-        Seat(self.clone())
+        ReaderGuard(self.clone())
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -179,15 +179,15 @@ impl Live {
 
 /// Someone listens for as long as this exists.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Live>);
+pub(crate) struct ReaderGuard(Arc<RunBroadcast>);
 
-impl Seat {
-    pub(crate) fn live(&self) -> &Arc<Live> {
+impl ReaderGuard {
+    pub(crate) fn live(&self) -> &Arc<RunBroadcast> {
         &self.0
     }
 }
 
-impl Drop for Seat {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         self.0.seats.fetch_sub(1, Ordering::SeqCst);
         self.0.moved.notify_one();

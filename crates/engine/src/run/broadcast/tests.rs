@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tenancy::Tenant;
 
-use super::{Live, Seat};
+use super::{RunBroadcast, ReaderGuard};
 use crate::limits;
-use crate::port::{Entry, Kind, Rendered};
+use crate::port::{JournalEntry, EventKind, EncodedEvent};
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -32,13 +32,13 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 struct Reader {
-    seat: Seat,
+    seat: ReaderGuard,
     cursor: u64,
 }
 
 impl Reader {
     /// As a subscription does it: from what is held, else from the journal.
-    fn ask(&mut self, journal: &[Entry]) -> usize {
+    fn ask(&mut self, journal: &[JournalEntry]) -> usize {
         let start = usize::try_from(self.cursor).unwrap();
         let entries = match self.seat.live().after(self.cursor) {
             Some(entries) => entries,
@@ -55,12 +55,12 @@ impl Reader {
     }
 }
 
-fn entries(from: usize, count: usize, bytes: usize) -> Vec<Entry> {
+fn entries(from: usize, count: usize, bytes: usize) -> Vec<JournalEntry> {
     let offsets = (from as u64 + 1..).take(count);
-    let entries = offsets.map(|offset| Entry {
+    let entries = offsets.map(|offset| JournalEntry {
         offset,
-        event: Rendered {
-            kind: Kind::Chunk,
+        event: EncodedEvent {
+            kind: EventKind::Chunk,
             seq: Some(offset),
             body: Arc::from("x".repeat(bytes)),
         },
@@ -69,8 +69,8 @@ fn entries(from: usize, count: usize, bytes: usize) -> Vec<Entry> {
 }
 
 fn play(acts: Vec<Act>) {
-    let live = Live::new(Tenant::local(), 0);
-    let mut journal: Vec<Entry> = Vec::new();
+    let live = RunBroadcast::new(Tenant::local(), 0);
+    let mut journal: Vec<JournalEntry> = Vec::new();
     let mut readers: Vec<Reader> = Vec::new();
     for act in acts {
         match act {
@@ -116,7 +116,7 @@ proptest! {
 /// An end that the journal did not take is seen by whoever comes while the run is still there.
 #[test]
 fn the_newest_event_outlasts_its_first_reader() {
-    let live = Live::new(Tenant::local(), 0);
+    let live = RunBroadcast::new(Tenant::local(), 0);
     live.publish(entries(0, 2, 10));
     let first = live.sit();
     assert_eq!(live.after(0).map(|entries| entries.len()), Some(2));

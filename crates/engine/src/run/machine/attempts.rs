@@ -5,35 +5,35 @@ use ir::error::Phase;
 use ir::event::{Block, Delta, FinishReason};
 use ir::{Error, ErrorKind, Event};
 
-use super::{Machine, Output, Selection};
-use crate::attempts::{Call, Turn};
+use super::{RunMachine, Output, ReaskTarget};
+use crate::attempts::{AttemptStart, NextAttempt};
 use crate::limits;
-use crate::run::command::Mode;
-use crate::run::record::Outcome;
+use crate::run::command::RunMode;
+use crate::run::record::AttemptOutcome;
 
-impl Machine {
+impl RunMachine {
     /// Calls whoever is next, waits for the right time, or ends. `again` says why another answer is wanted.
     pub(super) fn advance(&mut self, again: Option<String>, now_ms: u64, out: &mut Vec<Output>) {
         let deadline_ms = self.deadline_ms();
         match self.calls.advance(again, deadline_ms, now_ms) {
-            Turn::Call(call) => self.call(call, out),
-            Turn::Wait { until_ms } => {
+            NextAttempt::Call(call) => self.call(call, out),
+            NextAttempt::Wait { until_ms } => {
                 self.progress("queue", format!("waits for {} ms", until_ms - now_ms), out);
             }
-            Turn::Nobody(error) => self.exhaust(error, out),
+            NextAttempt::Nobody(error) => self.exhaust(error, out),
         }
     }
 
     /// The same question to whoever gave the last answer, or a new search.
     pub(super) fn ask_again(
         &mut self,
-        selection: &Selection,
+        selection: &ReaskTarget,
         member: usize,
         reason: String,
         now_ms: u64,
         out: &mut Vec<Output>,
     ) {
-        if *selection == Selection::Same
+        if *selection == ReaskTarget::Same
             && let Some(call) = self.calls.call_same(member, &reason, now_ms)
         {
             return self.call(call, out);
@@ -41,11 +41,11 @@ impl Machine {
         self.advance(Some(reason), now_ms, out);
     }
 
-    fn call(&mut self, call: Call, out: &mut Vec<Output>) {
-        if std::mem::take(&mut self.stale) && self.plan.mode == Mode::Stream {
+    fn call(&mut self, call: AttemptStart, out: &mut Vec<Output>) {
+        if std::mem::take(&mut self.stale) && self.plan.mode == RunMode::Stream {
             self.emit(out, |projector, chunks| projector.restart(chunks));
         }
-        let Call { attempt, member } = call;
+        let AttemptStart { attempt, member } = call;
         self.progress("attempt", format!("attempt {attempt}"), out);
         let request = self.calls.request().clone();
         out.push(Output::Open {
@@ -73,7 +73,7 @@ impl Machine {
                     return self.lose(number, error, now_ms, out);
                 }
                 self.reply.push_str(&text);
-                if self.plan.mode == Mode::Stream {
+                if self.plan.mode == RunMode::Stream {
                     self.unflushed_since.get_or_insert(now_ms);
                     self.emit(out, |projector, chunks| projector.push_text(&text, chunks));
                 }
@@ -145,7 +145,7 @@ impl Machine {
         };
         self.stale |= !self.lost_reply.is_empty();
         if !lost.goes_on {
-            self.drop_all(Outcome::Cancelled, now_ms, out);
+            self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
             return self.exhaust(error, out);
         }
         if self.calls.is_idle() {
@@ -162,7 +162,7 @@ impl Machine {
     /// Hangs up on everyone; returns the text of the one that was heard.
     pub(super) fn drop_all(
         &mut self,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         now_ms: u64,
         out: &mut Vec<Output>,
     ) -> Option<String> {

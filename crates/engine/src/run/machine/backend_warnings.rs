@@ -11,15 +11,15 @@ use crate::run::command::{Warning, annotate};
 
 /// The remarks of one attempt.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notices {
+pub(super) struct BackendWarnings {
     told: Vec<Remark>,
     /// How many came when there was no more room.
     untold: u64,
 }
 
-impl Notices {
+impl BackendWarnings {
     pub(super) fn hear(&mut self, mut remark: Remark) {
-        let end = remark.message.floor_char_boundary(limits::NOTICE_BYTES_MAX);
+        let end = remark.message.floor_char_boundary(limits::BACKEND_WARNING_BYTES_MAX);
         if end < remark.message.len() {
             remark.message.truncate(end);
             remark.message.push_str("...");
@@ -27,7 +27,7 @@ impl Notices {
         if self.told.contains(&remark) {
             return;
         }
-        if self.told.len() < limits::NOTICES_MAX {
+        if self.told.len() < limits::BACKEND_WARNINGS_MAX {
             self.told.push(remark);
         } else {
             self.untold += 1;

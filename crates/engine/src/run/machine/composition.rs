@@ -6,9 +6,9 @@ use module::context::EMITTED_KEY;
 use module::envelope::{CheckOptions, Envelope, RuntimeMeta, check_object};
 use serde_json::{Map, Value, json};
 
-use super::reply_policy::Done;
-use super::{Machine, Output};
-use crate::compose::{Composed, Prepared};
+use super::reply_policy::CompletedReply;
+use super::{RunMachine, Output};
+use crate::compose::{CompositionResult, CompositionEvent};
 use crate::gate::REVIEW_KEY;
 use crate::run::failure;
 
@@ -17,32 +17,32 @@ const STEPS_PERCENT: usize = 90;
 
 /// What the steps leave for the end of the run.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct StepSummary {
     usage: Vec<Value>,
     warnings: Vec<Value>,
     review: Vec<String>,
     emitted: Map<String, Value>,
 }
 
-impl Machine {
-    pub(super) fn watch(&mut self, prepared: Prepared, now_ms: u64, out: &mut Vec<Output>) {
+impl RunMachine {
+    pub(super) fn watch(&mut self, prepared: CompositionEvent, now_ms: u64, out: &mut Vec<Output>) {
         if !std::mem::replace(&mut self.preparing, false) {
             return;
         }
         match prepared {
-            Prepared::Step { ended, of, message } => {
+            CompositionEvent::Step { ended, of, message } => {
                 self.preparing = true;
                 let percent = u8::try_from(ended * STEPS_PERCENT / of.max(1)).unwrap_or_default();
                 self.percent = self.percent.max(percent);
                 self.progress("step", message, out);
             }
-            Prepared::Done(composed) => self.take_up(*composed, now_ms, out),
+            CompositionEvent::Done(composed) => self.take_up(*composed, now_ms, out),
         }
     }
 
-    fn take_up(&mut self, composed: Composed, now_ms: u64, out: &mut Vec<Output>) {
+    fn take_up(&mut self, composed: CompositionResult, now_ms: u64, out: &mut Vec<Output>) {
         self.calls.take_in(composed.attempts);
-        self.aside = Some(Box::new(Aside {
+        self.aside = Some(Box::new(StepSummary {
             usage: composed.usage,
             warnings: composed.warnings,
             review: composed.review,
@@ -59,7 +59,7 @@ impl Machine {
                     ..RuntimeMeta::default()
                 };
                 let mut envelope = check_object(&self.plan.module, object, &CheckOptions { facts });
-                let done = Done {
+                let done = CompletedReply {
                     request: self.calls.request(),
                     reply: "",
                     attempts: &[],

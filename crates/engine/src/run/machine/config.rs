@@ -8,24 +8,24 @@ use module::manifest::ChunkType;
 use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
-use super::reply_policy::Judge;
-use crate::run::command::{Mode, OnDisconnect, Warning, annotate};
+use super::reply_policy::ReplyPolicy;
+use crate::run::command::{RunMode, OnDisconnect, Warning, annotate};
 use crate::run::preface::Preface;
 use crate::settings::Settings;
 
 /// How far an earlier server came with a run, as its clients know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct SentProgress {
     /// The number of the last chunk.
     pub last_seq: u64,
     pub percent: u8,
 }
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MachineConfig {
     pub run: RunId,
     pub module: Arc<Module>,
-    pub mode: Mode,
+    pub mode: RunMode,
     pub on_disconnect: OnDisconnect,
     pub progress: bool,
     pub chunk_type: Option<ChunkType>,
@@ -36,16 +36,16 @@ pub struct Plan {
     pub trace: Option<TraceContext>,
     pub settings: Arc<Settings>,
     /// What happens behind an answer.
-    pub judge: Arc<dyn Judge>,
+    pub judge: Arc<dyn ReplyPolicy>,
     /// Whether steps come before the run's own question.
     pub prepares: bool,
     /// What clients have of this run from an earlier server.
-    pub inherited: Option<Heard>,
+    pub inherited: Option<SentProgress>,
     /// What was done before the machine starts.
     pub preface: Preface,
 }
 
-impl Plan {
+impl MachineConfig {
     /// Goes on behind what clients already have.
     pub(super) fn projector(&self) -> Projector {
         let mut options = ProjectorOptions::from(&self.module.manifest.response);

@@ -8,15 +8,15 @@ use module::envelope::{CheckOptions, Envelope, ErrorBody, RuntimeMeta, check_rep
 use module::stream::{Chunk, Recovery};
 use serde_json::{Map, Value};
 
-use super::reply_policy::{Done, Next};
-use super::{Machine, Output};
+use super::reply_policy::{CompletedReply, ReplyDecision};
+use super::{RunMachine, Output};
 use crate::gate::REVIEW_KEY;
 use crate::limits;
-use crate::run::command::{Mode, annotate};
-use crate::run::record::Outcome;
+use crate::run::command::{RunMode, annotate};
+use crate::run::record::AttemptOutcome;
 use crate::run::failure;
 
-impl Machine {
+impl RunMachine {
     /// The attempt has given its whole answer.
     pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let Some(won) = self.calls.win(number, now_ms) else {
@@ -39,7 +39,7 @@ impl Machine {
             let body = ErrorBody::new(Code::E2003, "the model stopped at its token limit");
             envelope = failure::failure(body, self.partial(Some(&reply)));
         }
-        let done = Done {
+        let done = CompletedReply {
             request: self.calls.request(),
             reply: &reply,
             attempts: self.calls.records(),
@@ -50,12 +50,12 @@ impl Machine {
         add_warnings(&mut envelope.annotations, notices.annotations());
         let usage = won.usage.as_ref().map(failure::usage_value);
         match next {
-            Next::Again(again) if self.agains < limits::AGAIN_MAX => {
+            ReplyDecision::Again(again) if self.agains < limits::REASKS_MAX => {
                 self.agains += 1;
                 self.standing = Some(Box::new((envelope, usage)));
                 self.stale = true;
                 let only = match &again.selection {
-                    super::Selection::Named(name) => Some(name.clone()),
+                    super::ReaskTarget::Named(name) => Some(name.clone()),
                     _ => None,
                 };
                 self.lost_reply.clear();
@@ -80,15 +80,15 @@ impl Machine {
     }
 
     pub(super) fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let heard = self.drop_all(Outcome::Cancelled, now_ms, out);
+        let heard = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
         if let Some(standing) = self.standing.take() {
             let (envelope, usage) = *standing;
             return self.conclude(envelope, usage, out);
         }
         let limit_ms = self.limit_ms();
         let code = match self.plan.mode {
-            Mode::Sync => Code::E2002,
-            Mode::Stream => Code::E2011,
+            RunMode::Sync => Code::E2002,
+            RunMode::Stream => Code::E2011,
         };
         let body = ErrorBody::new(code, format!("no end after {limit_ms} ms")).detail("allowed_ms", limit_ms);
         let reply = heard.unwrap_or_else(|| std::mem::take(&mut self.lost_reply));
@@ -96,13 +96,13 @@ impl Machine {
     }
 
     pub(super) fn interrupt(&mut self, message: &str, now_ms: u64, out: &mut Vec<Output>) {
-        let reply = self.drop_all(Outcome::Cancelled, now_ms, out);
+        let reply = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
         self.fail(ErrorBody::new(Code::E2010, message), reply.as_deref(), out);
     }
 
     /// A tool that the module does not allow was called: nobody will carry it out, and no other model may try.
     pub(super) fn deny(&mut self, tool: &str, now_ms: u64, out: &mut Vec<Output>) {
-        let reply = self.drop_all(Outcome::Cancelled, now_ms, out);
+        let reply = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
         let message = format!("the model called the tool `{tool}`, which the module does not allow");
         let body = ErrorBody::new(Code::E4007, message)
             .suggest("list it under tools.allowed in module.yaml, or make the prompt forbid it")
@@ -117,7 +117,7 @@ impl Machine {
     }
 
     fn partial(&mut self, reply: Option<&str>) -> Option<Map<String, Value>> {
-        if self.plan.mode == Mode::Sync
+        if self.plan.mode == RunMode::Sync
             && let Some(reply) = reply
         {
             self.projector.push_text(reply, &mut Vec::new());
@@ -129,7 +129,7 @@ impl Machine {
 
     /// Ends with an envelope that was judged: what clients have becomes its data.
     pub(super) fn conclude(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
-        if self.plan.mode == Mode::Stream
+        if self.plan.mode == RunMode::Stream
             && let Some(data) = envelope.data()
         {
             self.emit(out, |projector, chunks| projector.finish(data, chunks));
@@ -141,7 +141,7 @@ impl Machine {
         let usage = self.add_aside(&mut envelope, usage);
         let review = review(&envelope);
         let code = envelope.error().map(|error| error.code.clone());
-        if self.plan.mode == Mode::Sync {
+        if self.plan.mode == RunMode::Sync {
             add_warnings(&mut envelope.annotations, self.plan.warnings());
         }
         if let Some(trace) = self.plan.trace {
@@ -169,7 +169,7 @@ impl Machine {
         let broke_off = [Code::E2010, Code::E2011]
             .iter()
             .any(|known| code == Some(known.as_str()));
-        if self.plan.mode == Mode::Sync || !broke_off {
+        if self.plan.mode == RunMode::Sync || !broke_off {
             return None;
         }
         let mut recovery = Recovery::after(

@@ -23,17 +23,17 @@ use module::envelope::Envelope;
 use module::stream::{Chunk, Progress, Projector};
 use serde_json::Value;
 
-pub use reply_policy::{Accept, Again, Done, Judge, Next, Selection};
-pub use config::{Heard, Plan};
+pub use reply_policy::{AcceptAll, Reask, CompletedReply, ReplyPolicy, ReplyDecision, ReaskTarget};
+pub use config::{SentProgress, MachineConfig};
 
-use self::backend_warnings::Notices;
-use self::composition::Aside;
-use super::command::{Mode, OnDisconnect};
+use self::backend_warnings::BackendWarnings;
+use self::composition::StepSummary;
+use super::command::{RunMode, OnDisconnect};
 use super::record::Trace;
 use super::subscription::opening_meta;
-use crate::attempts::Calls;
-use crate::compose::Prepared;
-use crate::fleet::{Dispatch, Lease};
+use crate::attempts::Attempts;
+use crate::compose::CompositionEvent;
+use crate::fleet::{BackendSelector, InFlightGuard};
 use crate::limits;
 use crate::route::{Explanation, Policy};
 
@@ -43,7 +43,7 @@ use crate::route::{Explanation, Policy};
 pub enum Input {
     Start,
     /// The steps before the run's own question said something.
-    Prepared(Prepared),
+    Prepared(CompositionEvent),
     /// An open attempt said something.
     Event {
         attempt: u32,
@@ -76,7 +76,7 @@ pub enum Output {
     },
     /// Send a copy that nobody waits for; it ends by itself.
     Mirror {
-        lease: Lease,
+        lease: InFlightGuard,
         request: Arc<Request>,
     },
     /// Drop the attempt's stream.
@@ -94,9 +94,9 @@ pub enum Output {
 }
 
 #[derive(Debug)]
-pub struct Machine {
-    plan: Plan,
-    calls: Calls,
+pub struct RunMachine {
+    plan: MachineConfig,
+    calls: Attempts,
     /// Why the first plan was what it was, in fleets small enough to tell.
     explanation: Option<Explanation>,
     projector: Projector,
@@ -105,7 +105,7 @@ pub struct Machine {
     /// The text of the last attempt that was lost, as far as the end may have to speak of it.
     lost_reply: String,
     /// What open attempts have remarked, by their number.
-    notices: BTreeMap<u32, Notices>,
+    notices: BTreeMap<u32, BackendWarnings>,
     /// The projector holds text of an attempt that is over.
     stale: bool,
     /// When the first text came that may still be buffered.
@@ -115,20 +115,20 @@ pub struct Machine {
     agains: u32,
     /// The steps are under way.
     preparing: bool,
-    aside: Option<Box<Aside>>,
+    aside: Option<Box<StepSummary>>,
     /// How far the run has come; it never falls, whichever server says it.
     percent: u8,
-    audience: Audience,
+    audience: Readers,
     ended: bool,
 }
 
-impl Machine {
-    pub fn new(plan: Plan, dispatch: Dispatch) -> Self {
+impl RunMachine {
+    pub fn new(plan: MachineConfig, dispatch: BackendSelector) -> Self {
         let projector = plan.projector();
         let percent = plan.inherited.map_or(0, |heard| heard.percent);
         Self {
             plan,
-            calls: Calls::new(dispatch),
+            calls: Attempts::new(dispatch),
             explanation: None,
             projector,
             reply: String::new(),
@@ -141,14 +141,14 @@ impl Machine {
             preparing: false,
             aside: None,
             percent,
-            audience: Audience::Expected,
+            audience: Readers::Expected,
             ended: false,
         }
     }
 
     /// Whether clients read it piece by piece.
     pub fn streams(&self) -> bool {
-        self.plan.mode == Mode::Stream
+        self.plan.mode == RunMode::Stream
     }
 
     pub fn has_ended(&self) -> bool {
@@ -186,9 +186,9 @@ impl Machine {
             Input::Event { attempt, event } => self.hear(attempt, event, now_ms, out),
             Input::Ended { attempt } => self.hang_up(attempt, now_ms, out),
             Input::Tick => self.tick(now_ms, out),
-            Input::Joined => self.audience = Audience::Here,
+            Input::Joined => self.audience = Readers::Here,
             Input::Left => {
-                self.audience = Audience::Gone { since_ms: now_ms };
+                self.audience = Readers::Gone { since_ms: now_ms };
                 self.tick(now_ms, out);
             }
             Input::Cancel => self.interrupt("the run was cancelled", now_ms, out),
@@ -213,7 +213,7 @@ impl Machine {
     }
 
     fn start(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        if self.plan.mode == Mode::Stream {
+        if self.plan.mode == RunMode::Stream {
             if self.plan.preface.opened {
                 // The first chunk is out already.
             } else if self.plan.inherited.is_none() {
@@ -296,7 +296,7 @@ impl Machine {
     }
 
     fn progress(&self, stage: &str, message: String, out: &mut Vec<Output>) {
-        if self.plan.mode == Mode::Stream && self.plan.progress {
+        if self.plan.mode == RunMode::Stream && self.plan.progress {
             out.push(Output::Emit(Chunk::Progress(Progress {
                 percent: self.percent,
                 stage: Some(String::from(stage)),
@@ -308,19 +308,19 @@ impl Machine {
     /// Until when the run goes on with nobody there.
     fn patience_ms(&self) -> Option<u64> {
         let grace_ms = self.plan.settings.resume_grace_ms;
-        let returns = self.plan.mode == Mode::Stream && self.plan.on_disconnect == OnDisconnect::Keep;
+        let returns = self.plan.mode == RunMode::Stream && self.plan.on_disconnect == OnDisconnect::Keep;
         match self.audience {
-            Audience::Here => None,
-            Audience::Expected => Some(grace_ms),
-            Audience::Gone { since_ms } if returns => Some(since_ms + grace_ms),
-            Audience::Gone { since_ms } => Some(since_ms),
+            Readers::Here => None,
+            Readers::Expected => Some(grace_ms),
+            Readers::Gone { since_ms } if returns => Some(since_ms + grace_ms),
+            Readers::Gone { since_ms } => Some(since_ms),
         }
     }
 }
 
 /// Whether anyone listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Audience {
+enum Readers {
     /// Nobody has come yet. Whoever started the run is about to.
     Expected,
     Here,

@@ -11,7 +11,7 @@ use crate::run::record::AttemptRecord;
 
 /// What is known when an answer is complete.
 #[derive(Debug)]
-pub struct Done<'a> {
+pub struct CompletedReply<'a> {
     /// What was asked.
     pub request: &'a Arc<Request>,
     /// The answer, word for word.
@@ -23,16 +23,16 @@ pub struct Done<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum ReplyDecision {
     /// The envelope stands as it is.
     End,
-    Again(Again),
+    Again(Reask),
 }
 
 /// Ask once more. If nobody can be asked, or nobody can answer, the envelope at hand stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Again {
-    pub selection: Selection,
+pub struct Reask {
+    pub selection: ReaskTarget,
     /// For the trace and for those who watch.
     pub reason: String,
     /// Another request in place of the one before.
@@ -41,7 +41,7 @@ pub struct Again {
 
 /// Who is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum ReaskTarget {
     /// Whoever the policy chooses.
     Any,
     /// The same instance, if it can be called; else any.
@@ -50,17 +50,17 @@ pub enum Selection {
     Named(String),
 }
 
-pub trait Judge: Send + Sync + fmt::Debug {
+pub trait ReplyPolicy: Send + Sync + fmt::Debug {
     /// May mark the envelope. The machine never asks for more than a few answers, whatever is said here.
-    fn after(&self, envelope: &mut Envelope, done: &Done<'_>) -> Next;
+    fn after(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision;
 }
 
 /// Takes every answer as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Accept;
+pub struct AcceptAll;
 
-impl Judge for Accept {
-    fn after(&self, _: &mut Envelope, _: &Done<'_>) -> Next {
-        Next::End
+impl ReplyPolicy for AcceptAll {
+    fn after(&self, _: &mut Envelope, _: &CompletedReply<'_>) -> ReplyDecision {
+        ReplyDecision::End
     }
 }

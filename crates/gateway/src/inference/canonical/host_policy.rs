@@ -1,7 +1,7 @@
 //! What a request may choose for itself. Lists of back-ends it can only narrow, which the router sees to;
 //! anything else that goes beyond the host's word is taken out here, and said.
 
-use engine::route::{Host, Policy};
+use engine::route::{HostPolicy, Policy};
 use ir::adaptation::{Action, Adaptation, Ledger, Component};
 use ir::{Request, RoutingHints};
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(super) fn narrow(request: &mut Request, streams: bool, gateway: &Gateway, le
     bound(request, streams, fleet.host(), &gateway.settings(), ledger);
 }
 
-fn bound(request: &mut Request, streams: bool, host: &Host, settings: &Settings, ledger: &mut Ledger) {
+fn bound(request: &mut Request, streams: bool, host: &HostPolicy, settings: &Settings, ledger: &mut Ledger) {
     // A policy that starts several calls spends more than one request may.
     if let Some(Ok(policy)) = request.policy.as_ref().map(Policy::try_from)
         && policy.fans_out()
@@ -99,7 +99,7 @@ pub(super) fn pin(routing: &mut RoutingHints, backend: Option<String>) {
 
 #[cfg(test)]
 mod tests {
-    use engine::route::{Host, Policy};
+    use engine::route::{HostPolicy, Policy};
     use ir::{Ledger, Component, Request};
     use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ mod tests {
         places.collect()
     }
 
-    fn bounded(host: &Host, settings: &Settings, streams: bool, more: &Value) -> (Request, Vec<String>) {
+    fn bounded(host: &HostPolicy, settings: &Settings, streams: bool, more: &Value) -> (Request, Vec<String>) {
         let mut request = read(more);
         let mut ledger = Ledger::new(Component::Router);
         bound(&mut request, streams, host, settings, &mut ledger);
@@ -138,17 +138,17 @@ mod tests {
     fn several_calls_are_the_hosts_to_allow() {
         let hedged = json!({"policy": {"name": "hedged", "k": 2, "delay_ms": 50}});
         let settings = Settings::default();
-        let (request, places) = bounded(&Host::default(), &settings, false, &hedged);
+        let (request, places) = bounded(&HostPolicy::default(), &settings, false, &hedged);
         assert!(request.policy.is_none());
         assert_eq!(places, ["/policy"]);
-        let host = Host {
+        let host = HostPolicy {
             policy: Some(Policy::Hedged { k: 2, delay_ms: 50 }),
-            ..Host::default()
+            ..HostPolicy::default()
         };
         let (request, places) = bounded(&host, &settings, false, &hedged);
         assert!(request.policy.is_some() && places.is_empty());
         let mild = json!({"policy": "least_inflight"});
-        let (request, places) = bounded(&Host::default(), &settings, false, &mild);
+        let (request, places) = bounded(&HostPolicy::default(), &settings, false, &mild);
         assert!(request.policy.is_some() && places.is_empty());
     }
 
@@ -159,12 +159,12 @@ mod tests {
             json!({"extra": {"raw": true}}),
             json!({"extra": {"raw": true}, "operation": "chat_completions", "payload": talk}),
         ] {
-            let (request, places) = bounded(&Host::default(), &Settings::default(), false, &raw);
+            let (request, places) = bounded(&HostPolicy::default(), &Settings::default(), false, &raw);
             assert!(!request.wants_raw());
             assert_eq!(places, ["/extra/raw"]);
-            let (request, places) = bounded(&Host::default(), &generous(), false, &raw);
+            let (request, places) = bounded(&HostPolicy::default(), &generous(), false, &raw);
             assert!(request.wants_raw() && places.is_empty());
-            let (request, places) = bounded(&Host::default(), &generous(), true, &raw);
+            let (request, places) = bounded(&HostPolicy::default(), &generous(), true, &raw);
             assert!(!request.wants_raw(), "a stream has none");
             assert_eq!(places, ["/extra/raw"]);
         }
@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn what_is_sent_is_the_hosts_to_let_change() {
         let patched = json!({"patches": [{"pointer": "/top_k", "value": 1}]});
-        let (request, places) = bounded(&Host::default(), &Settings::default(), false, &patched);
+        let (request, places) = bounded(&HostPolicy::default(), &Settings::default(), false, &patched);
         assert!(request.patches.is_empty());
         assert_eq!(places, ["/patches"]);
-        let (request, places) = bounded(&Host::default(), &generous(), true, &patched);
+        let (request, places) = bounded(&HostPolicy::default(), &generous(), true, &patched);
         assert!(request.patches.len() == 1 && places.is_empty());
     }
 

@@ -14,7 +14,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
-use engine::{Admission, Part, RelayCall, Relayed};
+use engine::{Admission, RelayPart, RelayRequest, RelayResponse};
 use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::envelope::BackendInfo;
 use ir::{Error, ErrorKind, Event, Fold, Operation as Kind, Payload, Phase, Request, ResponsePayload};
@@ -143,8 +143,8 @@ impl Asking<'_> {
         }
     }
 
-    fn call(&self, request: Request) -> RelayCall {
-        let mut call = RelayCall::new(request);
+    fn call(&self, request: Request) -> RelayRequest {
+        let mut call = RelayRequest::new(request);
         call.trace = trace::of(self.headers);
         call
     }
@@ -230,7 +230,7 @@ async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&s
 /// The whole of a conversation's answer.
 async fn fold(
     named: Named,
-    mut relayed: Relayed,
+    mut relayed: RelayResponse,
     mut adaptations: Vec<Adaptation>,
     wants_raw: bool,
 ) -> Result<Response, Failure> {
@@ -238,10 +238,10 @@ async fn fold(
     let mut raw = None;
     while let Some(part) = relayed.next().await {
         match part {
-            Part::Event(Event::Raw { data }) => raw = Some(data),
-            Part::Event(event) => fold.push(event),
+            RelayPart::Event(Event::Raw { data }) => raw = Some(data),
+            RelayPart::Event(event) => fold.push(event),
             // Without a vendor's words everything comes as events.
-            Part::Verbatim(_) | Part::SoFar(_) => {}
+            RelayPart::Verbatim(_) | RelayPart::SoFar(_) => {}
         }
     }
     let run = relayed.run;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
-use engine::port::Rendered;
+use engine::port::EncodedEvent;
 use futures::future::BoxFuture;
 use futures::stream;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::state::Gateway;
 use crate::streaming::OpenStream;
 
 /// The last event of a run, once it is there.
-type Last = BoxFuture<'static, Result<Rendered, engine::Error>>;
+type Last = BoxFuture<'static, Result<EncodedEvent, engine::Error>>;
 
 /// Signs of life, and at the end whatever `say` makes of the envelope. An end that comes soon still has a
 /// status; a stream that has begun can only say it failed.

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use engine::{Part, Relayed};
+use engine::{RelayPart, RelayResponse};
 use futures::stream;
 use ir::adaptation::Adaptation;
 use ir::event::{ADAPTED, Warning};
@@ -80,7 +80,7 @@ impl Framing {
 }
 
 struct Reader {
-    relayed: Relayed,
+    relayed: RelayResponse,
     framing: Framing,
     first: Option<Vec<u8>>,
     ended: bool,
@@ -88,7 +88,7 @@ struct Reader {
 }
 
 pub(super) fn response(
-    relayed: Relayed,
+    relayed: RelayResponse,
     framing: Framing,
     changes: Vec<Adaptation>,
     seat: Option<Seat>,
@@ -131,7 +131,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
             let mut bytes = Vec::new();
             for part in parts.drain(..) {
                 // Without a vendor's words everything comes as events.
-                if let Part::Event(event) = part {
+                if let RelayPart::Event(event) = part {
                     reader.ended |= matches!(event, Event::Error { .. });
                     reader.framing.write(&event, &mut bytes);
                 }

@@ -12,7 +12,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use engine::{Asked, RelayCall};
+use engine::{RelayedUnary, RelayRequest};
 use ir::{Payload, Phase, Request};
 use serde_json::Value;
 use tenancy::Scope;
@@ -75,11 +75,11 @@ impl Asking {
     }
 
     /// One question to the engine. When the caller leaves, this is dropped, and the back-end is hung up on.
-    async fn ask(&self, payload: Payload) -> Result<Asked, Failure> {
+    async fn ask(&self, payload: Payload) -> Result<RelayedUnary, Failure> {
         self.ask_as(Request::new("", payload)).await
     }
 
-    async fn ask_as(&self, mut request: Request) -> Result<Asked, Failure> {
+    async fn ask_as(&self, mut request: Request) -> Result<RelayedUnary, Failure> {
         let (gateway, client) = (&self.gateway, &self.client);
         if let Some(asked) = request.model().filter(|model| !model.is_empty()) {
             match resolve(gateway, &client.caller, asked)? {
@@ -94,7 +94,7 @@ impl Asking {
             }
         }
         let admission = admit(gateway, client, &request.payload).await?;
-        let mut call = RelayCall::new(request);
+        let mut call = RelayRequest::new(request);
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;
         let asked = engine.ask(&client.caller.tenant, call, admission).await;
@@ -109,7 +109,7 @@ fn wrong_answer() -> Failure {
 }
 
 /// Says in the head of an answer where it came from, and what was changed on the way.
-fn dressed(mut response: Response, asked: &Asked) -> Response {
+fn dressed(mut response: Response, asked: &RelayedUnary) -> Response {
     let receipt = Receipt {
         run: asked.run,
         backend: Some(asked.backend.name.clone()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use engine::port::Answer;
+use engine::port::UnaryResponse;
 use ir::adaptation::{Ledger, Component};
 use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
 use secrecy::ExposeSecret;
@@ -24,7 +24,7 @@ use super::patch::patch;
 use super::request::traced;
 use super::{HttpOptions, Instance, transport_error, models, words};
 
-pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<Answer, Error> {
+pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let answered = ask(&instance, &request).await;
     answered.map_err(|mut error| {
         // A server may quote the key that it refuses: nobody gets to read it.
@@ -36,7 +36,7 @@ pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Re
     })
 }
 
-async fn ask(instance: &Instance, request: &Request) -> Result<Answer, Error> {
+async fn ask(instance: &Instance, request: &Request) -> Result<UnaryResponse, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let deadline = Instant::now() + options.timeouts.total;
     let model = match bound_model(request, options)? {

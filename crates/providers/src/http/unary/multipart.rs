@@ -134,7 +134,7 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use engine::limits::MEDIA_PIECE_BYTES;
+    use engine::limits::MEDIA_CHUNK_BYTES;
     use futures::StreamExt;
     use ir::media::{MediaHandle, MediaId};
     use serde_json::json;
@@ -187,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn held_media_is_sent_as_long_as_it_was_announced() {
-        let bytes = "x".repeat(3 * MEDIA_PIECE_BYTES + 7);
+        let bytes = "x".repeat(3 * MEDIA_CHUNK_BYTES + 7);
         let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
         let mut form = Form::default();
         form.file("file", file(Content::Held(held)));

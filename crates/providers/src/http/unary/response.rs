@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use engine::Depot;
-use engine::port::Answer;
+use engine::port::UnaryResponse;
 use ir::adaptation::{Action, Ledger, Component};
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Payload, Phase, ResponsePayload, Usage};
@@ -32,7 +32,7 @@ pub(super) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    pub(super) async fn read(&self, reply: Reply, asked: &Payload) -> Result<Answer, Error> {
+    pub(super) async fn read(&self, reply: Reply, asked: &Payload) -> Result<UnaryResponse, Error> {
         if reply.status != 200 {
             return Err(self.refusal(reply).await);
         }
@@ -66,7 +66,7 @@ impl Reading<'_> {
         Ok(answer)
     }
 
-    async fn drawn(&self, reply: Reply) -> Result<Answer, Error> {
+    async fn drawn(&self, reply: Reply) -> Result<UnaryResponse, Error> {
         let pictures = self.pour(reply, Pictures::new(self.depot)?).await?;
         let drawn = pictures.finish().map_err(|error| unkept(&error))?;
         let value = parse(&drawn.text)?;
@@ -85,7 +85,7 @@ impl Reading<'_> {
         Ok(answer)
     }
 
-    fn decode(&self, value: Value, asked: &Payload) -> Result<Answer, Error> {
+    fn decode(&self, value: Value, asked: &Payload) -> Result<UnaryResponse, Error> {
         match asked {
             Payload::Embeddings(asked) => {
                 let response = embeddings::decode_response(self.dialect, value)?;
@@ -166,8 +166,8 @@ fn in_order(
     Ok(response)
 }
 
-fn answer(payload: ResponsePayload, usage: Option<Usage>) -> Answer {
-    Answer {
+fn answer(payload: ResponsePayload, usage: Option<Usage>) -> UnaryResponse {
+    UnaryResponse {
         payload,
         usage,
         adaptations: Vec::new(),

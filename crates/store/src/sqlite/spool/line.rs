@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use engine::Tenant;
-use engine::port::{Booking, End, Finish, Kind, NewRun, Rendered, Spent};
+use engine::port::{LifecycleRecord, RunEnd, RunOutcome, EventKind, NewRun, EncodedEvent, AttemptUsage};
 use ir::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,12 @@ pub(in crate::sqlite) struct Line {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) enum Note {
-    Booked(Booking),
+    Booked(LifecycleRecord),
     /// What a run said while nobody else could know of it, and how it ended if it did.
     Said {
         run: RunId,
-        events: Vec<Rendered>,
-        end: Option<End>,
+        events: Vec<EncodedEvent>,
+        end: Option<RunEnd>,
     },
 }
 
@@ -43,7 +43,7 @@ impl Line {
     pub(super) fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let tenant = Cow::Borrowed(self.tenant.as_str());
         match &self.note {
-            Note::Booked(Booking::Enter(new)) => {
+            Note::Booked(LifecycleRecord::Enter(new)) => {
                 text.push(b'+');
                 let enter = Enter::of(tenant, new);
                 serde_json::to_writer(&mut *text, &enter)?;
@@ -57,7 +57,7 @@ impl Line {
                     event.body.put_behind(&rendered.body, text);
                 }
             }
-            Note::Booked(Booking::Close { run, last, end }) => {
+            Note::Booked(LifecycleRecord::Close { run, last, end }) => {
                 text.push(b'-');
                 let close = Close::of(tenant, *run, last.as_ref(), end);
                 serde_json::to_writer(&mut *text, &close)?;
@@ -112,7 +112,7 @@ impl<'a> Enter<'a> {
     fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            note: Note::Booked(Booking::Enter(NewRun {
+            note: Note::Booked(LifecycleRecord::Enter(NewRun {
                 id: self.id,
                 module: self.module.into_owned(),
                 command: String::from(tail.take(&self.command)?),
@@ -134,7 +134,7 @@ struct Close<'a> {
 }
 
 impl<'a> Close<'a> {
-    fn of(tenant: Cow<'a, str>, id: RunId, last: Option<&'a Rendered>, end: &'a End) -> Self {
+    fn of(tenant: Cow<'a, str>, id: RunId, last: Option<&'a EncodedEvent>, end: &'a RunEnd) -> Self {
         Self {
             tenant,
             id,
@@ -150,7 +150,7 @@ impl<'a> Close<'a> {
         };
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            note: Note::Booked(Booking::Close {
+            note: Note::Booked(LifecycleRecord::Close {
                 run: self.id,
                 last,
                 end: self.end.end(),
@@ -168,7 +168,7 @@ struct Say<'a> {
 }
 
 impl<'a> Say<'a> {
-    fn of(tenant: Cow<'a, str>, id: RunId, events: &'a [Rendered], end: Option<&'a End>) -> Self {
+    fn of(tenant: Cow<'a, str>, id: RunId, events: &'a [EncodedEvent], end: Option<&'a RunEnd>) -> Self {
         Self {
             tenant,
             id,
@@ -179,7 +179,7 @@ impl<'a> Say<'a> {
 
     fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
         let events = self.events.into_iter().map(|event| event.rendered(tail));
-        let events: Option<Vec<Rendered>> = events.collect();
+        let events: Option<Vec<EncodedEvent>> = events.collect();
         Some(Line {
             tenant: Tenant::new(&self.tenant),
             note: Note::Said {
@@ -196,11 +196,11 @@ struct Ended<'a> {
     code: Option<Cow<'a, str>>,
     at_ms: u64,
     review: Option<Cow<'a, str>>,
-    spent: Cow<'a, [Spent]>,
+    spent: Cow<'a, [AttemptUsage]>,
 }
 
 impl<'a> Ended<'a> {
-    fn of(end: &'a End) -> Self {
+    fn of(end: &'a RunEnd) -> Self {
         Self {
             code: end.finish.code.as_deref().map(Cow::Borrowed),
             at_ms: end.finish.at_ms,
@@ -209,9 +209,9 @@ impl<'a> Ended<'a> {
         }
     }
 
-    fn end(self) -> End {
-        End {
-            finish: Finish {
+    fn end(self) -> RunEnd {
+        RunEnd {
+            finish: RunOutcome {
                 code: self.code.map(Cow::into_owned),
                 at_ms: self.at_ms,
             },
@@ -229,7 +229,7 @@ struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    fn of(event: &'a Rendered) -> Self {
+    fn of(event: &'a EncodedEvent) -> Self {
         Self {
             kind: Cow::Borrowed(event.kind.as_str()),
             seq: event.seq,
@@ -238,9 +238,9 @@ impl<'a> Event<'a> {
     }
 
     /// An event of a kind that nobody knows is none of ours.
-    fn rendered(self, tail: &mut Tail<'_>) -> Option<Rendered> {
-        Some(Rendered {
-            kind: Kind::find(&self.kind)?,
+    fn rendered(self, tail: &mut Tail<'_>) -> Option<EncodedEvent> {
+        Some(EncodedEvent {
+            kind: EventKind::find(&self.kind)?,
             seq: self.seq,
             body: Arc::from(tail.take(&self.body)?),
         })
@@ -252,7 +252,7 @@ mod tests {
     use std::sync::Arc;
 
     use engine::Tenant;
-    use engine::port::{Booking, End, Kind, NewRun, Rendered, Spent};
+    use engine::port::{LifecycleRecord, RunEnd, EventKind, NewRun, EncodedEvent, AttemptUsage};
     use ir::RunId;
 
     use super::{Line, Note};
@@ -268,15 +268,15 @@ mod tests {
             client: String::from("c"),
             once: None,
         };
-        let mut end = End::new(Some(String::from("E2010")), 9, vec![Spent::unknown()]);
-        let plain = Booking::Close {
+        let mut end = RunEnd::new(Some(String::from("E2010")), 9, vec![AttemptUsage::unknown()]);
+        let plain = LifecycleRecord::Close {
             run,
             last: None,
             end: end.clone(),
         };
         end.review = Some(String::from("because"));
-        let last = Some(Rendered {
-            kind: Kind::Final,
+        let last = Some(EncodedEvent {
+            kind: EventKind::Final,
             seq: Some(4),
             body: Arc::from(long),
         });
@@ -286,7 +286,7 @@ mod tests {
             end,
         };
         let said = [said(None), said(Some(end.clone()))];
-        let bookings = [Booking::Enter(new), plain, Booking::Close { run, last, end }];
+        let bookings = [LifecycleRecord::Enter(new), plain, LifecycleRecord::Close { run, last, end }];
         let notes = bookings.map(Note::Booked).into_iter().chain(said);
         let line = |note| Line {
             tenant: Tenant::new("t"),

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::Tenant;
-use engine::port::{Booking, End, JournalError, Rendered};
+use engine::port::{LifecycleRecord, RunEnd, JournalError, EncodedEvent};
 use ir::RunId;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
@@ -91,8 +91,8 @@ struct Begun {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'a> {
     pub(super) after: u64,
-    pub(super) events: &'a [Rendered],
-    pub(super) end: Option<&'a End>,
+    pub(super) events: &'a [EncodedEvent],
+    pub(super) end: Option<&'a RunEnd>,
 }
 
 impl Calls {
@@ -109,7 +109,7 @@ impl Calls {
     }
 
     /// Books without waiting.
-    pub(super) fn book(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    pub(super) fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         let run = booking.run();
         self.note(tenant, booking)?;
         self.commit(run)
@@ -124,10 +124,10 @@ impl Calls {
 
     /// Books with others: the log has it once it is committed. Refuses while the tables take nothing: what is not
     /// accounted for must not begin. What has begun is booked all the same.
-    pub(super) fn note(&self, tenant: &Tenant, booking: Booking) -> Result<(), JournalError> {
+    pub(super) fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         let shared = &self.0;
         let mut desk = shared.desk();
-        if let (Booking::Enter(_), Some(fault)) = (&booking, desk.fault) {
+        if let (LifecycleRecord::Enter(_), Some(fault)) = (&booking, desk.fault) {
             return Err(fault.into());
         }
         if desk.closed || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
@@ -138,8 +138,8 @@ impl Calls {
         }
         let (turn, tenant) = (desk.turn, tenant.clone());
         let begun = match &booking {
-            Booking::Enter(new) => Some(new.id),
-            Booking::Close { run, .. } => {
+            LifecycleRecord::Enter(new) => Some(new.id),
+            LifecycleRecord::Close { run, .. } => {
                 desk.leave(*run);
                 None
             }
@@ -280,7 +280,7 @@ impl Calls {
     fn adopt(&self, left: Leftover, lines: Arc<[Line]>, fault: Fault) {
         let mut desk = self.0.desk();
         for line in &*lines {
-            if let Note::Booked(Booking::Enter(new)) = &line.note {
+            if let Note::Booked(LifecycleRecord::Enter(new)) = &line.note {
                 let begun = Begun {
                     tenant: line.tenant.clone(),
                     turn: desk.turn,
@@ -324,7 +324,7 @@ impl Desk {
         for (place, error) in log.flush().into_iter().rev() {
             let line = self.waiting.remove(first + place);
             let run = line.note.run();
-            if let Note::Booked(Booking::Enter(_)) = line.note {
+            if let Note::Booked(LifecycleRecord::Enter(_)) = line.note {
                 self.begun.remove(&run);
             }
             self.lost.insert(run, error);
@@ -345,7 +345,7 @@ impl Desk {
     /// These lines are in the tables.
     fn forget(&mut self, lines: &[Line]) {
         for line in lines {
-            if let Note::Booked(Booking::Enter(new)) = &line.note {
+            if let Note::Booked(LifecycleRecord::Enter(new)) = &line.note {
                 self.begun.remove(&new.id);
             }
         }

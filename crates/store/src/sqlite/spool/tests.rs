@@ -1,7 +1,7 @@
 //! A log that takes nothing: a disk on which there is no room.
 
 use engine::Tenant;
-use engine::port::{Booking, NewRun};
+use engine::port::{LifecycleRecord, NewRun};
 use ir::RunId;
 
 use super::log::Log;
@@ -23,7 +23,7 @@ fn line(number: usize) -> Line {
     };
     Line {
         tenant: Tenant::local(),
-        note: Note::Booked(Booking::Enter(new)),
+        note: Note::Booked(LifecycleRecord::Enter(new)),
     }
 }
 

@@ -1,28 +1,28 @@
 //! What the lines about one run come to: how it began, what it said, how it ended. The tables get it from the lines
 //! themselves, whoever brings it along has it as its own.
 
-use engine::port::{Booking, End, NewRun, Rendered};
+use engine::port::{LifecycleRecord, RunEnd, NewRun, EncodedEvent};
 
 use super::line::Note;
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::sqlite) struct Told<'l> {
     pub(in crate::sqlite) new: Option<&'l NewRun>,
-    pub(in crate::sqlite) events: Vec<&'l Rendered>,
-    pub(in crate::sqlite) end: Option<&'l End>,
+    pub(in crate::sqlite) events: Vec<&'l EncodedEvent>,
+    pub(in crate::sqlite) end: Option<&'l RunEnd>,
 }
 
 impl<'l> Told<'l> {
     pub(in crate::sqlite) fn add(&mut self, note: &'l Note) {
         match note {
-            Note::Booked(Booking::Enter(new)) => self.new = Some(new),
+            Note::Booked(LifecycleRecord::Enter(new)) => self.new = Some(new),
             Note::Said { events, end, .. } => {
                 self.events.extend(events);
                 self.end = end.as_ref();
             }
             // It has a writer, which ends it, or it has ended already: the first word counts.
-            Note::Booked(Booking::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
-            Note::Booked(Booking::Close { last, end, .. }) => {
+            Note::Booked(LifecycleRecord::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
+            Note::Booked(LifecycleRecord::Close { last, end, .. }) => {
                 self.events.extend(last);
                 self.end = Some(end);
             }
@@ -34,8 +34,8 @@ impl<'l> Told<'l> {
 #[derive(Debug)]
 pub(in crate::sqlite) struct Held {
     pub(in crate::sqlite) new: Option<NewRun>,
-    pub(in crate::sqlite) events: Vec<Rendered>,
-    pub(in crate::sqlite) end: Option<End>,
+    pub(in crate::sqlite) events: Vec<EncodedEvent>,
+    pub(in crate::sqlite) end: Option<RunEnd>,
 }
 
 impl Held {

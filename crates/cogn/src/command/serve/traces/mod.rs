@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use engine::Engine;
-use engine::run::Witness;
+use engine::run::TraceSink;
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Exporter {
             config::resolve(credential).map_err(|reason| anyhow!("traces.credential: {reason}"))
         });
         let (exporter, tell) = Self::to(endpoint, key.transpose()?, traces.service_name.clone())?;
-        engine.tell(Witness(Box::new(move |trace| tell(span::spans(trace)))));
+        engine.tell(TraceSink(Box::new(move |trace| tell(span::spans(trace)))));
         Ok(Some(exporter))
     }
 

@@ -1,6 +1,6 @@
 //! A run's record as spans in the JSON form of OTLP.
 
-use engine::run::{AttemptRecord, Outcome, Trace};
+use engine::run::{AttemptRecord, AttemptOutcome, Trace};
 use ir::{Operation, TraceContext, Usage};
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
             ("error.type", Value::from(code)),
         ]),
     });
-    if attempt.outcome == Outcome::Failed {
+    if attempt.outcome == AttemptOutcome::Failed {
         span["status"] = json!({"code": ERROR, "message": code});
     }
     span

@@ -10,10 +10,10 @@ use ir::{Error, ErrorKind, Event, Usage};
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
 use crate::fleet::test_fleet::{members, once_each, upstream, with_policy};
 use crate::fleet::{Fleet, Member, Settings};
-use crate::route::{Host, Policy};
-use crate::run::command::Mode;
-use crate::run::machine::{Input, Plan};
-use crate::run::record::{Outcome, Role};
+use crate::route::{HostPolicy, Policy};
+use crate::run::command::RunMode;
+use crate::run::machine::{Input, MachineConfig};
+use crate::run::record::{AttemptOutcome, AttemptRole};
 
 pub(super) fn in_order(count: usize) -> Arc<Fleet> {
     with_policy(count, Policy::Priority, Settings::default())
@@ -49,8 +49,8 @@ fn a_lone_back_end_is_asked_again_after_a_pause_and_only_so_often() {
     assert_eq!(sim.opened, [0, 0, 0]);
     sim.fail(ErrorKind::Upstream);
     assert_eq!(sim.code(), "E4001");
-    let roles: Vec<Role> = sim.trace().attempts.iter().map(|attempt| attempt.role).collect();
-    assert_eq!(roles, [Role::First, Role::Retry, Role::Retry]);
+    let roles: Vec<AttemptRole> = sim.trace().attempts.iter().map(|attempt| attempt.role).collect();
+    assert_eq!(roles, [AttemptRole::First, AttemptRole::Retry, AttemptRole::Retry]);
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_model_that_refuses_is_not_asked_elsewhere() {
     for (place, member) in (0..).zip(&mut list) {
         member.candidate.priority = -place;
     }
-    let host = Host {
+    let host = HostPolicy {
         policy: Some(Policy::Priority),
-        ..Host::default()
+        ..HostPolicy::default()
     };
     let fleet = Arc::new(Fleet::new(list, host, Settings::default()));
     let mut sim = Sim::with(&fleet, plan());
@@ -125,7 +125,7 @@ fn what_nobody_can_do_is_refused_before_any_call() {
     let missing = Member::unavailable(members(1).remove(0).candidate, "OPENAI_API_KEY is not set");
     let fleet = Arc::new(Fleet::new(
         vec![member, missing],
-        Host::default(),
+        HostPolicy::default(),
         Settings::default(),
     ));
     let mut asked = ir::Request::clone(&request());
@@ -192,7 +192,7 @@ fn of_two_that_race_the_first_to_speak_is_heard_and_the_other_dropped_at_once() 
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.assemble().envelope["data"], expected_data());
     let trace = sim.trace();
-    assert_eq!(trace.attempts[0].outcome, Outcome::HedgeLost);
+    assert_eq!(trace.attempts[0].outcome, AttemptOutcome::HedgeLost);
     assert_eq!(trace.attempts[0].usage, None);
     assert!(
         trace.attempts[0]
@@ -224,7 +224,7 @@ fn a_cancelled_attempt_has_no_usage_but_an_estimate() {
     sim.text(REPLY.get(..80).unwrap());
     sim.step(Input::Cancel);
     let record = sim.trace().attempts.remove(0);
-    assert_eq!((record.outcome, record.usage), (Outcome::Cancelled, None));
+    assert_eq!((record.outcome, record.usage), (AttemptOutcome::Cancelled, None));
     let estimate = record.estimate.unwrap();
     assert!(estimate.estimated);
     assert_eq!(
@@ -254,8 +254,8 @@ fn the_same_seed_leads_the_same_way() {
         let fleet = with_policy(5, Policy::WeightedRandom, Settings::default());
         let mut sim = Sim::with(
             &fleet,
-            Plan {
-                mode: Mode::Sync,
+            MachineConfig {
+                mode: RunMode::Sync,
                 ..plan()
             },
         );

@@ -7,8 +7,8 @@ use module::stream::Chunk;
 use super::reask::judged;
 use super::attempts::in_order;
 use super::{REPLY, Sim, plan};
-use crate::run::command::Mode;
-use crate::run::machine::{Plan, Selection};
+use crate::run::command::RunMode;
+use crate::run::machine::{MachineConfig, ReaskTarget};
 
 fn remark(code: &str, message: &str) -> Event {
     let warning = ir::event::Warning::new(code, message);
@@ -33,8 +33,8 @@ fn warned(sim: &Sim) -> Vec<String> {
 
 #[test]
 fn what_the_answering_back_end_remarks_is_told_once() {
-    for mode in [Mode::Stream, Mode::Sync] {
-        let mut sim = Sim::with(&in_order(2), Plan { mode, ..plan() });
+    for mode in [RunMode::Stream, RunMode::Sync] {
+        let mut sim = Sim::with(&in_order(2), MachineConfig { mode, ..plan() });
         sim.event(sim.latest(), remark("adapted", "not of the one that answers"));
         sim.fail(ErrorKind::Upstream);
         for _ in 0..3 {
@@ -76,7 +76,7 @@ fn a_back_end_that_never_stops_remarking_is_cut_off_and_counted() {
 /// The answer at hand keeps its own remarks when a better one cannot be had.
 #[test]
 fn a_standing_answer_keeps_its_remarks() {
-    let mut sim = Sim::with(&in_order(1), judged(Selection::Same, 1));
+    let mut sim = Sim::with(&in_order(1), judged(ReaskTarget::Same, 1));
     sim.event(sim.latest(), remark("adapted", "of the first answer"));
     sim.text(REPLY);
     sim.finish(FinishReason::Stop);

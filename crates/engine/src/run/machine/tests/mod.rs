@@ -15,10 +15,10 @@ use module::{FileMap, Module, load};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Accept, Input, Machine, Output, Plan};
+use super::{AcceptAll, Input, RunMachine, Output, MachineConfig};
 use crate::fleet::test_fleet::once_each;
-use crate::fleet::{Dispatch, Fleet};
-use crate::run::command::{Mode, OnDisconnect};
+use crate::fleet::{BackendSelector, Fleet};
+use crate::run::command::{RunMode, OnDisconnect};
 use crate::run::record::Trace;
 
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"Wörter and \"quotes\"","n":3,"list":["a","b"],"deep":{"text":"日本"}}}"#;
@@ -36,12 +36,12 @@ fn module() -> Arc<Module> {
     Arc::new(load(&files).module.unwrap())
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> MachineConfig {
+    MachineConfig {
         prepares: false,
         run: RunId::from_parts(1, 1),
         module: module(),
-        mode: Mode::Stream,
+        mode: RunMode::Stream,
         on_disconnect: OnDisconnect::Keep,
         progress: true,
         chunk_type: None,
@@ -49,7 +49,7 @@ fn plan() -> Plan {
         timeout_ms: None,
         trace: None,
         settings: Arc::default(),
-        judge: Arc::new(Accept),
+        judge: Arc::new(AcceptAll),
         inherited: None,
         preface: crate::run::Preface::default(),
     }
@@ -65,7 +65,7 @@ fn request() -> Arc<Request> {
 
 /// A machine, the time, and everything that came out.
 struct Sim {
-    machine: Machine,
+    machine: RunMachine,
     now_ms: u64,
     /// Attempts under way: number and member.
     open: Vec<(u32, usize)>,
@@ -76,18 +76,18 @@ struct Sim {
 }
 
 impl Sim {
-    fn new(backends: usize, plan: Plan) -> Self {
+    fn new(backends: usize, plan: MachineConfig) -> Self {
         Self::with(&once_each(backends), plan)
     }
 
-    fn with(fleet: &Arc<Fleet>, plan: Plan) -> Self {
+    fn with(fleet: &Arc<Fleet>, plan: MachineConfig) -> Self {
         Self::asking(request(), fleet, plan, 0)
     }
 
-    fn asking(request: Arc<Request>, fleet: &Arc<Fleet>, plan: Plan, began_ms: u64) -> Self {
-        let dispatch = Dispatch::new(fleet.clone(), request, 7, began_ms);
+    fn asking(request: Arc<Request>, fleet: &Arc<Fleet>, plan: MachineConfig, began_ms: u64) -> Self {
+        let dispatch = BackendSelector::new(fleet.clone(), request, 7, began_ms);
         let mut sim = Self {
-            machine: Machine::new(plan, dispatch),
+            machine: RunMachine::new(plan, dispatch),
             now_ms: 0,
             open: Vec::new(),
             opened: Vec::new(),
@@ -301,8 +301,8 @@ fn a_silent_back_end_is_given_up() {
 
 #[test]
 fn a_run_has_a_deadline_even_if_the_model_never_stops_talking() {
-    for (mode, code) in [(Mode::Stream, "E2011"), (Mode::Sync, "E2002")] {
-        let mut sim = Sim::new(1, Plan { mode, ..plan() });
+    for (mode, code) in [(RunMode::Stream, "E2011"), (RunMode::Sync, "E2002")] {
+        let mut sim = Sim::new(1, MachineConfig { mode, ..plan() });
         sim.text(REPLY.get(..100).unwrap());
         while sim.finishes.is_empty() {
             assert!(sim.now_ms <= 300_000);
@@ -340,11 +340,11 @@ fn a_stream_outlives_its_readers_for_the_grace_period() {
 
 #[test]
 fn whoever_does_not_want_to_come_back_stops_the_run_by_leaving() {
-    let sync = Plan {
-        mode: Mode::Sync,
+    let sync = MachineConfig {
+        mode: RunMode::Sync,
         ..plan()
     };
-    let cancelling = Plan {
+    let cancelling = MachineConfig {
         on_disconnect: OnDisconnect::Cancel,
         ..plan()
     };
@@ -401,8 +401,8 @@ fn an_answer_that_breaks_the_contract_ends_in_an_error() {
 fn a_synchronous_run_says_nothing_before_its_end() {
     let mut sim = Sim::new(
         1,
-        Plan {
-            mode: Mode::Sync,
+        MachineConfig {
+            mode: RunMode::Sync,
             ..plan()
         },
     );

@@ -4,7 +4,7 @@ use ir::event::FinishReason;
 
 use super::{REPLY, Sim, plan};
 use crate::run::Preface;
-use crate::run::machine::Plan;
+use crate::run::machine::MachineConfig;
 
 #[test]
 fn what_happened_before_the_machine_counts_as_the_runs_time() {
@@ -14,7 +14,7 @@ fn what_happened_before_the_machine_counts_as_the_runs_time() {
     };
     let mut late = Sim::new(
         1,
-        Plan {
+        MachineConfig {
             preface: preface.clone(),
             ..plan()
         },
@@ -28,7 +28,7 @@ fn what_happened_before_the_machine_counts_as_the_runs_time() {
         details["allowed_ms"], 300_000,
         "what was allowed is told, not what was left"
     );
-    let mut done = Sim::new(1, Plan { preface, ..plan() });
+    let mut done = Sim::new(1, MachineConfig { preface, ..plan() });
     done.now_ms = 500;
     done.text(REPLY);
     done.finish(FinishReason::Stop);

@@ -8,26 +8,26 @@ use module::envelope::Envelope;
 use serde_json::json;
 
 use super::{REPLY, Sim, expected_data, is_take_back, plan, request};
-use crate::run::machine::{Again, Done, Judge, Next, Plan, Selection};
-use crate::run::record::Role;
+use crate::run::machine::{Reask, CompletedReply, ReplyPolicy, ReplyDecision, MachineConfig, ReaskTarget};
+use crate::run::record::AttemptRole;
 
 /// Wants so many further answers.
 #[derive(Debug)]
 struct Never {
-    selection: Selection,
+    selection: ReaskTarget,
     request: Option<Arc<Request>>,
     left: Mutex<u32>,
 }
 
-impl Judge for Never {
-    fn after(&self, _: &mut Envelope, done: &Done<'_>) -> Next {
+impl ReplyPolicy for Never {
+    fn after(&self, _: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
         let mut left = self.left.lock().unwrap();
         assert!(!done.attempts.is_empty() && !done.reply.is_empty());
         if *left == 0 {
-            return Next::End;
+            return ReplyDecision::End;
         }
         *left -= 1;
-        Next::Again(Again {
+        ReplyDecision::Again(Reask {
             selection: self.selection.clone(),
             reason: String::from("not sure enough"),
             request: self.request.clone(),
@@ -35,8 +35,8 @@ impl Judge for Never {
     }
 }
 
-pub(super) fn judged(selection: Selection, times: u32) -> Plan {
-    Plan {
+pub(super) fn judged(selection: ReaskTarget, times: u32) -> MachineConfig {
+    MachineConfig {
         judge: Arc::new(Never {
             selection,
             request: None,
@@ -48,7 +48,7 @@ pub(super) fn judged(selection: Selection, times: u32) -> Plan {
 
 #[test]
 fn a_second_answer_replaces_the_first_behind_a_snapshot() {
-    let mut sim = Sim::new(2, judged(Selection::Named(String::from("b1")), 1));
+    let mut sim = Sim::new(2, judged(ReaskTarget::Named(String::from("b1")), 1));
     sim.text(&REPLY.replace("Wörter", "Worse"));
     sim.finish(FinishReason::Stop);
     assert_eq!(sim.opened, [0, 1]);
@@ -61,7 +61,7 @@ fn a_second_answer_replaces_the_first_behind_a_snapshot() {
     let second = sim.trace().attempts.remove(1);
     assert_eq!(
         (second.role, second.reason.as_deref()),
-        (Role::Again, Some("not sure enough"))
+        (AttemptRole::Again, Some("not sure enough"))
     );
 }
 
@@ -69,9 +69,9 @@ fn a_second_answer_replaces_the_first_behind_a_snapshot() {
 fn the_same_back_end_can_be_asked_another_question() {
     let mut question = Request::clone(&request());
     question.extra.insert(String::from("asked"), json!(2));
-    let plan = Plan {
+    let plan = MachineConfig {
         judge: Arc::new(Never {
-            selection: Selection::Same,
+            selection: ReaskTarget::Same,
             request: Some(Arc::new(question)),
             left: Mutex::new(1),
         }),
@@ -89,12 +89,12 @@ fn the_same_back_end_can_be_asked_another_question() {
 
 #[test]
 fn without_a_better_answer_the_one_at_hand_stands() {
-    let mut gone = Sim::new(1, judged(Selection::Named(String::from("nobody")), 1));
+    let mut gone = Sim::new(1, judged(ReaskTarget::Named(String::from("nobody")), 1));
     gone.text(REPLY);
     gone.finish(FinishReason::Stop);
     assert_eq!(gone.assemble().envelope["data"], expected_data());
 
-    let mut broken = Sim::new(2, judged(Selection::Named(String::from("b1")), 1));
+    let mut broken = Sim::new(2, judged(ReaskTarget::Named(String::from("b1")), 1));
     broken.text(REPLY);
     broken.finish(FinishReason::Stop);
     broken.text("{\"ok\":true,\"data\":{\"rationale\":\"half");
@@ -102,7 +102,7 @@ fn without_a_better_answer_the_one_at_hand_stands() {
     assert_eq!(broken.finishes, [None]);
     assert_eq!(broken.assemble().envelope["data"], expected_data());
 
-    let mut slow = Sim::new(2, judged(Selection::Any, 1));
+    let mut slow = Sim::new(2, judged(ReaskTarget::Any, 1));
     slow.text(REPLY);
     slow.finish(FinishReason::Stop);
     while slow.finishes.is_empty() {
@@ -115,10 +115,10 @@ fn without_a_better_answer_the_one_at_hand_stands() {
 
 #[test]
 fn however_often_it_is_wished_for_answers_are_bounded() {
-    let mut sim = Sim::new(1, judged(Selection::Any, u32::MAX));
+    let mut sim = Sim::new(1, judged(ReaskTarget::Any, u32::MAX));
     while sim.finishes.is_empty() {
         sim.text(REPLY);
         sim.finish(FinishReason::Stop);
     }
-    assert_eq!(sim.opened.len(), 1 + crate::limits::AGAIN_MAX as usize);
+    assert_eq!(sim.opened.len(), 1 + crate::limits::REASKS_MAX as usize);
 }
