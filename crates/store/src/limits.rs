@@ -10,7 +10,7 @@ pub const READER_CACHE_KIB: u32 = 512;
 pub const WRITER_CACHE_KIB: u32 = 1024;
 /// Pages in the write-ahead log before they are carried into the file: those that are written again and again, the ends of
 /// all trees, are carried once.
-pub const LOG_PAGES: u32 = 4_000;
+pub const WAL_CHECKPOINT_PAGES: u32 = 4_000;
 /// Pages that come into the log before carrying is tried again.
 pub const LOG_PAGES_MORE: u32 = 1_000;
 /// How often what came meanwhile is carried behind the rest.
@@ -24,13 +24,13 @@ pub const USAGE_LINES_MAX: usize = 10_000;
 /// Most writes that wait for the one that is under way; whoever comes later waits outside.
 pub const WRITES_WAITING_MAX: usize = 1_024;
 /// Most writes in one transaction.
-pub const WRITES_TOGETHER_MAX: usize = 256;
+pub const WRITE_BATCH_MAX: usize = 256;
 /// Rows of bookings that are written however many others wait to write.
 pub const BOOKED_ROWS_TOGETHER: usize = 64;
 /// Most bookings of calls that wait to get into the tables.
 pub const CALLS_WAITING_MAX: usize = 200_000;
 /// Most bytes of a run's events that are booked; more are written at once.
-pub const CALLS_SAID_BYTES_MAX: usize = 16 * 1024;
+pub const SPOOL_RUN_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of lines that wait to be written to the log together.
 pub const CALLS_ADDED_BYTES_MAX: usize = 64 * 1024;
 /// Room for lines of the log that is kept for the next ones.
@@ -38,6 +38,6 @@ pub const CALLS_LINE_BYTES_KEPT: usize = 16 * 1024;
 /// Most bytes of a log of bookings that somebody left behind.
 pub const CALLS_LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Between two steps in which bookings get into the tables: what comes meanwhile shares the next one.
-pub const CALLS_PACE: Duration = Duration::from_millis(100);
+pub const SPOOL_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 /// The same, when the tables took nothing.
 pub const CALLS_RETRY: Duration = Duration::from_millis(500);

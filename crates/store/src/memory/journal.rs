@@ -13,19 +13,19 @@ use ir::RunId;
 
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    pub(super) shelf: Mutex<Shelf>,
+    pub(super) shelf: Mutex<Tables>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct Tables {
     pub(super) runs: BTreeMap<(Tenant, RunId), Run>,
     /// Stays when its run is thrown away.
-    pub(super) spent: Vec<Account>,
+    pub(super) spent: Vec<UsageRow>,
 }
 
 /// What an attempt used, and of which run it was.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct UsageRow {
     pub(super) tenant: Tenant,
     pub(super) run: RunId,
     pub(super) client: String,
@@ -72,7 +72,7 @@ impl Run {
 }
 
 impl MemoryJournal {
-    pub(super) fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    pub(super) fn shelf(&self) -> MutexGuard<'_, Tables> {
         // No code panics while it holds the lock, so a poisoned shelf is still whole.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +104,7 @@ impl MemoryJournal {
             reason,
             verdict: None,
         });
-        shelf.spent.extend(end.spent.iter().cloned().map(|spent| Account {
+        shelf.spent.extend(end.spent.iter().cloned().map(|spent| UsageRow {
             tenant: tenant.clone(),
             run: id,
             client: run.new.client.clone(),

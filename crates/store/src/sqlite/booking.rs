@@ -10,7 +10,7 @@ use ir::RunId;
 use rusqlite::{Connection, params};
 
 use super::spool::{Held, Line, Told};
-use super::inserts::{Events, Owner, Runs, Usage, owner};
+use super::inserts::{InsertEvents, Owner, InsertRuns, InsertUsage, owner};
 use super::row::integer;
 use super::writer::failed;
 use crate::limits;
@@ -94,17 +94,17 @@ pub(super) fn bring(connection: &Connection, tenant: &Tenant, held: &Held) -> Re
 }
 
 struct Tables<'c> {
-    runs: Runs<'c>,
-    events: Events<'c>,
-    usage: Usage<'c>,
+    runs: InsertRuns<'c>,
+    events: InsertEvents<'c>,
+    usage: InsertUsage<'c>,
 }
 
 impl<'c> Tables<'c> {
     fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
         Ok(Self {
-            runs: Runs::prepare(connection)?,
-            events: Events::prepare(connection)?,
-            usage: Usage::prepare(connection)?,
+            runs: InsertRuns::prepare(connection)?,
+            events: InsertEvents::prepare(connection)?,
+            usage: InsertUsage::prepare(connection)?,
         })
     }
 

@@ -10,9 +10,9 @@ use super::row::integer;
 use super::writer::failed;
 
 /// Runs that nobody named.
-pub(super) struct Runs<'c>(CachedStatement<'c>);
+pub(super) struct InsertRuns<'c>(CachedStatement<'c>);
 
-impl<'c> Runs<'c> {
+impl<'c> InsertRuns<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
         prepare(connection, include_str!("query/enter_run.sql")).map(Self)
     }
@@ -45,9 +45,9 @@ impl<'c> Runs<'c> {
     }
 }
 
-pub(super) struct Events<'c>(CachedStatement<'c>);
+pub(super) struct InsertEvents<'c>(CachedStatement<'c>);
 
-impl<'c> Events<'c> {
+impl<'c> InsertEvents<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
         prepare(connection, include_str!("query/insert_event.sql")).map(Self)
     }
@@ -80,9 +80,9 @@ pub(super) struct Owner<'o> {
     pub(super) module: &'o str,
 }
 
-pub(super) struct Usage<'c>(CachedStatement<'c>);
+pub(super) struct InsertUsage<'c>(CachedStatement<'c>);
 
-impl<'c> Usage<'c> {
+impl<'c> InsertUsage<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, JournalError> {
         prepare(connection, include_str!("query/insert_usage.sql")).map(Self)
     }

@@ -17,7 +17,7 @@ use super::spool::{Calls, Words};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
 use super::row::{damaged, failed, get, integer, natural, run_row};
-use super::writer::{Write, Writer};
+use super::writer::{WriteOp, Writer};
 use crate::limits;
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl SqliteJournal {
         if self.calls.say(tenant, run, words)? {
             return Ok(());
         }
-        let write = Write::Append {
+        let write = WriteOp::Append {
             held: self.calls.take_over(tenant, run).map(Box::new),
             tenant: tenant.clone(),
             run,
@@ -134,7 +134,7 @@ impl SqliteJournal {
 impl Journal for SqliteJournal {
     async fn create(&self, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
         let (tenant, run) = (tenant.clone(), run.clone());
-        self.writer.write(Write::Create { tenant, run }).await
+        self.writer.write(WriteOp::Create { tenant, run }).await
     }
 
     async fn append(

@@ -30,7 +30,7 @@ pub(super) fn count_pages(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 #[derive(Debug)]
-pub(super) struct Checkpoints {
+pub(super) struct WalCheckpointer {
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Held by whoever carries: two at once get in each other's way, and then SQLite has one of them do nothing.
@@ -39,7 +39,7 @@ pub(super) struct Checkpoints {
     carried: u32,
 }
 
-impl Checkpoints {
+impl WalCheckpointer {
     pub(super) fn start(path: &Path) -> Result<Self, JournalError> {
         let connection = Connection::open(path).map_err(failed)?;
         let (wake, woken) = sync_channel(1);
@@ -63,7 +63,7 @@ impl Checkpoints {
         if pages < self.carried {
             self.carried = 0;
         }
-        if pages < limits::LOG_PAGES || pages - self.carried < limits::LOG_PAGES_MORE {
+        if pages < limits::WAL_CHECKPOINT_PAGES || pages - self.carried < limits::LOG_PAGES_MORE {
             return;
         }
         self.carried = pages;
@@ -76,7 +76,7 @@ impl Checkpoints {
     }
 }
 
-impl Drop for Checkpoints {
+impl Drop for WalCheckpointer {
     fn drop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {

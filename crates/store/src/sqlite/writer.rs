@@ -19,9 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::booking::{Bookings, bring};
 use super::spool::{Held, Line};
-use super::wal_checkpoint::{Checkpoints, count_pages};
+use super::wal_checkpoint::{WalCheckpointer, count_pages};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
-use super::inserts::{Events, Owner, Usage, owner};
+use super::inserts::{InsertEvents, Owner, InsertUsage, owner};
 use super::row::{damaged, integer};
 use crate::limits;
 
@@ -34,7 +34,7 @@ pub(super) struct Writer {
 }
 
 #[derive(Debug)]
-pub(super) enum Write {
+pub(super) enum WriteOp {
     Create {
         tenant: Tenant,
         run: NewRun,
@@ -55,7 +55,7 @@ type Done = oneshot::Sender<Result<(), JournalError>>;
 
 #[derive(Debug)]
 enum Job {
-    Write { write: Write, done: Done },
+    Write { write: WriteOp, done: Done },
     Book { lines: Arc<[Line]>, done: Done },
     Close(oneshot::Sender<()>),
 }
@@ -63,7 +63,7 @@ enum Job {
 impl Writer {
     pub(super) fn start(path: &Path, options: Options) -> Result<Self, JournalError> {
         let connection = open(path, options).map_err(failed)?;
-        let checkpoints = Checkpoints::start(path)?;
+        let checkpoints = WalCheckpointer::start(path)?;
         let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
         thread::Builder::new()
             .name(String::from("journal"))
@@ -73,7 +73,7 @@ impl Writer {
     }
 
     /// Returns when it is in the file.
-    pub(super) async fn write(&self, write: Write) -> Result<(), JournalError> {
+    pub(super) async fn write(&self, write: WriteOp) -> Result<(), JournalError> {
         self.ask(|done| Job::Write { write, done }).await
     }
 
@@ -123,7 +123,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn work(connection: Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::Receiver<Job>) {
+fn work(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     let mut bookings = VecDeque::new();
     loop {
@@ -144,7 +144,7 @@ fn work(connection: Connection, mut checkpoints: Checkpoints, mut jobs: mpsc::Re
                     break;
                 }
             }
-            let room = batch.len() < limits::WRITES_TOGETHER_MAX;
+            let room = batch.len() < limits::WRITE_BATCH_MAX;
             next = if room { jobs.try_recv().ok() } else { None };
         }
         if !batch.is_empty() {
@@ -184,9 +184,9 @@ fn step(
     }
 }
 
-type Waiting = (Write, Done);
+type QueuedWrite = (WriteOp, Done);
 
-fn carry_out(connection: &Connection, batch: &mut Vec<Waiting>) {
+fn carry_out(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
     let results = match together(connection, batch.iter().map(|(write, _)| write)) {
         Ok(results) => results,
         Err(error) if batch.len() == 1 => vec![Err(error)],
@@ -200,7 +200,7 @@ fn carry_out(connection: &Connection, batch: &mut Vec<Waiting>) {
     }
 }
 
-fn alone(connection: &Connection, write: &Write) -> Result<(), JournalError> {
+fn alone(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
     let mut results = together(connection, [write])?;
     results.pop().unwrap_or(Ok(()))
 }
@@ -208,7 +208,7 @@ fn alone(connection: &Connection, write: &Write) -> Result<(), JournalError> {
 /// One transaction. Fails as a whole when the file does; what was only refused is told to whom it concerns.
 fn together<'w>(
     connection: &Connection,
-    writes: impl IntoIterator<Item = &'w Write>,
+    writes: impl IntoIterator<Item = &'w WriteOp>,
 ) -> Result<Vec<Result<(), JournalError>>, JournalError> {
     // Rolls back when it is dropped.
     let transaction = connection.unchecked_transaction().map_err(failed)?;
@@ -223,10 +223,10 @@ fn together<'w>(
     Ok(results)
 }
 
-fn perform(connection: &Connection, write: &Write) -> Result<(), JournalError> {
+fn perform(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
     match write {
-        Write::Create { tenant, run } => create(connection, tenant, run),
-        Write::Append {
+        WriteOp::Create { tenant, run } => create(connection, tenant, run),
+        WriteOp::Append {
             tenant,
             run,
             held,
@@ -325,14 +325,14 @@ fn append(
     if moved.map_err(failed)? == 0 {
         return Err(refusal(connection, tenant, run));
     }
-    Events::prepare(connection)?.add(tenant, &id, from, events)?;
+    InsertEvents::prepare(connection)?.add(tenant, &id, from, events)?;
     let Some(end) = end else { return Ok(()) };
     let (client, module) = owner(connection, tenant, &id)?;
     let owner = Owner {
         client: &client,
         module: &module,
     };
-    Usage::prepare(connection)?.add(tenant, &id, owner, end)
+    InsertUsage::prepare(connection)?.add(tenant, &id, owner, end)
 }
 
 /// Why the fence did not open.
@@ -353,8 +353,8 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
 }
 
 /// Whoever asked for a run left before it was there, so nobody will ever run it.
-fn forget(connection: &Connection, write: &Write) {
-    if let Write::Create { tenant, run } = write {
+fn forget(connection: &Connection, write: &WriteOp) {
+    if let WriteOp::Create { tenant, run } = write {
         // A run that cannot be taken back is found unfinished by the next server and ended there.
         connection
             .prepare_cached(include_str!("query/forget_run.sql"))

@@ -190,7 +190,7 @@ impl Calls {
         };
         let bytes = begun.bytes + more;
         let ours = begun.turn == turn && begun.offset == Some(words.after) && begun.tenant == *tenant;
-        if !ours || bytes > limits::CALLS_SAID_BYTES_MAX {
+        if !ours || bytes > limits::SPOOL_RUN_BYTES_MAX {
             return Ok(false);
         }
         desk.put(Line {
@@ -451,7 +451,7 @@ impl Shared {
 async fn work(shared: Weak<Shared>, wake: Arc<Notify>, hurry: Arc<Notify>) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(limits::CALLS_PACE) => {}
+            () = tokio::time::sleep(limits::SPOOL_FLUSH_INTERVAL) => {}
             () = hurry.notified() => {}
         }
         let Some(strong) = shared.upgrade() else { return };
