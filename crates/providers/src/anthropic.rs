@@ -2,15 +2,15 @@
 
 use ir::Dialect;
 
-use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
 /// The version of the API that the dialect in `wire` is written for.
 const VERSION: &str = "2023-06-01";
 
-pub fn anthropic(client: Client, options: HttpOptions) -> Http {
-    let vendor = Vendor {
+pub fn anthropic(client: Client, options: HttpOptions) -> HttpUpstream {
+    let vendor = VendorSpec {
         kind: "anthropic",
         dialect: Dialect::Anthropic,
         path: |_| String::from("/v1/messages"),
@@ -23,5 +23,5 @@ pub fn anthropic(client: Client, options: HttpOptions) -> Http {
         key_header: ("x-api-key", ""),
         headers: &[("anthropic-version", VERSION)],
     };
-    Http::new(vendor, client, options)
+    HttpUpstream::new(vendor, client, options)
 }

@@ -3,12 +3,12 @@
 
 use ir::{ChatRequest, Dialect, Payload};
 
-use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 
-pub fn gemini(client: Client, options: HttpOptions) -> Http {
-    let vendor = Vendor {
+pub fn gemini(client: Client, options: HttpOptions) -> HttpUpstream {
+    let vendor = VendorSpec {
         kind: "gemini",
         dialect: Dialect::Gemini,
         path,
@@ -22,7 +22,7 @@ pub fn gemini(client: Client, options: HttpOptions) -> Http {
         key_header: ("x-goog-api-key", ""),
         headers: &[],
     };
-    Http::new(vendor, client, options)
+    HttpUpstream::new(vendor, client, options)
 }
 
 fn whole(payload: &Payload, model: &str) -> Option<(Dialect, String)> {

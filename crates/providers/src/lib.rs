@@ -16,13 +16,13 @@ pub mod scripted;
 mod spill_error;
 
 pub use anthropic::anthropic;
-pub use command::{Command, CommandOptions};
+pub use command::{CommandUpstream, CommandOptions};
 pub use fetch::GuardedFetch;
 pub use gemini::gemini;
-pub use http::{Client, ClientOptions, Http, HttpOptions, Proxy, Timeouts};
+pub use http::{Client, ClientOptions, HttpUpstream, HttpOptions, Proxy, Timeouts};
 pub use key_set::KeySetUrl;
 pub use ollama::ollama;
 pub use openai::openai;
-pub use rate_limited::{Pace, Paced};
+pub use rate_limited::{RequestWindow, RateLimited};
 pub use recording::{Recorder, Replay};
-pub use scripted::Scripted;
+pub use scripted::ScriptedUpstream;

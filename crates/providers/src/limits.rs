@@ -10,7 +10,7 @@ pub const RAW_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const MEDIA_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The shortest and the longest picture in base64 that is left in the text of its answer, whatever the threshold of
 /// the depot is: the depot keeps in memory what is below it.
-pub const LIFT_CHARS_MIN: usize = 4 * 1024;
+pub const EXTRACT_CHARS_MIN: usize = 4 * 1024;
 pub const LIFT_CHARS_MAX: usize = 1024 * 1024;
 /// Most bytes of the head of an answer, of a line of its framing, and of the head of a question.
 pub const ANSWER_HEAD_BYTES_MAX: usize = 256 * 1024;
@@ -57,7 +57,7 @@ pub const COMMAND_QUEUE_MAX: usize = 64;
 pub const COMMAND_RETRY_AFTER_MS: u64 = 1000;
 /// How much of what a program prints is taken at once, and how much of its complaints is kept.
 pub const COMMAND_READ_BYTES: usize = 16 * 1024;
-pub const COMMAND_COMPLAINT_BYTES_MAX: usize = 4 * 1024;
+pub const COMMAND_STDERR_BYTES_MAX: usize = 4 * 1024;
 /// How often the size of a file is looked at while a program writes it.
 pub const COMMAND_WATCH: Duration = Duration::from_millis(100);
 /// How long an output may stay open after its program has ended.

@@ -3,12 +3,12 @@
 
 use ir::{Dialect, Payload};
 
-use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "http://127.0.0.1:11434";
 
-pub fn ollama(client: Client, options: HttpOptions) -> Http {
-    let vendor = Vendor {
+pub fn ollama(client: Client, options: HttpOptions) -> HttpUpstream {
+    let vendor = VendorSpec {
         kind: "ollama",
         dialect: Dialect::Ollama,
         path: |_| String::from("/api/chat"),
@@ -24,5 +24,5 @@ pub fn ollama(client: Client, options: HttpOptions) -> Http {
         key_header: ("authorization", "Bearer "),
         headers: &[],
     };
-    Http::new(vendor, client, options)
+    HttpUpstream::new(vendor, client, options)
 }

@@ -4,12 +4,12 @@
 
 use ir::{Dialect, Payload};
 
-use crate::http::{Client, Http, HttpOptions, ModelList, Vendor};
+use crate::http::{Client, HttpUpstream, HttpOptions, ModelList, VendorSpec};
 
 pub const BASE_URL: &str = "https://api.openai.com/v1";
 
-pub fn openai(client: Client, options: HttpOptions) -> Http {
-    let vendor = Vendor {
+pub fn openai(client: Client, options: HttpOptions) -> HttpUpstream {
+    let vendor = VendorSpec {
         kind: "openai",
         dialect: Dialect::OpenaiChat,
         path: |_| String::from("/chat/completions"),
@@ -22,7 +22,7 @@ pub fn openai(client: Client, options: HttpOptions) -> Http {
         key_header: ("authorization", "Bearer "),
         headers: &[],
     };
-    Http::new(vendor, client, options)
+    HttpUpstream::new(vendor, client, options)
 }
 
 fn whole(payload: &Payload, _: &str) -> Option<(Dialect, String)> {

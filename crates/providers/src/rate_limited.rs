@@ -15,13 +15,13 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// How many calls fit into any minute. Calls come as they like until the minute is full.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RequestWindow {
     per_minute: u32,
     /// When the bucket will be empty again; the further ahead, the fuller it is.
     empty_at: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl RequestWindow {
     pub fn new(per_minute: u32) -> Self {
         Self {
             per_minute: per_minute.max(1),
@@ -44,18 +44,18 @@ impl Pace {
 }
 
 #[derive(Debug)]
-pub struct Paced {
+pub struct RateLimited {
     upstream: Arc<dyn Upstream>,
-    pace: Arc<Pace>,
+    pace: Arc<RequestWindow>,
 }
 
-impl Paced {
-    pub fn new(upstream: Arc<dyn Upstream>, pace: Arc<Pace>) -> Self {
+impl RateLimited {
+    pub fn new(upstream: Arc<dyn Upstream>, pace: Arc<RequestWindow>) -> Self {
         Self { upstream, pace }
     }
 }
 
-impl Paced {
+impl RateLimited {
     /// Takes a place, or says what a rate-limited server would say.
     fn take(&self) -> Result<(), Error> {
         let Err(wait) = self.pace.take(Instant::now()) else {
@@ -72,7 +72,7 @@ impl Paced {
     }
 }
 
-impl Upstream for Paced {
+impl Upstream for RateLimited {
     fn backend(&self) -> &Backend {
         self.upstream.backend()
     }
@@ -118,14 +118,14 @@ impl Upstream for Paced {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pace, WINDOW};
+    use super::{RequestWindow, WINDOW};
     use std::time::Duration;
     use tokio::time::Instant;
 
     #[test]
     fn no_minute_holds_more_than_allowed_twice_over() {
         for per_minute in [1, 2, 7, 60, 1000] {
-            let (pace, start) = (Pace::new(per_minute), Instant::now());
+            let (pace, start) = (RequestWindow::new(per_minute), Instant::now());
             // Somebody knocks every 10 ms for three minutes.
             let knocks = (0..18_000).map(|knock| Duration::from_millis(knock * 10));
             let taken: Vec<_> = knocks.filter(|at| pace.take(start + *at).is_ok()).collect();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_wait_that_is_told_is_enough() {
-        let (pace, mut now) = (Pace::new(3), Instant::now());
+        let (pace, mut now) = (RequestWindow::new(3), Instant::now());
         for _ in 0..50 {
             if let Err(wait) = pace.take(now) {
                 assert!(pace.take(now + wait - Duration::from_millis(1)).is_err());

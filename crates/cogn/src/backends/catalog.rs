@@ -12,7 +12,7 @@ use engine::fleet::{self, Member};
 use engine::port::Upstream;
 use engine::route::Candidate;
 use ir::operation::{Operation, Transport};
-use providers::{Client, ClientOptions, Http, HttpOptions, Pace, Paced};
+use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, RequestWindow, RateLimited};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -49,7 +49,7 @@ pub(crate) struct Listed {
 /// How a back-end is called.
 #[derive(Clone, Debug)]
 pub(crate) enum Instance {
-    Http(Http),
+    Http(HttpUpstream),
     Program(program::Installed),
     Other(Arc<dyn Upstream>),
 }
@@ -98,10 +98,10 @@ impl Listed {
     pub(crate) fn into_members(self) -> Vec<Member> {
         match self.instances {
             Ok(instances) => {
-                let pace = self.per_minute.map(|per_minute| Arc::new(Pace::new(per_minute)));
+                let pace = self.per_minute.map(|per_minute| Arc::new(RequestWindow::new(per_minute)));
                 let upstreams = instances.iter().map(|instance| match &pace {
                     Some(pace) => {
-                        Arc::new(Paced::new(instance.upstream(), pace.clone())) as Arc<dyn Upstream>
+                        Arc::new(RateLimited::new(instance.upstream(), pace.clone())) as Arc<dyn Upstream>
                     }
                     None => instance.upstream(),
                 });

@@ -16,7 +16,7 @@ use engine::fleet::{Fleet, Member};
 use engine::port::Upstream;
 use engine::route::{HostPolicy, Policy};
 use providers::scripted::Script;
-use providers::{Client, Scripted};
+use providers::{Client, ScriptedUpstream};
 
 pub(crate) use catalog::{Instance, Listed, Shelf, Unavailable};
 
@@ -149,7 +149,7 @@ fn nobody(listed: &[Listed]) -> anyhow::Error {
 pub(crate) fn scripted(name: &str, path: &Path) -> Result<Arc<dyn Upstream>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let script = Script::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
-    Ok(Arc::new(Scripted::new(name, script)))
+    Ok(Arc::new(ScriptedUpstream::new(name, script)))
 }
 
 fn stem(path: &Path) -> String {

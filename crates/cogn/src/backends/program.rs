@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use engine::Depot;
 use ir::operation::Operation;
-use providers::Command;
-use providers::command::MemoryBound;
+use providers::CommandUpstream;
+use providers::command::MemoryLimit;
 
 use super::catalog::{Instance, Unavailable};
 use crate::config::{Backend, Recipe};
@@ -19,7 +19,7 @@ const LAUNCHER: &str = "prlimit";
 /// A program that is here, and how to tell whether everything that it needs is.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
-    pub(crate) command: Command,
+    pub(crate) command: CommandUpstream,
     recipe: Option<&'static Recipe>,
 }
 
@@ -61,14 +61,14 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
             reason: format!("`memory_bytes_max` needs `{LAUNCHER}`, which is not on this machine (E4001)"),
             hint: Some(String::from("install util-linux, or take the bound away")),
         })?;
-        options.memory = Some(MemoryBound { launcher, bytes });
+        options.memory = Some(MemoryLimit { launcher, bytes });
     }
     options.model.clone_from(&backend.model);
     options.default_model.clone_from(&backend.default_model);
     options.environment = program.environment();
     options.timeout = Duration::from_millis(total_ms);
     options.depot = depot.clone();
-    let command = Command::new(options);
+    let command = CommandUpstream::new(options);
     Ok(Instance::Program(Installed { command, recipe }))
 }
 

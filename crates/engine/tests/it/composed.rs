@@ -8,7 +8,7 @@ use engine::run::{RunOptions, envelope};
 use engine::{Engine, Error, RunRequest, Fleet, ReadFrom, RunMode, Modules, Ports, Settings, Tenant};
 use module::stream::assemble_ndjson;
 use module::{FileMap, Module, load};
-use providers::Scripted;
+use providers::ScriptedUpstream;
 use providers::scripted::Script;
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
@@ -47,7 +47,7 @@ pub(crate) fn engine(
 }
 
 pub(crate) fn script(yaml: &str) -> Arc<dyn Upstream> {
-    Arc::new(Scripted::new("scripted", Script::parse(yaml).unwrap()))
+    Arc::new(ScriptedUpstream::new("scripted", Script::parse(yaml).unwrap()))
 }
 
 /// An answer for every prompt that holds `pattern`.

@@ -8,14 +8,14 @@ use engine::port::{EventKind, Upstream};
 use engine::{RunMode, Settings};
 use module::envelope::Risk;
 use module::stream::assemble_ndjson;
-use providers::Scripted;
+use providers::ScriptedUpstream;
 use providers::scripted::Script;
 use serde_json::{Value, json};
 
 use crate::composed::{answer, engine, events, module, says};
 
 fn named(name: &str, yaml: &str) -> Arc<dyn Upstream> {
-    Arc::new(Scripted::new(name, Script::parse(yaml).unwrap()))
+    Arc::new(ScriptedUpstream::new(name, Script::parse(yaml).unwrap()))
 }
 
 fn settings(action: GateAction) -> Settings {

@@ -6,7 +6,7 @@ use ir::media::{MediaHandle, StoredRef, sniff};
 use ir::{ChatRequest, Dialect, Error, ErrorKind, MediaSource, Payload, Phase, Request, Role};
 use serde_json::json;
 
-use super::options::{CommandOptions, InputForm};
+use super::options::{CommandOptions, InputFormat};
 use crate::limits::COMMAND_INPUT_BYTES_MAX;
 
 /// The input, and how its file is to be called.
@@ -34,20 +34,20 @@ pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input
         extension: "txt",
     };
     let made = match (&request.payload, options.input) {
-        (Payload::Chat(chat), InputForm::Text) => text(transcript(chat)?),
-        (Payload::Chat(chat), InputForm::Json) => {
+        (Payload::Chat(chat), InputFormat::Text) => text(transcript(chat)?),
+        (Payload::Chat(chat), InputFormat::Json) => {
             let mut ledger = Ledger::new(Component::Adapter);
             let body = wire::chat::encode_request(Dialect::OpenaiChat, chat, &mut ledger)?;
             json_input(&body)?
         }
-        (Payload::Embeddings(embeddings), InputForm::Json) => json_input(&json!(embeddings.input))?,
-        (Payload::Embeddings(embeddings), InputForm::Text) => match embeddings.input.as_slice() {
+        (Payload::Embeddings(embeddings), InputFormat::Json) => json_input(&json!(embeddings.input))?,
+        (Payload::Embeddings(embeddings), InputFormat::Text) => match embeddings.input.as_slice() {
             [one] => text(one.clone()),
             _ => return Err(unsupported(options, "takes one text at a time")),
         },
-        (Payload::Speech(speech), InputForm::Text) => text(speech.input.clone()),
-        (Payload::Image(image), InputForm::Text) => text(image.prompt.clone()),
-        (Payload::Transcription(asked), InputForm::Bytes) => audio(asked, options)?,
+        (Payload::Speech(speech), InputFormat::Text) => text(speech.input.clone()),
+        (Payload::Image(image), InputFormat::Text) => text(image.prompt.clone()),
+        (Payload::Transcription(asked), InputFormat::Bytes) => audio(asked, options)?,
         _ => return Err(unsupported(options, "is not set up for this kind of input")),
     };
     if made.content.size_bytes() > COMMAND_INPUT_BYTES_MAX as u64 {

@@ -14,23 +14,23 @@ use tempfile::TempDir;
 
 use super::input::{Content, Input, input};
 use super::options::CommandOptions;
-use super::process::{Plan, Running};
+use super::process::{ProcessSpec, RunningProcess};
 use super::template::Slot;
-use super::template_values::Values;
+use super::template_values::TemplateValues;
 
 /// A call under way.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) running: Running,
+pub(super) struct Invocation {
+    pub(super) running: RunningProcess,
     /// Where the output will be, if it is not printed.
     pub(super) output: Option<PathBuf>,
-    pub(super) values: Values,
+    pub(super) values: TemplateValues,
     pub(super) adaptations: Vec<Adaptation>,
 }
 
-pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Result<Asked, Error> {
+pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Result<Invocation, Error> {
     let mut ledger = Ledger::new(Component::Adapter);
-    let values = Values::of(request, options, &mut ledger)?;
+    let values = TemplateValues::of(request, options, &mut ledger)?;
     let input = input(request, options)?;
     let shared = options.clone();
     let filling = values.clone();
@@ -41,15 +41,15 @@ pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Res
     };
     let laid_out = laid_out.map_err(|error| failed(error.to_string()))?;
     let (plan, output) = laid_out.map_err(|error| failed(error.kind().to_string()))?;
-    Ok(Asked {
-        running: Running::start(plan)?,
+    Ok(Invocation {
+        running: RunningProcess::start(plan)?,
         output,
         values,
         adaptations: ledger.into_entries(),
     })
 }
 
-fn lay_out(options: &CommandOptions, values: &Values, input: &Input) -> io::Result<(Plan, Option<PathBuf>)> {
+fn lay_out(options: &CommandOptions, values: &TemplateValues, input: &Input) -> io::Result<(ProcessSpec, Option<PathBuf>)> {
     let folder = empty_folder()?;
     let at = |name: &str, extension: &str| folder.path().join(format!("{name}.{extension}"));
     let read = at("input", input.extension);
@@ -83,7 +83,7 @@ fn lay_out(options: &CommandOptions, values: &Values, input: &Input) -> io::Resu
     };
     let mut environment = options.environment.clone();
     environment.push((OsString::from("TMPDIR"), folder.path().as_os_str().to_owned()));
-    let plan = Plan {
+    let plan = ProcessSpec {
         program: options.program.clone(),
         arguments,
         environment,

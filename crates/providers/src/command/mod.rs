@@ -15,6 +15,6 @@ mod tests;
 mod upstream;
 mod template_values;
 
-pub use options::{CommandOptions, InputForm, MemoryBound, ReplyForm};
+pub use options::{CommandOptions, InputFormat, MemoryLimit, OutputFormat};
 pub use template::{Slot, Template, TemplateError};
-pub use upstream::Command;
+pub use upstream::CommandUpstream;

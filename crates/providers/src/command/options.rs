@@ -25,8 +25,8 @@ pub struct CommandOptions {
     pub arguments: Template,
     /// A text that is written beside the input, for programs that are interpreters.
     pub script: Option<String>,
-    pub input: InputForm,
-    pub reply: ReplyForm,
+    pub input: InputFormat,
+    pub reply: OutputFormat,
     /// The voice that speaks where none is asked for, or one that is not known.
     pub voice: Option<String>,
     /// What callers call voices, and what the program calls them.
@@ -42,7 +42,7 @@ pub struct CommandOptions {
     pub environment: Vec<(OsString, OsString)>,
     pub timeout: Duration,
     pub output_bytes_max: u64,
-    pub memory: Option<MemoryBound>,
+    pub memory: Option<MemoryLimit>,
     pub processes_max: usize,
     /// Calls that wait while so many run.
     pub queue_max: usize,
@@ -52,7 +52,7 @@ pub struct CommandOptions {
 
 /// The most address space that each process of a program may take, and who holds it to that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryBound {
+pub struct MemoryLimit {
     /// Where util-linux's `prlimit` is.
     pub launcher: PathBuf,
     pub bytes: u64,
@@ -60,7 +60,7 @@ pub struct MemoryBound {
 
 /// How a request is written down for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputForm {
+pub enum InputFormat {
     /// The words alone. Of a conversation, who speaks stands before each message.
     Text,
     /// Chat as the body of a chat completion, embeddings as a list of texts.
@@ -71,7 +71,7 @@ pub enum InputForm {
 
 /// How the program's output is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplyForm {
+pub enum OutputFormat {
     Text,
     /// JSON, and the pointer to the answer in it.
     Json {
@@ -91,14 +91,14 @@ impl CommandOptions {
         program: impl Into<PathBuf>,
         arguments: &[impl AsRef<str>],
     ) -> Result<Self, TemplateError> {
-        let json = || ReplyForm::Json {
+        let json = || OutputFormat::Json {
             pointer: String::new(),
         };
         let (input, reply) = match operation {
-            Operation::SpeechToText => (InputForm::Bytes, ReplyForm::Text),
-            Operation::TextToSpeech | Operation::ImageGeneration => (InputForm::Text, ReplyForm::Bytes),
-            Operation::Embeddings => (InputForm::Json, json()),
-            Operation::ChatCompletions | Operation::RealtimeVoice => (InputForm::Text, ReplyForm::Text),
+            Operation::SpeechToText => (InputFormat::Bytes, OutputFormat::Text),
+            Operation::TextToSpeech | Operation::ImageGeneration => (InputFormat::Text, OutputFormat::Bytes),
+            Operation::Embeddings => (InputFormat::Json, json()),
+            Operation::ChatCompletions | Operation::RealtimeVoice => (InputFormat::Text, OutputFormat::Text),
         };
         Ok(Self {
             name: name.into(),

@@ -10,8 +10,8 @@ use ir::media::{MimeTrust, mime_of_audio_format};
 use ir::{Error, Ext, Map, Media, Operation, Phase, Request, ResponsePayload};
 use serde_json::{Number, Value};
 
-use super::options::{CommandOptions, ReplyForm};
-use super::template_values::Values;
+use super::options::{CommandOptions, OutputFormat};
+use super::template_values::TemplateValues;
 use crate::spill_error::unkept;
 
 /// Whether what is given for an operation is pictures or sound.
@@ -21,7 +21,7 @@ pub(super) fn is_media(operation: Operation) -> bool {
 
 pub(super) fn media_reply(
     keeping: Keeping,
-    values: &Values,
+    values: &TemplateValues,
     options: &CommandOptions,
 ) -> Result<ResponsePayload, Error> {
     if options.operation == Operation::TextToSpeech {
@@ -44,7 +44,7 @@ pub(super) fn media_reply(
 pub(super) fn reply(
     bytes: &[u8],
     request: &Request,
-    values: &Values,
+    values: &TemplateValues,
     options: &CommandOptions,
 ) -> Result<ResponsePayload, Error> {
     let bad = |what: String| bad(options, &what);
@@ -87,17 +87,17 @@ pub(super) fn text(value: Value) -> Result<String, String> {
 /// The output as the configured form reads it.
 pub(super) fn value(bytes: &[u8], options: &CommandOptions) -> Result<Value, String> {
     match &options.reply {
-        ReplyForm::Text => match std::str::from_utf8(bytes) {
+        OutputFormat::Text => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Value::from(text.trim())),
             Err(_) => Err(String::from("gave a text that is not UTF-8")),
         },
-        ReplyForm::Json { pointer } => {
+        OutputFormat::Json { pointer } => {
             let whole: Value =
                 serde_json::from_slice(bytes).map_err(|error| format!("gave no JSON: {error}"))?;
             let found = whole.pointer(pointer).cloned();
             found.ok_or_else(|| format!("gave JSON without anything at `{pointer}`"))
         }
-        ReplyForm::Bytes => Err(String::from("is set up to give bytes, where words are asked for")),
+        OutputFormat::Bytes => Err(String::from("is set up to give bytes, where words are asked for")),
     }
 }
 

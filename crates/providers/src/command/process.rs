@@ -15,12 +15,12 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::options::MemoryBound;
-use crate::limits::{COMMAND_COMPLAINT_BYTES_MAX, COMMAND_LINGER, COMMAND_READ_BYTES, COMMAND_WATCH};
+use super::options::MemoryLimit;
+use crate::limits::{COMMAND_STDERR_BYTES_MAX, COMMAND_LINGER, COMMAND_READ_BYTES, COMMAND_WATCH};
 
 /// What is to be run.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ProcessSpec {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
@@ -31,11 +31,11 @@ pub(super) struct Plan {
     pub(super) output_bytes_max: u64,
     /// The file that it writes its answer to.
     pub(super) output: Option<PathBuf>,
-    pub(super) memory: Option<MemoryBound>,
+    pub(super) memory: Option<MemoryLimit>,
 }
 
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningProcess {
     name: String,
     group: Option<Pid>,
     child: Option<Child>,
@@ -55,8 +55,8 @@ pub(super) struct Running {
     began: bool,
 }
 
-impl Running {
-    pub(super) fn start(plan: Plan) -> Result<Self, Error> {
+impl RunningProcess {
+    pub(super) fn start(plan: ProcessSpec) -> Result<Self, Error> {
         let name = plan.program.file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
         // A bound that is set from outside comes too late for what a program starts in its first moments: it
@@ -222,7 +222,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.kill();
         let (child, folder) = (self.child.take(), self.folder.take());
@@ -243,7 +243,7 @@ async fn listen(stderr: &mut Option<ChildStderr>, kept: &mut BytesMut) {
     match pipe.read_buf(kept).await {
         Ok(0) | Err(_) => *stderr = None,
         Ok(_) => {
-            let surplus = kept.len().saturating_sub(COMMAND_COMPLAINT_BYTES_MAX);
+            let surplus = kept.len().saturating_sub(COMMAND_STDERR_BYTES_MAX);
             drop(kept.split_to(surplus));
         }
     }

@@ -8,16 +8,16 @@ use futures::{StreamExt, stream};
 use ir::event::{Block, Warning};
 use ir::{Error, Event, FinishReason, Phase, Usage};
 
-use super::invocation::Asked;
+use super::invocation::Invocation;
 use super::options::CommandOptions;
 use super::output::{text, value};
-use super::upstream::{Turn, gather, streams};
+use super::upstream::{ProcessPermit, gather, streams};
 
 #[derive(Debug)]
-pub(super) struct Speaking {
+pub(super) struct StdoutStream {
     options: Arc<CommandOptions>,
-    asked: Asked,
-    _turn: Turn,
+    asked: Invocation,
+    _turn: ProcessPermit,
     model: Option<String>,
     stage: Stage,
     /// Bytes that are no character yet, or may turn out to be the end.
@@ -31,8 +31,8 @@ enum Stage {
     Ended,
 }
 
-impl Speaking {
-    pub(super) fn new(options: Arc<CommandOptions>, asked: Asked, turn: Turn, backend: &Backend) -> Self {
+impl StdoutStream {
+    pub(super) fn new(options: Arc<CommandOptions>, asked: Invocation, turn: ProcessPermit, backend: &Backend) -> Self {
         Self {
             model: asked.values.model.clone().or_else(|| backend.model.clone()),
             options,

@@ -11,7 +11,7 @@ use crate::limits::{COMMAND_WORD_BYTES_MAX, SPEED_MAX, SPEED_MIN};
 
 /// The values of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Values {
+pub(super) struct TemplateValues {
     pub(super) voice: Option<String>,
     pub(super) language: Option<String>,
     pub(super) format: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Values {
     pub(super) speed: Option<String>,
 }
 
-impl Values {
+impl TemplateValues {
     /// What this request says, as far as the program can be told; what it cannot be told is announced.
     pub(super) fn of(
         request: &Request,

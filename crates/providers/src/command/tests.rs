@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::options::CommandOptions;
 use super::template::{Slot, Template, TemplateError};
-use super::template_values::Values;
+use super::template_values::TemplateValues;
 
 fn filled(template: &[&str], voice: Option<&str>) -> Vec<String> {
     let template = Template::parse(template).expect("a template");
@@ -88,11 +88,11 @@ fn speaker() -> CommandOptions {
     options
 }
 
-fn values(speech: SpeechRequest, degradation: Option<Degradation>) -> (Result<Values, ir::Error>, Ledger) {
+fn values(speech: SpeechRequest, degradation: Option<Degradation>) -> (Result<TemplateValues, ir::Error>, Ledger) {
     let mut request = Request::new("r", Payload::Speech(speech));
     request.degradation = degradation;
     let mut ledger = Ledger::new(Component::Adapter);
-    (Values::of(&request, &speaker(), &mut ledger), ledger)
+    (TemplateValues::of(&request, &speaker(), &mut ledger), ledger)
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn an_unknown_voice_or_format_gives_way_to_the_usual_one_and_that_is_said() {
     assert_eq!(refused.map_err(|error| error.kind), Err(ErrorKind::Unsupported));
 }
 
-fn hear(language: &str, languages: &[&str]) -> Result<Values, ir::Error> {
+fn hear(language: &str, languages: &[&str]) -> Result<TemplateValues, ir::Error> {
     let media = Media::new(MediaSource::Inline(Base64::from_bytes(b"RIFF")), None);
     let asked = TranscriptionRequest {
         model: None,
@@ -143,7 +143,7 @@ fn hear(language: &str, languages: &[&str]) -> Result<Values, ir::Error> {
     let arguments = ["{language}", "{model}"];
     let mut options = CommandOptions::new("ear", Operation::SpeechToText, "hear", &arguments).expect("good");
     options.languages = languages.iter().map(ToString::to_string).collect();
-    Values::of(&request, &options, &mut Ledger::new(Component::Adapter))
+    TemplateValues::of(&request, &options, &mut Ledger::new(Component::Adapter))
 }
 
 #[test]

@@ -11,16 +11,16 @@ use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::invocation::{Asked, ask, empty_folder, open_output};
-use super::options::{CommandOptions, ReplyForm};
-use super::process::{Plan, Running};
+use super::invocation::{Invocation, ask, empty_folder, open_output};
+use super::options::{CommandOptions, OutputFormat};
+use super::process::{ProcessSpec, RunningProcess};
 use super::output::{is_media, media_reply, reply};
-use super::stdout_stream::Speaking;
+use super::stdout_stream::StdoutStream;
 use crate::limits::{COMMAND_QUEUE_MAX, COMMAND_RETRY_AFTER_MS, COMMAND_TRIAL_TIME_MAX};
 use crate::spill_error::unkept;
 
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct CommandUpstream {
     backend: Backend,
     inner: Arc<Inner>,
 }
@@ -36,12 +36,12 @@ struct Inner {
 
 /// The right to run a process, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct ProcessPermit {
     _place: OwnedSemaphorePermit,
     _running: OwnedSemaphorePermit,
 }
 
-impl Command {
+impl CommandUpstream {
     pub fn new(options: CommandOptions) -> Self {
         let model = options.model.clone().or_else(|| options.default_model.clone());
         let backend = Backend {
@@ -77,7 +77,7 @@ impl Command {
             let message = format!("there is no folder to run it in: {}", error.kind());
             Error::new(ErrorKind::Internal, Phase::BeforeSend, message)
         })?;
-        let plan = Plan {
+        let plan = ProcessSpec {
             program: options.program.clone(),
             arguments: arguments.iter().map(Into::into).collect(),
             environment: options.environment.clone(),
@@ -88,13 +88,13 @@ impl Command {
             output: None,
             memory: options.memory.clone(),
         };
-        let mut running = Running::start(plan)?;
+        let mut running = RunningProcess::start(plan)?;
         while running.read().await?.is_some() {}
         Ok(())
     }
 }
 
-impl Upstream for Command {
+impl Upstream for CommandUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -106,7 +106,7 @@ impl Upstream for Command {
             let begun = async {
                 let turn = inner.turn().await?;
                 let asked = ask(&inner.options, &request).await?;
-                Ok(Speaking::new(inner.options.clone(), asked, turn, &backend))
+                Ok(StdoutStream::new(inner.options.clone(), asked, turn, &backend))
             };
             match begun.await {
                 Ok(speaking) => speaking.events(),
@@ -144,7 +144,7 @@ impl Inner {
     }
 
     /// A place among those that run, waited for among those that wait.
-    async fn turn(&self) -> Result<Turn, Error> {
+    async fn turn(&self) -> Result<ProcessPermit, Error> {
         let full = || {
             let message = format!("too many calls already wait for back-end {}", self.options.name);
             let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
@@ -153,7 +153,7 @@ impl Inner {
         };
         let place = self.places.clone().try_acquire_owned().map_err(|_| full())?;
         let running = self.running.clone().acquire_owned().await.map_err(|_| full())?;
-        Ok(Turn {
+        Ok(ProcessPermit {
             _place: place,
             _running: running,
         })
@@ -162,7 +162,7 @@ impl Inner {
 
 /// Everything that the program gives, in `out`, once it has ended well. It is written off the event loop.
 pub(super) async fn gather<W: Write + Send + 'static>(
-    asked: &mut Asked,
+    asked: &mut Invocation,
     options: &CommandOptions,
     out: W,
 ) -> Result<W, Error> {
@@ -193,6 +193,6 @@ pub(super) async fn gather<W: Write + Send + 'static>(
 }
 
 /// Whether what is printed can be shown as it comes.
-pub(super) fn streams(asked: &Asked, options: &CommandOptions) -> bool {
-    asked.output.is_none() && options.reply == ReplyForm::Text
+pub(super) fn streams(asked: &Invocation, options: &CommandOptions) -> bool {
+    asked.output.is_none() && options.reply == OutputFormat::Text
 }

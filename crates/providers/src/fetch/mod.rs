@@ -23,8 +23,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use self::address::{is_own, is_public};
-use self::resolve::{Resolve, System};
-use self::target::{Doors, Named, Target};
+use self::resolve::{Resolve, SystemResolver};
+use self::target::{AllowedEndpoints, HostKind, Target};
 use crate::limits;
 
 /// The ports on which the web is served.
@@ -35,7 +35,7 @@ pub struct GuardedFetch {
     resolver: Arc<dyn Resolve>,
     /// Whether an address may be reached. Always [`is_public`], except where a test plays the internet.
     may_reach: fn(IpAddr) -> bool,
-    doors: Doors,
+    doors: AllowedEndpoints,
 }
 
 impl Default for GuardedFetch {
@@ -49,9 +49,9 @@ impl GuardedFetch {
     /// callers. Everything else that is not public stays closed.
     pub fn new(inside: Vec<String>) -> Self {
         Self {
-            resolver: Arc::new(System),
+            resolver: Arc::new(SystemResolver),
             may_reach: is_public,
-            doors: Doors {
+            doors: AllowedEndpoints {
                 ports: PORTS.to_vec(),
                 inside,
             },
@@ -139,8 +139,8 @@ impl GuardedFetch {
     /// as a whole: that it also has others is how rebinding begins.
     async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, FetchError> {
         let addresses = match &target.host {
-            Named::Address(address) => vec![*address],
-            Named::Name(name) => {
+            HostKind::Address(address) => vec![*address],
+            HostKind::Name(name) => {
                 let patience = Duration::from_millis(limits::FETCH_CONNECT_MS);
                 let found = timeout(patience, self.resolver.resolve(name)).await;
                 let found = found.map_err(|_| FetchError::Timeout(limits::FETCH_CONNECT_MS))?;

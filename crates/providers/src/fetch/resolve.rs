@@ -13,10 +13,10 @@ pub(super) trait Resolve: Send + Sync + fmt::Debug {
 
 /// The machine's own resolver.
 #[derive(Debug)]
-pub(super) struct System;
+pub(super) struct SystemResolver;
 
 #[async_trait]
-impl Resolve for System {
+impl Resolve for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let found = tokio::net::lookup_host((name, 0)).await?;
         Ok(found.map(|socket| socket.ip()).collect())

@@ -29,7 +29,7 @@ const OWN_NAMES: &[&str] = &[
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) url: Url,
-    pub(super) host: Named,
+    pub(super) host: HostKind,
     pub(super) port: u16,
     /// It was opened by the person who runs this, wherever it is.
     pub(super) inside: bool,
@@ -37,24 +37,24 @@ pub(super) struct Target {
 
 /// Where one may knock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Doors {
+pub(super) struct AllowedEndpoints {
     pub(super) ports: Vec<u16>,
     /// `host:port` in one's own network.
     pub(super) inside: Vec<String>,
 }
 
-impl Doors {
-    fn inside(&self, host: &Named, port: u16) -> bool {
+impl AllowedEndpoints {
+    fn inside(&self, host: &HostKind, port: u16) -> bool {
         let asked = match host {
-            Named::Name(name) => format!("{name}:{port}"),
-            Named::Address(address) => SocketAddr::new(*address, port).to_string(),
+            HostKind::Name(name) => format!("{name}:{port}"),
+            HostKind::Address(address) => SocketAddr::new(*address, port).to_string(),
         };
         self.inside.iter().any(|open| open.eq_ignore_ascii_case(&asked))
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum HostKind {
     Address(IpAddr),
     /// In lower case, without a dot at its end.
     Name(String),
@@ -65,7 +65,7 @@ fn blocked(why: &str) -> FetchError {
 }
 
 impl Target {
-    pub(super) fn parse(text: &str, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
+    pub(super) fn parse(text: &str, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
         if text.len() > FETCH_URL_BYTES_MAX {
             return Err(blocked("the URL is longer than any honest one"));
         }
@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// Where a redirect leads, seen from here.
-    pub(super) fn redirect(&self, location: &str, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
+    pub(super) fn redirect(&self, location: &str, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
         let url = self
             .url
             .join(location)
@@ -96,7 +96,7 @@ impl Target {
         Self::of(url, hosts, doors)
     }
 
-    fn of(mut url: Url, hosts: &Hosts, doors: &Doors) -> Result<Self, FetchError> {
+    fn of(mut url: Url, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(blocked("only http and https are fetched"));
         }
@@ -105,28 +105,28 @@ impl Target {
         }
         let port = url.port_or_known_default().unwrap_or(0);
         let host = match url.host() {
-            Some(Host::Ipv4(address)) => Named::Address(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Named::Address(IpAddr::V6(address)),
-            Some(Host::Domain(name)) => Named::Name(name.trim_end_matches('.').to_ascii_lowercase()),
+            Some(Host::Ipv4(address)) => HostKind::Address(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => HostKind::Address(IpAddr::V6(address)),
+            Some(Host::Domain(name)) => HostKind::Name(name.trim_end_matches('.').to_ascii_lowercase()),
             None => return Err(blocked("the URL names no host")),
         };
         let name = match &host {
-            Named::Name(name) => name.clone(),
-            Named::Address(address) => address.to_string(),
+            HostKind::Name(name) => name.clone(),
+            HostKind::Address(address) => address.to_string(),
         };
         let inside = doors.inside(&host, port);
         if !inside {
             if !doors.ports.contains(&port) {
                 return Err(blocked("the port is not one of the web"));
             }
-            if matches!(host, Named::Name(_)) {
+            if matches!(host, HostKind::Name(_)) {
                 check_name(&name)?;
             }
             if !hosts.allow(&name) {
                 return Err(blocked("the host is not on the list"));
             }
         }
-        if matches!(host, Named::Name(_)) {
+        if matches!(host, HostKind::Name(_)) {
             // One spelling goes on, so that the name that is asked for is the name that was judged.
             url.set_host(Some(&name))
                 .map_err(|error| blocked(&error.to_string()))?;

@@ -10,11 +10,11 @@ use ir::{Error, Phase};
 use tokio::time::{Instant, timeout};
 
 use super::transport_error;
-use super::response::{Content, Reply};
+use super::response::{ResponseBody, HttpResponse};
 use crate::spill_error::unkept;
 
 pub(super) async fn gather(
-    reply: Reply,
+    reply: HttpResponse,
     limit: usize,
     idle: Duration,
     deadline: Instant,
@@ -29,7 +29,7 @@ pub(super) async fn gather(
 
 /// Gives every piece to `out`, and `out` back when it has all of them.
 pub(super) async fn pour<W: Write + Send + 'static>(
-    reply: Reply,
+    reply: HttpResponse,
     limit: usize,
     idle: Duration,
     deadline: Instant,
@@ -44,7 +44,7 @@ pub(super) async fn pour<W: Write + Send + 'static>(
 }
 
 struct Body {
-    content: Content,
+    content: ResponseBody,
     limit: usize,
     left: usize,
     idle: Duration,
@@ -52,7 +52,7 @@ struct Body {
 }
 
 impl Body {
-    fn of(reply: Reply, limit: usize, idle: Duration, deadline: Instant) -> Result<Self, Error> {
+    fn of(reply: HttpResponse, limit: usize, idle: Duration, deadline: Instant) -> Result<Self, Error> {
         if reply.length().unwrap_or(0) > limit as u64 {
             return Err(transport_error::too_large(limit));
         }

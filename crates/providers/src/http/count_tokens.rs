@@ -8,7 +8,7 @@ use ir::{Dialect, Request};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::Instance;
+use super::HttpInner;
 use super::body::gather;
 use super::outgoing::Outgoing;
 use super::request::model;
@@ -17,7 +17,7 @@ use crate::limits::ERROR_BYTES_MAX;
 /// What a question about length may hold, besides the model. Everything else is refused there.
 const FIELDS: [&str; 6] = ["model", "messages", "system", "tools", "tool_choice", "thinking"];
 
-pub(super) async fn count(instance: Arc<Instance>, request: Arc<Request>) -> Option<u64> {
+pub(super) async fn count(instance: Arc<HttpInner>, request: Arc<Request>) -> Option<u64> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     if vendor.dialect != Dialect::Anthropic {
         return None;

@@ -33,8 +33,8 @@ use reqwest::header::HeaderMap;
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
-use self::response_stream::Ear;
-use self::transport::Route;
+use self::response_stream::EventFilter;
+use self::transport::ResolvedEndpoint;
 pub use client::{Client, ClientError, ClientOptions, Proxy};
 
 /// How long each stage may take. They are apart so that a slow first word and a silent stream differ.
@@ -58,7 +58,7 @@ impl Default for Timeouts {
 
 /// What a vendor's file fills in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Vendor {
+pub(crate) struct VendorSpec {
     pub(crate) kind: &'static str,
     pub(crate) dialect: Dialect,
     /// What follows the base URL.
@@ -83,14 +83,14 @@ pub(crate) struct ModelList {
 
 /// One instance of a vendor's API.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpUpstream {
     backend: Backend,
-    inner: Arc<Instance>,
+    inner: Arc<HttpInner>,
 }
 
 #[derive(Debug)]
-struct Instance {
-    vendor: Vendor,
+struct HttpInner {
+    vendor: VendorSpec,
     client: Client,
     options: HttpOptions,
     /// The one model that the server has, once it was asked.
@@ -98,10 +98,10 @@ struct Instance {
     /// What every call carries, once it was put together.
     headers: OnceLock<Result<HeaderMap, Error>>,
     /// The way to the address that was asked first, and most have no other.
-    route: OnceLock<Route>,
+    route: OnceLock<ResolvedEndpoint>,
 }
 
-impl Instance {
+impl HttpInner {
     fn headers(&self) -> Result<HeaderMap, Error> {
         self.headers
             .get_or_init(|| request::headers(&self.vendor, &self.options))
@@ -130,14 +130,14 @@ pub struct HttpOptions {
     pub depot: Depot,
 }
 
-impl Http {
-    pub(crate) fn new(vendor: Vendor, client: Client, options: HttpOptions) -> Self {
+impl HttpUpstream {
+    pub(crate) fn new(vendor: VendorSpec, client: Client, options: HttpOptions) -> Self {
         let backend = Backend {
             name: options.name.clone(),
             kind: String::from(vendor.kind),
             model: options.model.clone().or_else(|| options.default_model.clone()),
         };
-        let inner = Instance {
+        let inner = HttpInner {
             vendor,
             client,
             options,
@@ -168,7 +168,7 @@ impl Http {
     }
 }
 
-impl Upstream for Http {
+impl Upstream for HttpUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -182,11 +182,11 @@ impl Upstream for Http {
     }
 
     fn open(&self, request: Arc<Request>) -> EventStream {
-        response_stream::events(self.inner.clone(), request, Ear::All)
+        response_stream::events(self.inner.clone(), request, EventFilter::All)
     }
 
     fn listen(&self, request: Arc<Request>) -> EventStream {
-        response_stream::events(self.inner.clone(), request, Ear::Words)
+        response_stream::events(self.inner.clone(), request, EventFilter::Words)
     }
 
     fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {

@@ -5,12 +5,12 @@ use ir::{Error, ErrorKind, Phase};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::Instance;
+use super::HttpInner;
 use super::body::gather;
 use super::transport_error;
 use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 
-pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
+pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
     let call = instance
@@ -43,7 +43,7 @@ pub(super) async fn list(instance: &Instance) -> Result<Vec<String>, Error> {
 }
 
 /// The model to use where nobody named one.
-pub(super) async fn only(instance: &Instance) -> Result<&str, Error> {
+pub(super) async fn only(instance: &HttpInner) -> Result<&str, Error> {
     let name = &instance.options.name;
     let found = instance.only_model.get_or_try_init(|| async {
         let mut models = list(instance).await?;

@@ -9,14 +9,14 @@ use wire::json_field_ranges::FieldRanges;
 
 use super::adapt::must_adapt;
 use super::outgoing::Outgoing;
-use super::request::{Prepared, model, traced};
-use super::{HttpOptions, Instance};
+use super::request::{PreparedRequest, model, traced};
+use super::{HttpOptions, HttpInner};
 use engine::port::RawRequest;
 
 /// A call in the caller's own words.
 #[derive(Debug)]
-pub(super) struct Forwarded {
-    pub(super) prepared: Prepared,
+pub(super) struct PassthroughRequest {
+    pub(super) prepared: PreparedRequest,
     /// The caller wants the answer as it comes.
     pub(super) streams: bool,
     /// The caller did not ask what was used; we did.
@@ -24,7 +24,7 @@ pub(super) struct Forwarded {
 }
 
 /// `None`: it has to be translated.
-pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &RawRequest) -> Option<Forwarded> {
+pub(super) fn forwarded(instance: &HttpInner, request: &Request, verbatim: &RawRequest) -> Option<PassthroughRequest> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let chat = request.as_chat()?;
     if verbatim.dialect != vendor.dialect || !request.patches.is_empty() || must_adapt(chat, options) {
@@ -67,13 +67,13 @@ pub(super) fn forwarded(instance: &Instance, request: &Request, verbatim: &RawRe
         }
     }
     let base_url = options.base_url.trim_end_matches('/');
-    let prepared = Prepared {
+    let prepared = PreparedRequest {
         url: format!("{base_url}{}", (vendor.path)(chat)),
         headers,
         body: Outgoing::Whole(body),
         warnings: Vec::new(),
     };
-    Some(Forwarded {
+    Some(PassthroughRequest {
         prepared,
         streams: chat.streams(),
         hides_usage,

@@ -6,12 +6,12 @@ use ir::patch::{Target, apply};
 use ir::{Error, Request};
 use serde_json::Value;
 
-use super::Instance;
+use super::HttpInner;
 
 pub(super) fn patch(
     body: &mut Value,
     request: &Request,
-    instance: &Instance,
+    instance: &HttpInner,
     model: Option<&str>,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {

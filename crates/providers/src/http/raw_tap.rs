@@ -16,7 +16,7 @@ use wire::Decoder;
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 #[derive(Debug)]
-pub(super) struct Tap {
+pub(super) struct RawTap {
     dialect: Dialect,
     /// The caller wants the answer as it comes.
     pub(super) streams: bool,
@@ -25,7 +25,7 @@ pub(super) struct Tap {
     held: Vec<u8>,
 }
 
-impl Tap {
+impl RawTap {
     pub(super) fn new(dialect: Dialect, streams: bool, hides_usage: bool) -> Self {
         Self {
             dialect,
@@ -51,7 +51,7 @@ impl Tap {
             return;
         };
         self.held.extend_from_slice(&bytes[end..]);
-        let mut piece = Run::default();
+        let mut piece = FrameRun::default();
         let mut from = 0;
         while from < end {
             let to = first_end(&bytes[..end], from).unwrap_or(end);
@@ -103,13 +103,13 @@ impl Tap {
 
 /// Frames that leave together.
 #[derive(Default)]
-struct Run {
+struct FrameRun {
     start: usize,
     end: usize,
     events: Vec<Event>,
 }
 
-impl Run {
+impl FrameRun {
     fn flush(&mut self, bytes: &Bytes, out: &mut VecDeque<RawItem>) {
         if self.end > self.start || !self.events.is_empty() {
             out.push_back(RawItem::Piece(RawChunk {
@@ -193,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
     use wire::Decoder;
 
-    use super::{Tap, is_error, is_finish, is_usage};
+    use super::{RawTap, is_error, is_finish, is_usage};
 
     const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
     const MESSAGES: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
@@ -202,7 +202,7 @@ mod tests {
     /// What leaves when a stream comes in these pieces and then ends.
     fn tapped(dialect: Dialect, hides_usage: bool, pieces: &[&[u8]]) -> (String, Vec<Event>) {
         let mut decoder = Decoder::new(dialect).unwrap();
-        let mut tap = Tap::new(dialect, true, hides_usage);
+        let mut tap = RawTap::new(dialect, true, hides_usage);
         let mut out = VecDeque::new();
         for piece in pieces {
             tap.push(Bytes::copy_from_slice(piece), &mut decoder, &mut out);
@@ -310,7 +310,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6)) {
             let mut decoder = Decoder::new(Dialect::OpenaiChat).unwrap();
-            let mut tap = Tap::new(Dialect::OpenaiChat, true, true);
+            let mut tap = RawTap::new(Dialect::OpenaiChat, true, true);
             let mut out = VecDeque::new();
             for piece in pieces {
                 tap.push(piece.into(), &mut decoder, &mut out);

@@ -12,11 +12,11 @@ use wire::chat;
 use super::adapt::{adapt, must_adapt};
 use super::outgoing::{self, Outgoing};
 use super::patch::patch;
-use super::{HttpOptions, Instance, Vendor, models};
+use super::{HttpOptions, HttpInner, VendorSpec, models};
 
 /// A call that is ready to go.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedRequest {
     pub(super) url: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Outgoing,
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<Warning>,
 }
 
-pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Prepared, Error> {
+pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<PreparedRequest, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let Some(asked) = request.as_chat() else {
         let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
@@ -50,7 +50,7 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
     let base_url = options.base_url.trim_end_matches('/');
     let mut headers = traced(instance.headers()?, request);
     body.announce(&mut headers);
-    Ok(Prepared {
+    Ok(PreparedRequest {
         url: format!("{base_url}{path}"),
         headers,
         warnings,
@@ -59,7 +59,7 @@ pub(super) async fn prepare(instance: &Instance, request: &Request) -> Result<Pr
 }
 
 /// The body of a plain request, where nothing in it has to be adapted.
-fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &Instance) -> Option<Vec<u8>> {
+fn written(asked: &ChatRequest, model: &str, request: &Request, instance: &HttpInner) -> Option<Vec<u8>> {
     let options = &instance.options;
     let goes_on = || {
         let last = asked.messages.last();
@@ -77,7 +77,7 @@ async fn encoded(
     asked: &ChatRequest,
     model: String,
     request: &Request,
-    instance: &Instance,
+    instance: &HttpInner,
 ) -> Result<(String, Outgoing, Vec<Warning>), Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let mut ledger = Ledger::new(Component::Adapter);
@@ -120,7 +120,7 @@ pub(super) fn model<'a>(asked: &'a ChatRequest, options: &'a HttpOptions) -> Opt
     named.find(|model| !model.is_empty())
 }
 
-pub(super) fn headers(vendor: &Vendor, options: &HttpOptions) -> Result<HeaderMap, Error> {
+pub(super) fn headers(vendor: &VendorSpec, options: &HttpOptions) -> Result<HeaderMap, Error> {
     let unusable = |kind, what: &str| {
         let message = format!(
             "{what} of back-end {} holds characters that no header can carry",

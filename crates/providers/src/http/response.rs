@@ -9,18 +9,18 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use super::{transport_error, plaintext};
 
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    pub(super) content: Content,
+    pub(super) content: ResponseBody,
 }
 
-pub(super) enum Content {
+pub(super) enum ResponseBody {
     Plain(plaintext::Body),
     Layered(BoxStream<'static, reqwest::Result<Bytes>>),
 }
 
-impl Content {
+impl ResponseBody {
     /// `None`: that was all.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match self {
@@ -36,13 +36,13 @@ impl Content {
     }
 }
 
-impl std::fmt::Debug for Content {
+impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Content")
     }
 }
 
-impl Reply {
+impl HttpResponse {
     pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -53,12 +53,12 @@ impl Reply {
     }
 }
 
-impl From<reqwest::Response> for Reply {
+impl From<reqwest::Response> for HttpResponse {
     fn from(mut response: reqwest::Response) -> Self {
         Self {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
-            content: Content::Layered(response.bytes_stream().boxed()),
+            content: ResponseBody::Layered(response.bytes_stream().boxed()),
         }
     }
 }

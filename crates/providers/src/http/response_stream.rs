@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body, response_summary};
 
 use super::body::gather;
-use super::passthrough::Forwarded;
-use super::response::{Content, Reply};
-use super::request::{Prepared, prepare};
-use super::raw_tap::Tap;
+use super::passthrough::PassthroughRequest;
+use super::response::{ResponseBody, HttpResponse};
+use super::request::{PreparedRequest, prepare};
+use super::raw_tap::RawTap;
 use super::words::Words;
-use super::{Instance, transport_error};
+use super::{HttpInner, transport_error};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX};
 
 /// How much of an answer is looked at first; twice as much each time from then on.
@@ -30,14 +30,14 @@ const FIRST_SHARE_BYTES: usize = 1024;
 
 /// What a caller listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ear {
+pub(super) enum EventFilter {
     All,
     /// Words, usage and the end.
     Words,
 }
 
-pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -> EventStream {
-    let mut answer = Answer::new(instance, Stage::Asked(request), None);
+pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: EventFilter) -> EventStream {
+    let mut answer = ResponseStream::new(instance, Stage::Asked(request), None);
     answer.ear = ear;
     // In a box: it changes hands with every event.
     stream::unfold(Box::new(answer), |mut answer| async move {
@@ -52,10 +52,10 @@ pub(super) fn events(instance: Arc<Instance>, request: Arc<Request>, ear: Ear) -
     .boxed()
 }
 
-pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> RawStream {
-    let tap = Tap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
+pub(super) fn pieces(instance: Arc<HttpInner>, forwarded: PassthroughRequest) -> RawStream {
+    let tap = RawTap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
     let stage = Stage::Prepared(Box::new(forwarded.prepared));
-    let answer = Answer::new(instance, stage, Some(tap));
+    let answer = ResponseStream::new(instance, stage, Some(tap));
     stream::unfold(Box::new(answer), |mut answer| async move {
         let said = answer.next().await?;
         Some((said, answer))
@@ -63,15 +63,15 @@ pub(super) fn pieces(instance: Arc<Instance>, forwarded: Forwarded) -> RawStream
     .boxed()
 }
 
-struct Answer {
+struct ResponseStream {
     stage: Stage,
-    instance: Arc<Instance>,
+    instance: Arc<HttpInner>,
     deadline: Instant,
     /// What was read and not yet given out.
     ready: VecDeque<RawItem>,
     /// Lets the bytes through, for a caller that understands them.
-    tap: Option<Tap>,
-    ear: Ear,
+    tap: Option<RawTap>,
+    ear: EventFilter,
     /// What the server says, for a caller who may see it.
     words: Option<Words>,
     taken_bytes: usize,
@@ -83,29 +83,29 @@ struct Answer {
 
 enum Stage {
     Asked(Arc<Request>),
-    Prepared(Box<Prepared>),
+    Prepared(Box<PreparedRequest>),
     Streaming {
         decoder: Box<Decoder>,
-        content: Box<Content>,
+        content: Box<ResponseBody>,
     },
     Ended,
 }
 
 /// In which form an answer comes.
-enum Form {
+enum ResponseForm {
     Whole,
     Stream,
 }
 
-impl Answer {
-    fn new(instance: Arc<Instance>, stage: Stage, tap: Option<Tap>) -> Self {
+impl ResponseStream {
+    fn new(instance: Arc<HttpInner>, stage: Stage, tap: Option<RawTap>) -> Self {
         Self {
             stage,
             deadline: Instant::now() + instance.options.timeouts.total,
             instance,
             ready: VecDeque::new(),
             tap,
-            ear: Ear::All,
+            ear: EventFilter::All,
             words: None,
             taken_bytes: 0,
             rest: Bytes::new(),
@@ -114,7 +114,7 @@ impl Answer {
     }
 
     fn new_words(&self) -> Words {
-        let Instance { vendor, options, .. } = &*self.instance;
+        let HttpInner { vendor, options, .. } = &*self.instance;
         Words::new(vendor.dialect, options.key.clone())
     }
 
@@ -143,7 +143,7 @@ impl Answer {
         }
     }
 
-    async fn send(&mut self, prepared: Prepared) {
+    async fn send(&mut self, prepared: PreparedRequest) {
         let warnings = prepared
             .warnings
             .into_iter()
@@ -161,13 +161,13 @@ impl Answer {
             return self.take_refusal(reply).await;
         }
         match form(&reply) {
-            Ok(Form::Whole) => self.take_whole(reply).await,
-            Ok(Form::Stream) => self.take_stream(reply),
+            Ok(ResponseForm::Whole) => self.take_whole(reply).await,
+            Ok(ResponseForm::Stream) => self.take_stream(reply),
             Err(error) => self.fail(error),
         }
     }
 
-    async fn take_refusal(&mut self, reply: Reply) {
+    async fn take_refusal(&mut self, reply: HttpResponse) {
         let status = reply.status;
         let date = reply.header(&DATE);
         let retry_after = reply.header(&RETRY_AFTER);
@@ -183,7 +183,7 @@ impl Answer {
     }
 
     /// Some servers answer in one piece whatever they were asked for.
-    async fn take_whole(&mut self, reply: Reply) {
+    async fn take_whole(&mut self, reply: HttpResponse) {
         let dialect = self.instance.vendor.dialect;
         let idle = self.instance.options.timeouts.idle;
         let body = match gather(reply, ANSWER_BYTES_MAX, idle, self.deadline).await {
@@ -198,7 +198,7 @@ impl Answer {
             let bytes = body.into();
             return self.ready.push_back(RawItem::Piece(RawChunk { bytes, events }));
         }
-        if self.ear == Ear::Words
+        if self.ear == EventFilter::Words
             && self.words.is_none()
             && let Some(response) = response_summary::words(dialect, &body)
         {
@@ -227,7 +227,7 @@ impl Answer {
         }
     }
 
-    fn take_stream(&mut self, reply: Reply) {
+    fn take_stream(&mut self, reply: HttpResponse) {
         // Bytes of a stream are nothing to a caller who wants a whole answer.
         self.tap.take_if(|tap| !tap.streams);
         match Decoder::new(self.instance.vendor.dialect) {
@@ -245,7 +245,7 @@ impl Answer {
         }
     }
 
-    async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<Content>) {
+    async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<ResponseBody>) {
         if !self.rest.is_empty() {
             self.look(&mut decoder);
             self.stage = Stage::Streaming { decoder, content };
@@ -340,17 +340,17 @@ impl Answer {
 }
 
 /// What the server says it sends. An answer that says nothing is taken for a stream: its first event tells.
-fn form(reply: &Reply) -> Result<Form, Error> {
+fn form(reply: &HttpResponse) -> Result<ResponseForm, Error> {
     let value = reply.header(&CONTENT_TYPE).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_lowercase();
     match kind.as_str() {
-        "application/json" => Ok(Form::Whole),
+        "application/json" => Ok(ResponseForm::Whole),
         ""
         | "text/event-stream"
         | "application/x-ndjson"
         | "application/ndjson"
         | "application/stream+json"
-        | "application/jsonl" => Ok(Form::Stream),
+        | "application/jsonl" => Ok(ResponseForm::Stream),
         _ => Err(transport_error::foreign(value)),
     }
 }

@@ -7,33 +7,33 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 
 use super::outgoing::Outgoing;
-use super::response::{Content, Reply};
-use super::{Instance, transport_error, plaintext};
+use super::response::{ResponseBody, HttpResponse};
+use super::{HttpInner, transport_error, plaintext};
 
 /// An address that was looked at once.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct ResolvedEndpoint {
     url: String,
-    way: Way,
+    way: Transport,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum Transport {
     Plain(plaintext::Address),
     Layered(Url),
     /// It cannot be read, which the client says when it is asked.
     Unknown,
 }
 
-impl Instance {
+impl HttpInner {
     /// Asks, and waits for the head of the answer.
     pub(super) async fn post(
         &self,
         url: &str,
         headers: HeaderMap,
         content: Outgoing,
-    ) -> Result<Reply, Error> {
-        let route = self.route.get_or_init(|| Route {
+    ) -> Result<HttpResponse, Error> {
+        let route = self.route.get_or_init(|| ResolvedEndpoint {
             url: String::from(url),
             way: self.way(url),
         });
@@ -42,17 +42,17 @@ impl Instance {
             false => self.way(url),
         };
         let layered = match (way, &content, &self.client.plain) {
-            (Way::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
+            (Transport::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
                 let asked = client.post(&address, &headers, bytes).await;
                 let (head, body) = asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;
-                return Ok(Reply {
+                return Ok(HttpResponse {
                     status: head.status,
                     headers: head.headers,
-                    content: Content::Plain(body),
+                    content: ResponseBody::Plain(body),
                 });
             }
-            (Way::Layered(url), ..) => self.client.layered.post(url),
-            (Way::Plain(_) | Way::Unknown, ..) => self.client.layered.post(url),
+            (Transport::Layered(url), ..) => self.client.layered.post(url),
+            (Transport::Plain(_) | Transport::Unknown, ..) => self.client.layered.post(url),
         };
         // In a box: a question that goes straight does not carry its room.
         let asked = layered
@@ -62,16 +62,16 @@ impl Instance {
             .boxed()
             .await;
         asked
-            .map(Reply::from)
+            .map(HttpResponse::from)
             .map_err(|error| transport_error::transport(&error, Phase::BeforeFirstByte))
     }
 
-    fn way(&self, url: &str) -> Way {
+    fn way(&self, url: &str) -> Transport {
         let plain = self.client.plain.as_ref().and_then(|_| plaintext::Address::of(url));
         match (plain, Url::parse(url)) {
-            (Some(address), _) => Way::Plain(address),
-            (None, Ok(url)) => Way::Layered(url),
-            (None, Err(_)) => Way::Unknown,
+            (Some(address), _) => Transport::Plain(address),
+            (None, Ok(url)) => Transport::Layered(url),
+            (None, Err(_)) => Transport::Unknown,
         }
     }
 }

@@ -13,4 +13,4 @@ mod yaml;
 
 pub use fingerprint::Fingerprint;
 pub use recorder::{RecordError, Recorder};
-pub use replay::{Replay, Stale};
+pub use replay::{Replay, UnmatchedRequest};

@@ -34,24 +34,24 @@ pub enum RecordError {
 #[derive(Debug, Default)]
 pub struct Recorder {
     redactor: Redactor,
-    heard: Mutex<Heard>,
+    heard: Mutex<RecordedExchange>,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
-    exchanges: Vec<Taken>,
+struct RecordedExchange {
+    exchanges: Vec<CapturedAnswer>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct CapturedAnswer {
     exchange: Exchange,
     outcome: Outcome,
     /// The request's own id, which all calls of one run share.
     asker: String,
 }
 
-impl Taken {
+impl CapturedAnswer {
     fn hash(&self) -> Option<&str> {
         self.exchange
             .request
@@ -77,7 +77,7 @@ impl Recorder {
 
     /// The same back-end, written down.
     pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
-        Arc::new(Wrapped {
+        Arc::new(RecordingUpstream {
             inner,
             recorder: self.clone(),
         })
@@ -92,12 +92,12 @@ impl Recorder {
         Ok(Script(select(&heard.exchanges)))
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, RecordedExchange> {
         // Nothing panics while it holds the lock.
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, taking: Taking) {
+    fn keep(&self, taking: StreamRecording) {
         let mut asked = taking.fingerprint.asked;
         self.redactor.value(&mut asked);
         let exchange = Exchange {
@@ -122,7 +122,7 @@ impl Recorder {
         let mut heard = self.heard();
         heard.bytes += taking.bytes;
         if heard.bytes <= limits::RECORDING_BYTES_MAX {
-            heard.exchanges.push(Taken {
+            heard.exchanges.push(CapturedAnswer {
                 exchange,
                 outcome: taking.outcome,
                 asker: taking.asker,
@@ -133,11 +133,11 @@ impl Recorder {
 
 /// What a replay needs: see the head of this file. A question that was answered more than once is answered
 /// in the same order again.
-fn select(heard: &[Taken]) -> Vec<Exchange> {
-    let mut kept: Vec<&Taken> = Vec::new();
+fn select(heard: &[CapturedAnswer]) -> Vec<Exchange> {
+    let mut kept: Vec<&CapturedAnswer> = Vec::new();
     for (place, taken) in heard.iter().enumerate() {
-        let same = |other: &&Taken| other.hash() == taken.hash();
-        let finished = |other: &Taken| other.outcome == Outcome::Finished;
+        let same = |other: &&CapturedAnswer| other.hash() == taken.hash();
+        let finished = |other: &CapturedAnswer| other.outcome == Outcome::Finished;
         let finished_elsewhere = heard.iter().filter(same).any(finished);
         let mut later = heard.iter().skip(place + 1).filter(same);
         let wanted = match taken.outcome {
@@ -149,7 +149,7 @@ fn select(heard: &[Taken]) -> Vec<Exchange> {
             kept.push(taken);
         }
     }
-    let again = |place: usize, taken: &Taken| {
+    let again = |place: usize, taken: &CapturedAnswer| {
         let mut later = kept.iter().skip(place + 1);
         later.any(|other| other.hash() == taken.hash())
     };
@@ -161,14 +161,14 @@ fn select(heard: &[Taken]) -> Vec<Exchange> {
 }
 
 #[derive(Debug)]
-struct Wrapped {
+struct RecordingUpstream {
     inner: Arc<dyn Upstream>,
     recorder: Arc<Recorder>,
 }
 
 // A back-end that is written down is the same back-end: whatever it can be asked goes through.
 #[deny(clippy::missing_trait_methods)]
-impl Upstream for Wrapped {
+impl Upstream for RecordingUpstream {
     fn backend(&self) -> &Backend {
         self.inner.backend()
     }
@@ -200,7 +200,7 @@ impl Upstream for Wrapped {
     }
 
     fn open(&self, request: Arc<Request>) -> EventStream {
-        let taking = Taking {
+        let taking = StreamRecording {
             fingerprint: Fingerprint::of(&request),
             asker: request.request_id.clone(),
             backend: self.inner.backend().clone(),
@@ -217,7 +217,7 @@ impl Upstream for Wrapped {
 }
 
 /// One answer while it is taken down.
-struct Taking {
+struct StreamRecording {
     fingerprint: Fingerprint,
     asker: String,
     backend: Backend,
@@ -226,7 +226,7 @@ struct Taking {
     outcome: Outcome,
 }
 
-impl Taking {
+impl StreamRecording {
     fn hear(&mut self, event: &Event) {
         match event {
             Event::Finish { .. } => self.outcome = Outcome::Finished,
@@ -282,7 +282,7 @@ fn size(event: &Event) -> usize {
 struct Tee {
     events: EventStream,
     recorder: Arc<Recorder>,
-    taking: Option<Taking>,
+    taking: Option<StreamRecording>,
 }
 
 impl Stream for Tee {

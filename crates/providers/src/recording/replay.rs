@@ -12,18 +12,18 @@ use similar::TextDiff;
 
 use super::fingerprint::Fingerprint;
 use crate::limits;
-use crate::scripted::{Recorded, Script, Scripted};
+use crate::scripted::{Recorded, Script, ScriptedUpstream};
 
 #[derive(Debug)]
 pub struct Replay {
-    scripted: Scripted,
+    scripted: ScriptedUpstream,
     recorded: Vec<Recorded>,
-    stale: Mutex<Vec<Stale>>,
+    stale: Mutex<Vec<UnmatchedRequest>>,
 }
 
 /// A question that the recording has no answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stale {
+pub struct UnmatchedRequest {
     /// Lines with `-` were recorded, lines with `+` are asked now; empty where nothing was recorded.
     pub difference: String,
 }
@@ -35,7 +35,7 @@ impl Replay {
         // The answer keeps the label of whoever gave it.
         let backend = script.0.iter().find_map(|exchange| exchange.backend.clone());
         let scripted = match backend {
-            Some(backend) => Scripted::named(
+            Some(backend) => ScriptedUpstream::named(
                 Backend {
                     name: backend.name,
                     kind: backend.kind,
@@ -43,7 +43,7 @@ impl Replay {
                 },
                 script,
             ),
-            None => Scripted::new(name, script),
+            None => ScriptedUpstream::new(name, script),
         };
         Self {
             scripted,
@@ -53,7 +53,7 @@ impl Replay {
     }
 
     /// The questions that had no answer, in the order in which they came.
-    pub fn stale(&self) -> Vec<Stale> {
+    pub fn stale(&self) -> Vec<UnmatchedRequest> {
         let stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
         stale.clone()
     }
@@ -66,7 +66,7 @@ impl Replay {
             format!("the recording is stale: the request has changed\n{difference}")
         };
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
-        stale.push(Stale { difference });
+        stale.push(UnmatchedRequest { difference });
         // Of this kind, so that nobody else is asked either.
         let mut error = Error::new(ErrorKind::NoCandidate, Phase::BeforeSend, message);
         error.provider_code = Some(String::from("stale_recording"));

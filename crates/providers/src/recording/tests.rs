@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use secrecy::SecretString;
 
 use super::{Fingerprint, Recorder, Replay};
-use crate::scripted::{Exchange, Recorded, Script, Scripted};
+use crate::scripted::{Exchange, Recorded, Script, ScriptedUpstream};
 
 fn request(text: &str) -> Request {
     let mut chat = ChatRequest::default();
@@ -40,7 +40,7 @@ fn said(events: &[Event]) -> String {
 }
 
 fn scripted(yaml: &str) -> Arc<dyn Upstream> {
-    Arc::new(Scripted::new("live", Script::parse(yaml).unwrap()))
+    Arc::new(ScriptedUpstream::new("live", Script::parse(yaml).unwrap()))
 }
 
 fn replayed(recorder: &Recorder) -> Replay {
@@ -170,7 +170,7 @@ fn no_key_is_ever_written_down() {
         events: Some(vec![Event::Error { error }]),
         ..Exchange::default()
     }]);
-    ask(&*recorder.wrap(Arc::new(Scripted::new("no", refusing))), "other");
+    ask(&*recorder.wrap(Arc::new(ScriptedUpstream::new("no", refusing))), "other");
     let yaml = recorder.script().unwrap().to_yaml().unwrap();
     assert!(!yaml.contains(KEY) && !yaml.contains("sk-proj"), "{yaml}");
     assert!(yaml.contains("Incorrect API key provided: [redacted]"), "{yaml}");

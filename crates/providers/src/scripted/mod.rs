@@ -22,12 +22,12 @@ use crate::recording::Fingerprint;
 
 /// A script with its name, and how often each exchange was used.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedUpstream {
     backend: Backend,
     exchanges: Vec<(Exchange, AtomicU64)>,
 }
 
-impl Scripted {
+impl ScriptedUpstream {
     pub fn new(name: &str, script: Script) -> Self {
         let backend = Backend {
             name: String::from(name),
@@ -60,7 +60,7 @@ impl Scripted {
     }
 }
 
-impl Upstream for Scripted {
+impl Upstream for ScriptedUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -74,7 +74,7 @@ impl Upstream for Scripted {
     }
 }
 
-impl Scripted {
+impl ScriptedUpstream {
     /// The answer, if the script has one.
     pub(crate) fn try_open(&self, request: &Request) -> Option<EventStream> {
         let exchange = self.choose(request)?;

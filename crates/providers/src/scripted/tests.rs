@@ -5,13 +5,13 @@ use futures::StreamExt;
 use ir::event::Delta;
 use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role};
 
-use super::{Script, Scripted};
+use super::{Script, ScriptedUpstream};
 
-fn scripted(yaml: &str) -> Scripted {
-    Scripted::new("test", Script::parse(yaml).unwrap())
+fn scripted(yaml: &str) -> ScriptedUpstream {
+    ScriptedUpstream::new("test", Script::parse(yaml).unwrap())
 }
 
-fn ask(upstream: &Scripted, text: &str) -> Vec<Event> {
+fn ask(upstream: &ScriptedUpstream, text: &str) -> Vec<Event> {
     let mut chat = ChatRequest::default();
     chat.messages.push(Message::text(Role::User, text));
     let request = Request::chat("r", chat);

@@ -14,8 +14,8 @@ use ir::{
     ChatRequest, Error, ErrorKind, Event, Ext, Fold, Map, Media, MediaSource, Message, Operation, Payload,
     Request, Role,
 };
-use providers::command::{MemoryBound, ReplyForm};
-use providers::{Command, CommandOptions};
+use providers::command::{MemoryLimit, OutputFormat};
+use providers::{CommandUpstream, CommandOptions};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
@@ -95,13 +95,13 @@ fn chat(messages: &[(Role, &str)]) -> Arc<Request> {
 
 async fn answer(options: CommandOptions, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let patience = Duration::from_secs(60);
-    let answer = Command::new(options).answer(request);
+    let answer = CommandUpstream::new(options).answer(request);
     timeout(patience, answer).await.expect("an answer in time")
 }
 
 async fn said(options: CommandOptions, request: Arc<Request>) -> Result<String, Error> {
     let mut fold = Fold::new();
-    let mut events = Command::new(options).open(request);
+    let mut events = CommandUpstream::new(options).open(request);
     let all = async {
         while let Some(event) = events.next().await {
             fold.push(event);
@@ -189,7 +189,7 @@ async fn a_chat_is_shown_while_the_program_still_runs() {
         path.display()
     );
     let mut events =
-        Command::new(options(Operation::ChatCompletions, &script)).open(chat(&[(Role::User, "go")]));
+        CommandUpstream::new(options(Operation::ChatCompletions, &script)).open(chat(&[(Role::User, "go")]));
     let mut text = String::new();
     while !text.ends_with('é') {
         let event = timeout(Duration::from_secs(60), events.next()).await;
@@ -258,7 +258,7 @@ async fn audio_is_heard_if_the_program_takes_its_format() {
     let script = "printf '{\"out\": {\"text\": \"%s\", \"language\": \"en\"}}' \"$(basename \"$1\") $(wc -c < \"$1\")\"";
     let mut ear = options(Operation::SpeechToText, script);
     ear.formats = vec![String::from("wav")];
-    ear.reply = ReplyForm::Json {
+    ear.reply = OutputFormat::Json {
         pointer: String::from("/out"),
     };
     let heard = answer(ear.clone(), hear(b"RIFF....WAVEdata"))
@@ -367,7 +367,7 @@ async fn time_runs_out_for_a_program_and_all_that_it_started() {
     );
     let mut slow = options(Operation::SpeechToText, &script);
     slow.timeout = Duration::from_millis(1500);
-    let command = Command::new(slow);
+    let command = CommandUpstream::new(slow);
     let mut calls = JoinSet::new();
     calls.spawn(command.answer(hear(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
@@ -387,7 +387,7 @@ async fn whoever_leaves_ends_the_program_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, mut receiver) = witness(folder.path());
     let script = format!("exec 3>'{}'; pwd >&3; sleep 300 & sleep 300", path.display());
-    let command = Command::new(options(Operation::SpeechToText, &script));
+    let command = CommandUpstream::new(options(Operation::SpeechToText, &script));
     let mut calls = JoinSet::new();
     calls.spawn(command.answer(hear(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
@@ -429,7 +429,7 @@ async fn a_program_cannot_take_more_memory_than_it_may() {
     let mut bounded = options(Operation::ChatCompletions, script);
     let free = said(bounded.clone(), chat(&[(Role::User, "?")])).await;
     assert_eq!(free.as_deref(), Ok("1073741824"));
-    bounded.memory = Some(MemoryBound {
+    bounded.memory = Some(MemoryLimit {
         launcher: PathBuf::from("/usr/bin/prlimit"),
         bytes: 512 * 1024 * 1024,
     });
@@ -444,7 +444,7 @@ async fn more_calls_than_may_wait_are_refused() {
     let script = format!("exec 3>'{}'; echo runs >&3; sleep 300", path.display());
     let mut one = options(Operation::SpeechToText, &script);
     (one.processes_max, one.queue_max) = (1, 1);
-    let command = Command::new(one);
+    let command = CommandUpstream::new(one);
     let mut calls = JoinSet::new();
     calls.spawn(command.answer(hear(b"RIFF....WAVE")));
     assert_eq!(line(&mut receiver).await, "runs");
@@ -477,7 +477,7 @@ async fn another_operation_or_model_is_not_this_programs() {
 
 #[tokio::test]
 async fn a_trial_shows_whether_a_program_works() {
-    let command = Command::new(options(Operation::TextToSpeech, "true"));
+    let command = CommandUpstream::new(options(Operation::TextToSpeech, "true"));
     let arguments = |script: &str| [String::from("-c"), String::from(script)];
     assert_eq!(command.try_out(&arguments("exit 0")).await, Ok(()));
     let failed = command.try_out(&arguments("exit 4")).await.expect_err("it fails");

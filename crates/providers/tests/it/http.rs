@@ -6,7 +6,7 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::fold::Fold;
 use ir::{ChatRequest, ErrorKind, Event, Feature, Generation, Message, Phase, Request, ResponseFormat, Role};
-use providers::{Client, ClientOptions, Http, HttpOptions, Timeouts, anthropic, openai};
+use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, Timeouts, anthropic, openai};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::task::LocalSet;
@@ -61,11 +61,11 @@ fn client() -> Client {
     Client::new(&options).expect("a client")
 }
 
-fn back_end(base_url: String) -> Http {
+fn back_end(base_url: String) -> HttpUpstream {
     openai(client(), options(base_url))
 }
 
-async fn events(back_end: &Http) -> Vec<Event> {
+async fn events(back_end: &HttpUpstream) -> Vec<Event> {
     back_end.open(request()).collect().await
 }
 

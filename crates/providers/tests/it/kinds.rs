@@ -8,13 +8,13 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::fold::Fold;
 use ir::{ChatRequest, Dialect, Event, Feature, Generation, Message, Request, Role};
-use providers::{Client, ClientOptions, Http, HttpOptions, Timeouts};
+use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, Timeouts};
 use secrecy::SecretString;
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
 /// Makes a back-end of a kind.
-pub(crate) type Open = fn(Client, HttpOptions) -> Http;
+pub(crate) type Open = fn(Client, HttpOptions) -> HttpUpstream;
 
 pub(crate) const KINDS: [(Open, Dialect); 4] = [
     (providers::openai, Dialect::OpenaiChat),
@@ -61,7 +61,7 @@ pub(crate) fn chat() -> ChatRequest {
     }
 }
 
-pub(crate) async fn ask(back_end: &Http, chat: ChatRequest) -> Vec<Event> {
+pub(crate) async fn ask(back_end: &HttpUpstream, chat: ChatRequest) -> Vec<Event> {
     back_end
         .open(Arc::new(Request::chat("req-1", chat)))
         .collect()

@@ -3,14 +3,14 @@
 
 use ir::error::Phase;
 use ir::{ChatRequest, ErrorKind, Event, ResponseFormat, Usage};
-use providers::{ClientOptions, Http, HttpOptions};
+use providers::{ClientOptions, HttpUpstream, HttpOptions};
 use serde_json::{Value, json};
 use testkit::llama_server::Llama;
 
 use crate::kinds::{KINDS, ask, chat, client, error_of, options, run, text};
 
 /// The two protocols of the server, as kinds of back-end.
-fn peers() -> [Http; 2] {
+fn peers() -> [HttpUpstream; 2] {
     let llama = Llama::shared();
     let made = |(open, path): (crate::kinds::Open, &str)| {
         let options = HttpOptions {
@@ -32,7 +32,7 @@ fn usage(events: &[Event]) -> Usage {
 
 /// Asks as a run does: this server hangs up on kept connections now and then, and what broke before the
 /// first byte is asked again, once.
-async fn persist(peer: &Http, chat: ChatRequest) -> Vec<Event> {
+async fn persist(peer: &HttpUpstream, chat: ChatRequest) -> Vec<Event> {
     let seen = ask(peer, chat.clone()).await;
     match text(&seen) {
         Err(error) if error.kind == ErrorKind::Network && error.phase == Phase::BeforeFirstByte => {

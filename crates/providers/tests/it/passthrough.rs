@@ -6,16 +6,16 @@ use bytes::Bytes;
 use engine::port::{RawItem, Upstream, RawRequest};
 use futures::StreamExt;
 use ir::{Dialect, Event, Feature, Request};
-use providers::{Client, ClientOptions, Http, HttpOptions, anthropic, openai};
+use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, openai};
 use testkit::http::{Answer, HttpUpstream};
 
 const CHAT_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
 const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat.json");
 const MESSAGES_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/messages-stream.sse");
 
-type Make = fn(Client, HttpOptions) -> Http;
+type Make = fn(Client, HttpOptions) -> HttpUpstream;
 
-fn back_end(make: Make, server: &HttpUpstream, change: impl FnOnce(&mut HttpOptions)) -> Http {
+fn back_end(make: Make, server: &HttpUpstream, change: impl FnOnce(&mut HttpOptions)) -> HttpUpstream {
     let mut options = HttpOptions {
         name: String::from("tested"),
         base_url: server.url(""),
@@ -37,7 +37,7 @@ fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<RawRequest>) {
 }
 
 /// The bytes and the events of a forwarded answer; `None` where it has to be translated.
-async fn forward(back_end: &Http, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
+async fn forward(back_end: &HttpUpstream, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
     let (request, verbatim) = asked(dialect, body);
     let said: Vec<RawItem> = back_end.forward(&request, &verbatim)?.collect().await;
     let (mut bytes, mut events) = (Vec::new(), Vec::new());

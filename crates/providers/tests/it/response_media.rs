@@ -9,7 +9,7 @@ use engine::port::{UnaryResponse as Answered, Upstream};
 use ir::media::{Base64, StoredRef};
 use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePayload};
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
-use providers::{ClientOptions, Command, CommandOptions, Http, HttpOptions};
+use providers::{ClientOptions, CommandUpstream, CommandOptions, HttpUpstream, HttpOptions};
 use serde_json::{Value, json};
 use testkit::http::{Answer, HttpUpstream};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ fn roomy() -> Depot {
     Depot::new(None, THRESHOLD, u64::MAX)
 }
 
-fn back_end(server: &HttpUpstream, depot: &Depot) -> Http {
+fn back_end(server: &HttpUpstream, depot: &Depot) -> HttpUpstream {
     let options = HttpOptions {
         depot: depot.clone(),
         ..options(&server.url(""))
@@ -336,7 +336,7 @@ fn large_speech_of_a_program_lies_in_the_depot() {
             let mut options = options.unwrap();
             options.environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
             options.depot = depot.clone();
-            let program = Command::new(options);
+            let program = CommandUpstream::new(options);
             let answered = program.answer(Arc::new(speak())).await.unwrap();
             let ResponsePayload::Speech(speech) = &answered.payload else {
                 panic!("{answered:?}")

@@ -8,7 +8,7 @@ use engine::port::Upstream;
 use futures::StreamExt;
 use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{ChatRequest, Feature, Media, MediaId, MediaSource, Message, Part, Request, Role};
-use providers::{Client, ClientOptions, Http, HttpOptions, anthropic, gemini, ollama, openai};
+use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, gemini, ollama, openai};
 use testkit::http::{Answer, HttpUpstream};
 
 fn request(media: &[u8], held: bool) -> Arc<Request> {
@@ -34,7 +34,7 @@ fn picture() -> Vec<u8> {
 
 #[tokio::test]
 async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
-    type Make = fn(Client, HttpOptions) -> Http;
+    type Make = fn(Client, HttpOptions) -> HttpUpstream;
     let kinds: [(&str, Make); 4] = [
         ("openai", openai),
         ("anthropic", anthropic),

@@ -7,7 +7,7 @@ use engine::port::{UnaryResponse as Answered, Upstream};
 use futures::future::join_all;
 use ir::media::{MediaHandle, MediaId, StoredRef};
 use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, ResponsePayload};
-use providers::{ClientOptions, Http, HttpOptions, Timeouts};
+use providers::{ClientOptions, HttpUpstream, HttpOptions, Timeouts};
 use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
 use testkit::http::{Answer, Asked, HttpUpstream};
@@ -20,7 +20,7 @@ fn request(operation: &str, payload: &Value) -> Request {
     serde_json::from_value(json!({"operation": operation, "payload": payload})).unwrap()
 }
 
-fn back_end(open: Open, server: &HttpUpstream) -> Http {
+fn back_end(open: Open, server: &HttpUpstream) -> HttpUpstream {
     open(client(&ClientOptions::default()), options(&server.url("")))
 }
 

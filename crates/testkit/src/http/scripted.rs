@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ir::fold::Fold;
 use ir::{ChatRequest, Dialect, Event, Ledger, Request, adaptation::Component};
-use providers::Scripted;
+use providers::ScriptedUpstream;
 use providers::scripted::{Exchange, Script, play};
 use serde_json::json;
 use wire::{Encoder, chat};
@@ -15,11 +15,11 @@ use super::{Answer, Asked, HttpUpstream};
 /// A server that plays `yaml` in a dialect. Asked for its models, it names one: `scripted`.
 pub fn scripted(dialect: Dialect, yaml: &str) -> HttpUpstream {
     let script = Script::parse(yaml).unwrap();
-    let scripted = Scripted::new("scripted", script);
+    let scripted = ScriptedUpstream::new("scripted", script);
     HttpUpstream::answering(move |_, asked| answer(dialect, &scripted, asked))
 }
 
-fn answer(dialect: Dialect, scripted: &Scripted, asked: &Asked) -> Answer {
+fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &Asked) -> Answer {
     if asked.head.starts_with("GET ") {
         let models = json!({"data": [{"id": "scripted"}], "models": [{"name": "scripted"}]});
         return Answer::good("application/json", models.to_string());

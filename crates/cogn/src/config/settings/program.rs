@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ir::operation::{Feature, Operation};
-use providers::command::{CommandOptions, InputForm, ReplyForm, Slot};
+use providers::command::{CommandOptions, InputFormat, OutputFormat, Slot};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -79,17 +79,17 @@ impl Program {
         options.script.clone_from(&self.script);
         if let Some(input) = self.input {
             options.input = match input {
-                Input::Text => InputForm::Text,
-                Input::Json => InputForm::Json,
-                Input::Bytes => InputForm::Bytes,
+                Input::Text => InputFormat::Text,
+                Input::Json => InputFormat::Json,
+                Input::Bytes => InputFormat::Bytes,
             };
         }
         let pointer = self.pointer.clone().unwrap_or_default();
         match self.reply {
-            Some(Reply::Text) => options.reply = ReplyForm::Text,
-            Some(Reply::Bytes) => options.reply = ReplyForm::Bytes,
-            Some(Reply::Json) => options.reply = ReplyForm::Json { pointer },
-            None if self.pointer.is_some() => options.reply = ReplyForm::Json { pointer },
+            Some(Reply::Text) => options.reply = OutputFormat::Text,
+            Some(Reply::Bytes) => options.reply = OutputFormat::Bytes,
+            Some(Reply::Json) => options.reply = OutputFormat::Json { pointer },
+            None if self.pointer.is_some() => options.reply = OutputFormat::Json { pointer },
             None => {}
         }
         options.voice.clone_from(&self.voice);
@@ -137,7 +137,7 @@ impl Program {
                 features.extend((!self.formats.is_empty()).then_some(Feature::Formats));
             }
             Operation::Embeddings => {
-                features.extend((options.input == InputForm::Json).then_some(Feature::Batch));
+                features.extend((options.input == InputFormat::Json).then_some(Feature::Batch));
             }
             Operation::ImageGeneration | Operation::RealtimeVoice => {}
         }

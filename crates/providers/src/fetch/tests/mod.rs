@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use self::corpus::{HOSTS, URLS};
 use super::address::is_public;
 use super::resolve::Resolve;
-use super::target::Doors;
+use super::target::AllowedEndpoints;
 use super::{GuardedFetch, PORTS};
 
 /// Plays the internet: the one address that is not public and may be reached in these tests.
@@ -119,8 +119,8 @@ fn fetcher(resolver: Arc<Names>, ports: &[u16]) -> GuardedFetch {
     }
 }
 
-fn doors(ports: &[u16]) -> Doors {
-    Doors {
+fn doors(ports: &[u16]) -> AllowedEndpoints {
+    AllowedEndpoints {
         ports: [PORTS, ports].concat(),
         inside: Vec::new(),
     }

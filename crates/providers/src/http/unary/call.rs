@@ -7,34 +7,34 @@ use ir::{Dialect, Error, ErrorKind, Map, Media, MediaSource, Payload, Phase};
 use serde_json::Value;
 use wire::{embeddings, openai_images, openai_speech, openai_transcriptions};
 
-use super::content::Content;
-use super::multipart::{File, Form};
+use super::content::MediaContent;
+use super::multipart::{FilePart, MultipartBody};
 
 #[derive(Debug)]
-pub(super) enum Call {
+pub(super) enum UnaryBody {
     Json(Vec<u8>),
-    Form(Form),
+    Form(MultipartBody),
 }
 
 /// What is asked, before it is written: one object, and the files that go along.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct RequestDraft {
     pub(super) body: Value,
-    files: Vec<(&'static str, File)>,
+    files: Vec<(&'static str, FilePart)>,
 }
 
-impl Draft {
-    pub(super) fn into_call(self) -> Result<Call, Error> {
+impl RequestDraft {
+    pub(super) fn into_call(self) -> Result<UnaryBody, Error> {
         if self.files.is_empty() {
             let bytes = serde_json::to_vec(&self.body);
             let bytes = bytes.map_err(|error| Error::invalid_request(error.to_string()))?;
-            return Ok(Call::Json(bytes));
+            return Ok(UnaryBody::Json(bytes));
         }
-        let mut form = Form::of(object(self.body));
+        let mut form = MultipartBody::of(object(self.body));
         for (field, file) in self.files {
             form.file(field, file);
         }
-        Ok(Call::Form(form))
+        Ok(UnaryBody::Form(form))
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn encode(
     payload: &Payload,
     model: String,
     ledger: &mut Ledger,
-) -> Result<Draft, Error> {
+) -> Result<RequestDraft, Error> {
     match payload {
         Payload::Embeddings(asked) => {
             let mut asked = asked.clone();
@@ -64,12 +64,12 @@ pub(super) fn encode(
     }
 }
 
-fn json(body: Value) -> Draft {
+fn json(body: Value) -> RequestDraft {
     let files = Vec::new();
-    Draft { body, files }
+    RequestDraft { body, files }
 }
 
-fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
+fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<RequestDraft, Error> {
     let mut light = ImageRequest {
         image: None,
         mask: None,
@@ -99,10 +99,10 @@ fn image(asked: &ImageRequest, model: String, ledger: &mut Ledger) -> Result<Dra
     if let Some(mask) = &asked.mask {
         files.push(("mask", file(mask, "mask")?));
     }
-    Ok(Draft { body, files })
+    Ok(RequestDraft { body, files })
 }
 
-fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledger) -> Result<Draft, Error> {
+fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledger) -> Result<RequestDraft, Error> {
     // The codec sees the request without its bytes: they go beside the fields.
     let nothing = MediaSource::Inline(Base64::from_text(""));
     let light = TranscriptionRequest {
@@ -121,14 +121,14 @@ fn transcription(asked: &TranscriptionRequest, model: String, ledger: &mut Ledge
     fields.shift_remove("filename");
     let body = Value::Object(fields);
     let files = vec![("file", file(&asked.audio, "audio")?)];
-    Ok(Draft { body, files })
+    Ok(RequestDraft { body, files })
 }
 
-fn file(media: &Media, name: &str) -> Result<File, Error> {
-    let content = Content::of(media)?;
+fn file(media: &Media, name: &str) -> Result<FilePart, Error> {
+    let content = MediaContent::of(media)?;
     let mime = media.mime_or_sniffed();
     let mime = mime.unwrap_or_else(|| String::from("application/octet-stream"));
-    Ok(File {
+    Ok(FilePart {
         // Vendors go by the ending of the name.
         name: match ending(&mime) {
             Some(ending) => format!("{name}.{ending}"),

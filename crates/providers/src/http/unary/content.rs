@@ -5,12 +5,12 @@ use ir::media::{MediaHandle, StoredRef};
 use ir::{Error, Media, MediaSource};
 
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum MediaContent {
     Here(Bytes),
     Held(MediaHandle),
 }
 
-impl Content {
+impl MediaContent {
     pub(super) fn of(media: &Media) -> Result<Self, Error> {
         match &media.source {
             MediaSource::Inline(data) => {

@@ -9,33 +9,33 @@ use ir::{Error, ErrorKind, MediaSource, Phase};
 use serde_json::Value;
 use wire::lift::{Lift, LiftError, Taker};
 
-use crate::limits::{ANSWER_BYTES_MAX, LIFT_CHARS_MAX, LIFT_CHARS_MIN};
+use crate::limits::{ANSWER_BYTES_MAX, LIFT_CHARS_MAX, EXTRACT_CHARS_MIN};
 
 /// Where a picture's bytes stand.
 const KEY: &str = "b64_json";
 
 #[derive(Debug)]
-pub(super) struct Pictures {
+pub(super) struct ImageExtractor {
     lift: Lift,
-    kept: Kept,
+    kept: SpillSink,
 }
 
 /// The answer without its large pictures, and these apart.
 #[derive(Debug)]
-pub(super) struct Drawn {
+pub(super) struct ExtractedImages {
     pub(super) text: Vec<u8>,
     /// By what stands for it.
     pictures: Vec<(String, MediaSource)>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SpillSink {
     shelf: Shelf,
     open: Option<Keeping>,
     done: Vec<MediaSource>,
 }
 
-impl Pictures {
+impl ImageExtractor {
     pub(super) fn new(depot: &Depot) -> Result<Self, Error> {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(|_| {
@@ -44,10 +44,10 @@ impl Pictures {
         })?;
         let chars = depot.threshold().div_ceil(3).saturating_mul(4);
         let chars_max = usize::try_from(chars).unwrap_or(usize::MAX);
-        let chars_max = chars_max.clamp(LIFT_CHARS_MIN, LIFT_CHARS_MAX);
+        let chars_max = chars_max.clamp(EXTRACT_CHARS_MIN, LIFT_CHARS_MAX);
         Ok(Self {
             lift: Lift::new(KEY, chars_max, u128::from_le_bytes(secret)),
-            kept: Kept {
+            kept: SpillSink {
                 shelf: depot.shelf(),
                 open: None,
                 done: Vec::new(),
@@ -55,16 +55,16 @@ impl Pictures {
         })
     }
 
-    pub(super) fn finish(self) -> io::Result<Drawn> {
+    pub(super) fn finish(self) -> io::Result<ExtractedImages> {
         let lifted = self.lift.finish().map_err(broken)?;
-        Ok(Drawn {
+        Ok(ExtractedImages {
             text: lifted.text,
             pictures: lifted.stand_ins.into_iter().zip(self.kept.done).collect(),
         })
     }
 }
 
-impl Write for Pictures {
+impl Write for ImageExtractor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lift.push(bytes, &mut self.kept).map_err(broken)?;
         if self.lift.text_bytes() > ANSWER_BYTES_MAX {
@@ -79,7 +79,7 @@ impl Write for Pictures {
     }
 }
 
-impl Taker for Kept {
+impl Taker for SpillSink {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         let open = self.open.get_or_insert_with(|| self.shelf.keep());
         open.write_all(bytes)
@@ -100,7 +100,7 @@ fn broken(error: LiftError) -> io::Error {
     }
 }
 
-impl Drawn {
+impl ExtractedImages {
     /// Puts every picture where its stand-in is.
     pub(super) fn place(&self, response: &mut ImageResponse) -> Result<(), Error> {
         let mut placed = 0;

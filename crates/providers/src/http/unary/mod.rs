@@ -18,13 +18,13 @@ use ir::{Error, ErrorKind, Operation, Payload, Phase, Request};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 
-use self::call::{Call, encode};
+use self::call::{UnaryBody, encode};
 use super::outgoing::Outgoing;
 use super::patch::patch;
 use super::request::traced;
-use super::{HttpOptions, Instance, transport_error, models, words};
+use super::{HttpOptions, HttpInner, transport_error, models, words};
 
-pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
+pub(super) async fn answer(instance: Arc<HttpInner>, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let answered = ask(&instance, &request).await;
     answered.map_err(|mut error| {
         // A server may quote the key that it refuses: nobody gets to read it.
@@ -36,7 +36,7 @@ pub(super) async fn answer(instance: Arc<Instance>, request: Arc<Request>) -> Re
     })
 }
 
-async fn ask(instance: &Instance, request: &Request) -> Result<UnaryResponse, Error> {
+async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, Error> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let deadline = Instant::now() + options.timeouts.total;
     let model = match bound_model(request, options)? {
@@ -57,8 +57,8 @@ async fn ask(instance: &Instance, request: &Request) -> Result<UnaryResponse, Er
     let url = format!("{}{path}", options.base_url.trim_end_matches('/'));
     let mut headers = traced(instance.headers()?, request);
     let body = match draft.into_call()? {
-        Call::Json(body) => Outgoing::Whole(Bytes::from(body)),
-        Call::Form(form) => Outgoing::Form(form.into_body(&mut headers)),
+        UnaryBody::Json(body) => Outgoing::Whole(Bytes::from(body)),
+        UnaryBody::Form(form) => Outgoing::Form(form.into_body(&mut headers)),
     };
     let outgoing = instance.post(&url, headers, body);
     let patience =
@@ -67,7 +67,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<UnaryResponse, Er
         Ok(answered) => answered?,
         Err(_) => return Err(transport_error::silence(Phase::BeforeFirstByte, patience)),
     };
-    let reading = response::Reading {
+    let reading = response::UnaryReader {
         dialect,
         idle: options.timeouts.idle,
         deadline,
@@ -86,7 +86,7 @@ async fn ask(instance: &Instance, request: &Request) -> Result<UnaryResponse, Er
 }
 
 /// How long the server may be silent at first. A picture and a transcript are silent until they are done.
-fn patience(payload: &Payload, instance: &Instance) -> Duration {
+fn patience(payload: &Payload, instance: &HttpInner) -> Duration {
     let timeouts = &instance.options.timeouts;
     match payload {
         Payload::Image(_) | Payload::Transcription(_) => timeouts.total,

@@ -12,22 +12,22 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::content::Content;
+use super::content::MediaContent;
 
 #[derive(Debug, Default)]
-pub(super) struct Form {
+pub(super) struct MultipartBody {
     fields: Vec<(String, String)>,
-    files: Vec<(&'static str, File)>,
+    files: Vec<(&'static str, FilePart)>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct File {
+pub(super) struct FilePart {
     pub(super) name: String,
     pub(super) mime: String,
-    pub(super) content: Content,
+    pub(super) content: MediaContent,
 }
 
-impl Form {
+impl MultipartBody {
     /// Lists are written the way that vendors read them: the same name for each member, with `[]` behind it.
     pub(super) fn of(fields: Map) -> Self {
         let mut form = Self::default();
@@ -44,7 +44,7 @@ impl Form {
         form
     }
 
-    pub(super) fn file(&mut self, field: &'static str, file: File) {
+    pub(super) fn file(&mut self, field: &'static str, file: FilePart) {
         self.files.push((field, file));
     }
 
@@ -52,7 +52,7 @@ impl Form {
     pub(super) fn into_body(self, headers: &mut HeaderMap) -> Body {
         let boundary = self.boundary();
         let parts = self.into_parts(&boundary);
-        let length: u64 = parts.iter().map(Content::length).sum();
+        let length: u64 = parts.iter().map(MediaContent::length).sum();
         if let Ok(kind) = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}")) {
             headers.insert(CONTENT_TYPE, kind);
         }
@@ -71,7 +71,7 @@ impl Form {
         for (field, file) in &self.files {
             hash.update(field.as_bytes());
             hash.update(file.content.length().to_le_bytes());
-            if let Content::Here(bytes) = &file.content {
+            if let MediaContent::Here(bytes) = &file.content {
                 hash.update(bytes);
             }
         }
@@ -79,7 +79,7 @@ impl Form {
         format!("cogn-{}", digest.get(..40).unwrap_or_default())
     }
 
-    fn into_parts(self, boundary: &str) -> Vec<Content> {
+    fn into_parts(self, boundary: &str) -> Vec<MediaContent> {
         let mut parts = Vec::new();
         let mut head = String::new();
         for (key, value) in &self.fields {
@@ -94,12 +94,12 @@ impl Form {
                 "--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
                  content-type: {mime}\r\n\r\n"
             ));
-            parts.push(Content::Here(Bytes::from(std::mem::take(&mut head))));
+            parts.push(MediaContent::Here(Bytes::from(std::mem::take(&mut head))));
             parts.push(file.content);
             head.push_str("\r\n");
         }
         head.push_str(&format!("--{boundary}--\r\n"));
-        parts.push(Content::Here(Bytes::from(head)));
+        parts.push(MediaContent::Here(Bytes::from(head)));
         parts
     }
 }
@@ -122,10 +122,10 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn read(part: Content) -> BoxStream<'static, io::Result<Bytes>> {
+fn read(part: MediaContent) -> BoxStream<'static, io::Result<Bytes>> {
     match part {
-        Content::Here(bytes) => stream::iter([Ok(bytes)]).boxed(),
-        Content::Held(held) => bytes_of(&held).boxed(),
+        MediaContent::Here(bytes) => stream::iter([Ok(bytes)]).boxed(),
+        MediaContent::Held(held) => bytes_of(&held).boxed(),
     }
 }
 
@@ -139,11 +139,11 @@ mod tests {
     use ir::media::{MediaHandle, MediaId};
     use serde_json::json;
 
-    use super::{Content, File, Form, read};
+    use super::{MediaContent, FilePart, MultipartBody, read};
 
-    async fn written(form: Form) -> (u64, String) {
+    async fn written(form: MultipartBody) -> (u64, String) {
         let parts = form.into_parts("b");
-        let length = parts.iter().map(Content::length).sum();
+        let length = parts.iter().map(MediaContent::length).sum();
         let mut all = Vec::new();
         for part in parts {
             let mut pieces = read(part);
@@ -154,8 +154,8 @@ mod tests {
         (length, String::from_utf8(all).unwrap())
     }
 
-    fn file(content: Content) -> File {
-        File {
+    fn file(content: MediaContent) -> FilePart {
+        FilePart {
             name: String::from("a\"\r\nx.wav"),
             mime: String::from("audio/wav"),
             content,
@@ -165,8 +165,8 @@ mod tests {
     #[tokio::test]
     async fn fields_and_files_are_written_as_a_form() {
         let fields = json!({"model": "m", "n": 2, "list": ["a", "b"], "none": null});
-        let mut form = Form::of(fields.as_object().unwrap().clone());
-        form.file("file", file(Content::Here(Bytes::from_static(b"RIFF"))));
+        let mut form = MultipartBody::of(fields.as_object().unwrap().clone());
+        form.file("file", file(MediaContent::Here(Bytes::from_static(b"RIFF"))));
         let (length, text) = written(form).await;
         assert_eq!(length, text.len() as u64);
         let part = |name: &str, value: &str| {
@@ -189,8 +189,8 @@ mod tests {
     async fn held_media_is_sent_as_long_as_it_was_announced() {
         let bytes = "x".repeat(3 * MEDIA_CHUNK_BYTES + 7);
         let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
-        let mut form = Form::default();
-        form.file("file", file(Content::Held(held)));
+        let mut form = MultipartBody::default();
+        form.file("file", file(MediaContent::Held(held)));
         let (announced, text) = written(form).await;
         assert_eq!(announced, text.len() as u64);
         assert!(text.contains(&bytes));

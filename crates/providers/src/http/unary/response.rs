@@ -16,12 +16,12 @@ use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcri
 
 use super::super::body::{gather, pour};
 use super::super::transport_error;
-use super::super::response::Reply;
-use super::image_extractor::Pictures;
+use super::super::response::HttpResponse;
+use super::image_extractor::ImageExtractor;
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BYTES_MAX, MEDIA_ANSWER_BYTES_MAX};
 use crate::spill_error::unkept;
 
-pub(super) struct Reading<'a> {
+pub(super) struct UnaryReader<'a> {
     pub(super) dialect: Dialect,
     pub(super) idle: Duration,
     pub(super) deadline: Instant,
@@ -31,8 +31,8 @@ pub(super) struct Reading<'a> {
     pub(super) depot: &'a Depot,
 }
 
-impl Reading<'_> {
-    pub(super) async fn read(&self, reply: Reply, asked: &Payload) -> Result<UnaryResponse, Error> {
+impl UnaryReader<'_> {
+    pub(super) async fn read(&self, reply: HttpResponse, asked: &Payload) -> Result<UnaryResponse, Error> {
         if reply.status != 200 {
             return Err(self.refusal(reply).await);
         }
@@ -66,8 +66,8 @@ impl Reading<'_> {
         Ok(answer)
     }
 
-    async fn drawn(&self, reply: Reply) -> Result<UnaryResponse, Error> {
-        let pictures = self.pour(reply, Pictures::new(self.depot)?).await?;
+    async fn drawn(&self, reply: HttpResponse) -> Result<UnaryResponse, Error> {
+        let pictures = self.pour(reply, ImageExtractor::new(self.depot)?).await?;
         let drawn = pictures.finish().map_err(|error| unkept(&error))?;
         let value = parse(&drawn.text)?;
         let mut raw = self.raw.then(|| value.clone());
@@ -106,7 +106,7 @@ impl Reading<'_> {
         }
     }
 
-    async fn refusal(&self, reply: Reply) -> Error {
+    async fn refusal(&self, reply: HttpResponse) -> Error {
         let status = reply.status;
         let retry_after = reply.header(&RETRY_AFTER).map(String::from);
         let body = self.gather(reply, ERROR_BYTES_MAX).await;
@@ -118,12 +118,12 @@ impl Reading<'_> {
         )
     }
 
-    async fn gather(&self, reply: Reply, limit: usize) -> Result<Vec<u8>, Error> {
+    async fn gather(&self, reply: HttpResponse, limit: usize) -> Result<Vec<u8>, Error> {
         let gathered = gather(reply, limit, self.idle, self.deadline).await;
         gathered.map_err(|error| self.timely(error))
     }
 
-    async fn pour<W: Write + Send + 'static>(&self, reply: Reply, out: W) -> Result<W, Error> {
+    async fn pour<W: Write + Send + 'static>(&self, reply: HttpResponse, out: W) -> Result<W, Error> {
         let poured = pour(reply, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
         poured.map_err(|error| self.timely(error))
     }
