@@ -19,7 +19,7 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::model::{LlamaChatMessage, LlamaModel};
 use llama_cpp_2::sampling::LlamaSampler;
-use local::{Local, Options};
+use local::{LocalUpstream, Options};
 use serde_json::{Value, json};
 
 const TOKENS: usize = 128;
@@ -28,7 +28,7 @@ const QUESTION: &str = "Write a long story about a ship, a storm and a harbour. 
 fn main() {
     let mut options = Options::new("embedded", "smollm2", testkit::language_model::small_model());
     options.context_tokens = 1024;
-    let local = Local::new(&options);
+    let local = LocalUpstream::new(&options);
     let free = json!({"type": "object", "properties": {"story": {"type": "string", "minLength": 900}}, "required": ["story"]});
     let plain = Plain::load(&options);
     // Both are loaded before anything is measured.
@@ -48,7 +48,7 @@ fn main() {
 }
 
 /// Reads as many tokens and leaves.
-fn ours(local: &Local, schema: &Value) {
+fn ours(local: &LocalUpstream, schema: &Value) {
     let response_format = (!schema.is_null()).then(|| ResponseFormat::JsonSchema {
         name: None,
         description: None,

@@ -3,7 +3,7 @@
 
 /// The text so far that nobody has seen yet.
 #[derive(Debug, Default)]
-pub(crate) struct Reply {
+pub(crate) struct Detokenizer {
     stops: Vec<String>,
     /// The beginning of a character whose other bytes have not come.
     torn: Vec<u8>,
@@ -12,13 +12,13 @@ pub(crate) struct Reply {
 
 /// What a piece brought.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum Detokenized {
     Text(String),
     /// The last text, in front of a stop sequence.
     Stopped(String),
 }
 
-impl Reply {
+impl Detokenizer {
     pub(crate) fn new(stops: Vec<String>) -> Self {
         let stops = stops.into_iter().filter(|stop| !stop.is_empty()).collect();
         Self {
@@ -27,7 +27,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Piece {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Detokenized {
         self.torn.extend_from_slice(bytes);
         let text = whole_characters(&mut self.torn);
         self.held.push_str(&text);
@@ -35,11 +35,11 @@ impl Reply {
         if let Some(at) = first {
             self.held.truncate(at);
             self.torn.clear();
-            return Piece::Stopped(std::mem::take(&mut self.held));
+            return Detokenized::Stopped(std::mem::take(&mut self.held));
         }
         let kept = self.undecided();
         let rest = self.held.split_off(self.held.len() - kept);
-        Piece::Text(std::mem::replace(&mut self.held, rest))
+        Detokenized::Text(std::mem::replace(&mut self.held, rest))
     }
 
     /// Everything that is left. A torn character can no longer become whole.

@@ -18,20 +18,20 @@ use llguidance::Matcher;
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::grammar::Held;
+use crate::grammar::SchemaMatcher;
 use crate::model::Model;
-use crate::detokenizer::{Piece, Reply};
-use crate::json_closer::Place;
+use crate::detokenizer::{Detokenized, Detokenizer};
+use crate::json_closer::JsonPosition;
 use crate::{limits, prompt, sampling};
 
 /// Why an answer ended before its end.
-enum Halt {
+enum Interrupted {
     /// Nobody listens any more.
     Deaf,
     Failed(Error),
 }
 
-impl From<Error> for Halt {
+impl From<Error> for Interrupted {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -44,8 +44,8 @@ pub(crate) fn answer(
     events: &Sender<Event>,
 ) {
     let Some(chat) = request.as_chat() else { return };
-    let out = Out(events);
-    if let Err(Halt::Failed(error)) = run(model, context, chat, &out) {
+    let out = EventSender(events);
+    if let Err(Interrupted::Failed(error)) = run(model, context, chat, &out) {
         // Nobody may be there to hear it.
         out.send(Event::Error { error }).ok();
     }
@@ -53,30 +53,30 @@ pub(crate) fn answer(
 }
 
 /// Where events go.
-struct Out<'a>(&'a Sender<Event>);
+struct EventSender<'a>(&'a Sender<Event>);
 
-impl Out<'_> {
-    fn send(&self, event: Event) -> Result<(), Halt> {
-        self.0.blocking_send(event).map_err(|_| Halt::Deaf)
+impl EventSender<'_> {
+    fn send(&self, event: Event) -> Result<(), Interrupted> {
+        self.0.blocking_send(event).map_err(|_| Interrupted::Deaf)
     }
 
-    fn text(&self, text: String) -> Result<(), Halt> {
+    fn text(&self, text: String) -> Result<(), Interrupted> {
         match text.is_empty() {
             true => Ok(()),
             false => self.send(Event::text(0, text)),
         }
     }
 
-    fn listening(&self) -> Result<(), Halt> {
+    fn listening(&self) -> Result<(), Interrupted> {
         if self.0.is_closed() {
-            Err(Halt::Deaf)
+            Err(Interrupted::Deaf)
         } else {
             Ok(())
         }
     }
 }
 
-fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &Out<'_>) -> Result<(), Halt> {
+fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &EventSender<'_>) -> Result<(), Interrupted> {
     let mut ledger = Ledger::new(Component::Adapter);
     admit(chat, &mut ledger)?;
     let held = hold(model, chat, &mut ledger);
@@ -104,12 +104,12 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
         block: Block::Text,
     })?;
     let asked = chat.generation.max_tokens.unwrap_or(u64::MAX).max(1);
-    let mut writer = Writer {
+    let mut writer = AnswerWriter {
         model,
         matcher: held.map(|held| held.matcher),
         chain: sampling::chain(&chat.generation, model.llama.n_vocab(), entropy()),
-        reply: Reply::new(chat.generation.stop.clone()),
-        place: Place::default(),
+        reply: Detokenizer::new(chat.generation.stop.clone()),
+        place: JsonPosition::default(),
         written: 0,
         limit: asked.min(room - length),
         position: 0,
@@ -164,7 +164,7 @@ fn admit(chat: &ChatRequest, ledger: &mut Ledger) -> Result<(), Error> {
     Ok(())
 }
 
-fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<Held> {
+fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<SchemaMatcher> {
     let object;
     let schema = match chat.response_format.as_ref()? {
         ResponseFormat::Text => return None,
@@ -188,12 +188,12 @@ fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<Held> 
     }
 }
 
-struct Writer<'a> {
+struct AnswerWriter<'a> {
     model: &'a Model,
     matcher: Option<Matcher>,
     chain: LlamaSampler,
-    reply: Reply,
-    place: Place,
+    reply: Detokenizer,
+    place: JsonPosition,
     written: u64,
     limit: u64,
     /// Where the next token stands in the context.
@@ -202,13 +202,13 @@ struct Writer<'a> {
     hurried: bool,
 }
 
-impl Writer<'_> {
+impl AnswerWriter<'_> {
     fn write(
         &mut self,
         context: &mut LlamaContext<'_>,
         prompt: Vec<LlamaToken>,
-        out: &Out<'_>,
-    ) -> Result<FinishReason, Halt> {
+        out: &EventSender<'_>,
+    ) -> Result<FinishReason, Interrupted> {
         let mut batch = LlamaBatch::new(limits::BATCH_TOKENS, 1);
         let mut pending = prompt;
         // What the grammar begins with needs no asking.
@@ -241,8 +241,8 @@ impl Writer<'_> {
         context: &mut LlamaContext<'_>,
         batch: &mut LlamaBatch<'_>,
         tokens: &[LlamaToken],
-        out: &Out<'_>,
-    ) -> Result<i32, Halt> {
+        out: &EventSender<'_>,
+    ) -> Result<i32, Interrupted> {
         let mut last = 0;
         let mut left = tokens.len();
         for part in tokens.chunks(limits::BATCH_TOKENS) {
@@ -263,7 +263,7 @@ impl Writer<'_> {
     }
 
     /// The next token; `None` when the grammar is at its end.
-    fn choose(&mut self, context: &LlamaContext<'_>, last: i32) -> Result<Option<LlamaToken>, Halt> {
+    fn choose(&mut self, context: &LlamaContext<'_>, last: i32) -> Result<Option<LlamaToken>, Interrupted> {
         let Some(matcher) = &mut self.matcher else {
             let mut candidates = context.token_data_array_ith(last);
             candidates.apply_sampler(&mut self.chain);
@@ -297,7 +297,7 @@ impl Writer<'_> {
     }
 
     /// Takes a token into the answer.
-    fn put(&mut self, token: LlamaToken, out: &Out<'_>) -> Result<Option<FinishReason>, Halt> {
+    fn put(&mut self, token: LlamaToken, out: &EventSender<'_>) -> Result<Option<FinishReason>, Interrupted> {
         self.chain.accept(token);
         if let Some(matcher) = &mut self.matcher {
             matcher
@@ -311,8 +311,8 @@ impl Writer<'_> {
     fn put_forced(
         &mut self,
         pending: &mut Vec<LlamaToken>,
-        out: &Out<'_>,
-    ) -> Result<Option<FinishReason>, Halt> {
+        out: &EventSender<'_>,
+    ) -> Result<Option<FinishReason>, Interrupted> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(None);
         };
@@ -330,13 +330,13 @@ impl Writer<'_> {
         Ok(None)
     }
 
-    fn show(&mut self, token: LlamaToken, out: &Out<'_>) -> Result<Option<FinishReason>, Halt> {
+    fn show(&mut self, token: LlamaToken, out: &EventSender<'_>) -> Result<Option<FinishReason>, Interrupted> {
         self.written += 1;
         let bytes = self.model.bytes(token);
         self.place.advance(&bytes);
         match self.reply.push(&bytes) {
-            Piece::Text(text) => out.text(text)?,
-            Piece::Stopped(text) => {
+            Detokenized::Text(text) => out.text(text)?,
+            Detokenized::Stopped(text) => {
                 out.text(text)?;
                 return Ok(Some(FinishReason::StopSequence));
             }

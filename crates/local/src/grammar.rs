@@ -21,7 +21,7 @@ pub(crate) struct Grammars {
 }
 
 /// A schema that is being followed.
-pub(crate) struct Held {
+pub(crate) struct SchemaMatcher {
     pub(crate) matcher: Matcher,
     /// What of the schema is not enforced, in words.
     pub(crate) notice: Option<String>,
@@ -44,7 +44,7 @@ impl Grammars {
     }
 
     /// The grammar of a schema. `Err` says why none of it can be enforced.
-    pub(crate) fn hold(&self, schema: &Value) -> Result<Held, String> {
+    pub(crate) fn hold(&self, schema: &Value) -> Result<SchemaMatcher, String> {
         let factory = self
             .factory
             .as_ref()
@@ -59,7 +59,7 @@ impl Grammars {
         for candidate in [&narrowed, schema] {
             match matcher(factory, candidate, false) {
                 Ok(matcher) => {
-                    return Ok(Held {
+                    return Ok(SchemaMatcher {
                         matcher,
                         notice: None,
                     });
@@ -72,7 +72,7 @@ impl Grammars {
                 let notice = Some(format!(
                     "enforced except for what the grammar cannot say: {refusal}"
                 ));
-                return Ok(Held { matcher, notice });
+                return Ok(SchemaMatcher { matcher, notice });
             }
         }
         Err(refusal)

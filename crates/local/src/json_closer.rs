@@ -4,12 +4,12 @@
 
 /// Where in a JSON text we are, as far as strings go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct JsonPosition {
     in_string: bool,
     escaped: bool,
 }
 
-impl Place {
+impl JsonPosition {
     pub(crate) fn advance(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {

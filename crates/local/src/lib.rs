@@ -36,7 +36,7 @@ pub use embed::{Embedder, EmbedderOptions, EncoderFiles, FilesError};
 #[doc(hidden)]
 pub use model::runtime;
 pub use options::Options;
-pub use upstream::Local;
+pub use upstream::LocalUpstream;
 pub use weights::{WeightsError, check_weights};
 
 /// Whether the native runtime is part of this build.

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::detokenizer::{Piece, Reply};
+use crate::detokenizer::{Detokenized, Detokenizer};
 use crate::schema_narrowing::narrow;
 use crate::weights::{WeightsError, check_weights};
-use crate::json_closer::Place;
+use crate::json_closer::JsonPosition;
 
 /// Feeds the text in pieces; the text that came out and whether a stop sequence was met.
 fn replay(text: &[u8], cuts: &[usize], stops: &[&str]) -> (String, bool) {
-    let mut reply = Reply::new(stops.iter().map(|stop| String::from(*stop)).collect());
+    let mut reply = Detokenizer::new(stops.iter().map(|stop| String::from(*stop)).collect());
     let mut seen = String::new();
     let mut start = 0;
     let mut borders: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
@@ -16,8 +16,8 @@ fn replay(text: &[u8], cuts: &[usize], stops: &[&str]) -> (String, bool) {
     borders.sort_unstable();
     for border in borders {
         match reply.push(&text[start..border]) {
-            Piece::Text(text) => seen.push_str(&text),
-            Piece::Stopped(text) => {
+            Detokenized::Text(text) => seen.push_str(&text),
+            Detokenized::Stopped(text) => {
                 seen.push_str(&text);
                 return (seen, true);
             }
@@ -165,7 +165,7 @@ fn a_schema_without_bottom_is_not_walked() {
 #[test]
 fn the_way_out_of_a_string_is_its_quote() {
     let after = |text: &str| {
-        let mut place = Place::default();
+        let mut place = JsonPosition::default();
         place.advance(text.as_bytes());
         place.ways_out()
     };

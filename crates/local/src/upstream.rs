@@ -14,13 +14,13 @@ use crate::Options;
 
 /// One GGUF file, ready to be asked.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalUpstream {
     backend: Backend,
     #[cfg(feature = "llama")]
     worker: Arc<crate::worker::Worker>,
 }
 
-impl Local {
+impl LocalUpstream {
     /// Loads nothing yet. Two back-ends with the same file and the same settings share one loaded model.
     pub fn new(options: &Options) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Local {
 
     #[cfg(feature = "llama")]
     fn start(&self, request: Arc<Request>) -> Result<EventStream, Error> {
-        let mut answer = Answer {
+        let mut answer = AnswerStream {
             events: self.worker.submit(request)?,
             _worker: self.worker.clone(),
         };
@@ -64,12 +64,12 @@ impl Local {
 /// A call under way. It keeps the worker alive, and is deaf before it lets go of it: the worker's end waits for
 /// the call under way, which ends because nobody listens.
 #[cfg(feature = "llama")]
-struct Answer {
+struct AnswerStream {
     events: tokio::sync::mpsc::Receiver<Event>,
     _worker: Arc<crate::worker::Worker>,
 }
 
-impl Upstream for Local {
+impl Upstream for LocalUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }

@@ -17,9 +17,9 @@ use crate::model::{Model, Tokenizer};
 use crate::{Options, generate, limits, prompt};
 
 /// What identifies a loaded model: the file, its context and its threads.
-type Identity = (PathBuf, u32, usize, usize);
+type ModelKey = (PathBuf, u32, usize, usize);
 
-static LOADED: LazyLock<Mutex<HashMap<Identity, Weak<Worker>>>> = LazyLock::new(Mutex::default);
+static LOADED: LazyLock<Mutex<HashMap<ModelKey, Weak<Worker>>>> = LazyLock::new(Mutex::default);
 
 #[derive(Debug)]
 pub(crate) struct Worker {

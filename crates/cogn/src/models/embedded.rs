@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::port::Upstream;
-use local::{Embedder, EmbedderOptions, EncoderFiles, Local, Options};
+use local::{Embedder, EmbedderOptions, EncoderFiles, LocalUpstream, Options};
 
 use super::catalogue::{Form, default_entry};
 use super::store::Shelf;
@@ -24,7 +24,7 @@ pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstre
         return Err(not_built("the embedded model"));
     }
     let (model, path) = weights(model, Form::Writer)?;
-    Ok(Arc::new(Local::new(&Options::new(name, model, path))))
+    Ok(Arc::new(LocalUpstream::new(&Options::new(name, model, path))))
 }
 
 /// The embedded encoder as a back-end. `model` is a name on the shelf; without one, the usual one is taken.

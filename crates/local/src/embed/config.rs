@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::limits;
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(super) struct Shape {
+pub(super) struct EncoderConfig {
     #[serde(rename = "hidden_size")]
     pub(super) width: usize,
     #[serde(rename = "intermediate_size")]
@@ -25,7 +25,7 @@ pub(super) struct Shape {
     position_embedding_type: Option<String>,
 }
 
-impl Shape {
+impl EncoderConfig {
     pub(super) fn read(config: Value) -> Result<Self, String> {
         let shape: Self = serde_json::from_value(config).map_err(|error| error.to_string())?;
         let within = |value: usize, most: usize| (1..=most).contains(&value);

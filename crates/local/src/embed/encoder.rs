@@ -7,7 +7,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, Axis, Slice};
 
 use super::model::{Dense, Layer, Model, Norm};
-use super::config::Shape;
+use super::config::EncoderConfig;
 
 impl Model {
     /// The tokens of a text, with those that mark its beginning and end.
@@ -52,7 +52,7 @@ impl Model {
 }
 
 impl Layer {
-    fn forward(&self, states: &Array2<f32>, spans: &[Range<usize>], shape: &Shape) -> Array2<f32> {
+    fn forward(&self, states: &Array2<f32>, spans: &[Range<usize>], shape: &EncoderConfig) -> Array2<f32> {
         let query = self.query.apply(states);
         let key = self.key.apply(states);
         let value = self.value.apply(states);

@@ -7,12 +7,12 @@ use safetensors::tensor::Dtype;
 use tokenizers::Tokenizer;
 
 use super::files::{EncoderFiles, read_bounded, read_json};
-use super::config::Shape;
+use super::config::EncoderConfig;
 use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Model {
-    pub(super) shape: Shape,
+    pub(super) shape: EncoderConfig,
     pub(super) tokenizer: Tokenizer,
     pub(super) words: Array2<f32>,
     pub(super) positions: Array2<f32>,
@@ -51,7 +51,7 @@ impl Model {
     pub(super) fn load(files: &EncoderFiles) -> Result<Self, String> {
         files.check().map_err(|error| error.to_string())?;
         let config = read_json(&files.config).map_err(|error| error.to_string())?;
-        let shape = Shape::read(config)?;
+        let shape = EncoderConfig::read(config)?;
         let tokenizer = read_bounded(&files.tokenizer, limits::TOKENIZER_BYTES_MAX);
         let tokenizer = tokenizer.map_err(|error| error.to_string())?;
         let mut tokenizer = Tokenizer::from_bytes(tokenizer)
@@ -92,7 +92,7 @@ impl Model {
 struct Tensors<'a>(&'a SafeTensors<'a>);
 
 impl Tensors<'_> {
-    fn layer(&self, layer: usize, shape: &Shape) -> Result<Layer, String> {
+    fn layer(&self, layer: usize, shape: &EncoderConfig) -> Result<Layer, String> {
         let name = |part: &str| format!("encoder.layer.{layer}.{part}");
         let (width, inner) = (shape.width, shape.inner_width);
         Ok(Layer {

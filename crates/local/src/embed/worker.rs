@@ -47,7 +47,7 @@ impl Worker {
         let place = self.places.clone().try_acquire_owned().map_err(full)?;
         let closed = |_| Error::new(ErrorKind::Internal, Phase::BeforeSend, "the encoder is gone");
         let turn = self.working.clone().acquire_owned().await.map_err(closed)?;
-        let left = Left::default();
+        let left = CancelFlag::default();
         let unwanted = left.0.clone();
         let inner = self.clone();
         let work = tokio::task::spawn_blocking(move || {
@@ -132,9 +132,9 @@ impl Worker {
 
 /// Noticed by whoever works when nobody waits any more.
 #[derive(Debug, Default)]
-struct Left(Arc<AtomicBool>);
+struct CancelFlag(Arc<AtomicBool>);
 
-impl Drop for Left {
+impl Drop for CancelFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -8,12 +8,12 @@ use ir::event::{Delta, Warning};
 use ir::{
     ChatRequest, Error, Event, FinishReason, Generation, Message, Request, ResponseFormat, Role, Usage,
 };
-use local::{Local, Options};
+use local::{LocalUpstream, Options};
 use serde_json::Value;
 
 /// A back-end with the small model. All of them in one test binary share one loaded model.
-pub(crate) fn small() -> Local {
-    Local::new(&options())
+pub(crate) fn small() -> LocalUpstream {
+    LocalUpstream::new(&options())
 }
 
 pub(crate) fn options() -> Options {
@@ -48,7 +48,7 @@ pub(crate) fn held_to(mut chat: ChatRequest, schema: Value) -> ChatRequest {
     chat
 }
 
-pub(crate) fn open(local: &Local, chat: ChatRequest) -> EventStream {
+pub(crate) fn open(local: &LocalUpstream, chat: ChatRequest) -> EventStream {
     local.open(Arc::new(Request::chat("r", chat)))
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Answer {
     pub(crate) error: Option<Error>,
 }
 
-pub(crate) fn ask(local: &Local, chat: ChatRequest) -> Answer {
+pub(crate) fn ask(local: &LocalUpstream, chat: ChatRequest) -> Answer {
     fold(block_on(open(local, chat).collect()))
 }
 

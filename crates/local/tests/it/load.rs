@@ -1,5 +1,5 @@
 use ir::{ErrorKind, Part};
-use local::{Local, Options};
+use local::{LocalUpstream, Options};
 
 use crate::harness::{ask, chat, options, small};
 
@@ -21,7 +21,7 @@ fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
     ];
     for (name, bytes) in cases {
         std::fs::write(&path, bytes).expect("written");
-        let local = Local::new(&Options::new("embedded", "bad", &path));
+        let local = LocalUpstream::new(&Options::new("embedded", "bad", &path));
         for _ in 0..2 {
             let error = ask(&local, chat("hello")).error.expect(name);
             assert_eq!(error.kind, ErrorKind::NotEnabled, "{name}");
@@ -29,7 +29,7 @@ fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
             assert!(error.message.contains("bad.gguf"), "{error}");
         }
     }
-    let gone = Local::new(&Options::new("embedded", "gone", folder.path().join("gone.gguf")));
+    let gone = LocalUpstream::new(&Options::new("embedded", "gone", folder.path().join("gone.gguf")));
     let error = ask(&gone, chat("hello")).error.expect("an error");
     assert!(error.message.contains("cogn models pull"), "{error}");
 }
@@ -38,7 +38,7 @@ fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
 fn messages_that_do_not_fit_the_context_are_refused_before_anything_is_computed() {
     let mut options = options();
     options.context_tokens = 256;
-    let local = Local::new(&options);
+    let local = LocalUpstream::new(&options);
     let error = ask(&local, chat(&"word ".repeat(2000))).error.expect("an error");
     assert_eq!(error.kind, ErrorKind::ContextWindow);
     assert_eq!(error.cognitive_code(), "E1005");
@@ -54,7 +54,7 @@ fn an_answer_ends_where_the_context_ends() {
     let mut request = chat("Tell me a story without an end.");
     request.generation.max_tokens = None;
     request.response_format = Some(ir::ResponseFormat::JsonObject);
-    let answer = ask(&Local::new(&options), request);
+    let answer = ask(&LocalUpstream::new(&options), request);
     assert!(answer.error.is_none(), "{answer:?}");
     let usage = answer.usage.expect("usage");
     assert!(
@@ -71,7 +71,7 @@ fn two_models_answer_side_by_side() {
     let mut options = options();
     options.path = second;
     options.model = String::from("second");
-    let (one, two) = (small(), Local::new(&options));
+    let (one, two) = (small(), LocalUpstream::new(&options));
     let answers = std::thread::scope(|scope| {
         let one = scope.spawn(|| ask(&one, chat("Name a fruit.")));
         let two = scope.spawn(|| ask(&two, chat("Name a fruit.")));

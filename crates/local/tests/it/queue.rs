@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use ir::{ErrorKind, Event};
-use local::Local;
+use local::LocalUpstream;
 use serde_json::json;
 
 use crate::harness::{ask, block_on, chat, held_to, open, options};
@@ -11,7 +11,7 @@ use crate::harness::{ask, block_on, chat, held_to, open, options};
 fn the_queue_has_an_end() {
     let mut options = options();
     options.queue_max = 2;
-    let local = Local::new(&options);
+    let local = LocalUpstream::new(&options);
     let mut long = chat("Tell me a very long story.");
     long.generation.max_tokens = Some(1500);
     let mut first = open(&local, long);
@@ -42,7 +42,7 @@ fn the_queue_has_an_end() {
 fn a_dropped_stream_frees_the_model() {
     let mut options = options();
     options.context_tokens = 400;
-    let local = Local::new(&options);
+    let local = LocalUpstream::new(&options);
     let mut endless = held_to(chat("Write all numbers."), json!({"type": "string"}));
     endless.generation.max_tokens = None;
     assert!(ask(&local, chat("hello")).error.is_none(), "loaded");
@@ -69,7 +69,7 @@ fn a_dropped_stream_frees_the_model() {
 fn the_last_one_turns_off_the_light() {
     let mut options = options();
     options.context_tokens = 300;
-    let local = Local::new(&options);
+    let local = LocalUpstream::new(&options);
     let mut events = open(&local, chat("Tell me a story."));
     assert!(block_on(events.next()).is_some());
     // The back-end goes first; the call under way goes on.
