@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use async_trait::async_trait;
 use engine::port::Clock;
 use engine::retention::Janitor;
-use gateway::{Auth, Gateway, Tokens};
+use gateway::{Auth, Gateway, TokenVerifier};
 use providers::KeySetUrl;
 use store::sqlite::{Options, SqliteJournal};
 use tenancy::{TokenRules, JwksSource};
@@ -69,7 +69,7 @@ pub(crate) fn janitor(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, sett
     Janitor::new(journal.clone(), clock.clone(), settings.journal.keep())
 }
 
-fn tokens(jwt: &Jwt, settings: &Settings) -> Result<Tokens> {
+fn tokens(jwt: &Jwt, settings: &Settings) -> Result<TokenVerifier> {
     let source: Arc<dyn JwksSource> = if jwt.jwks.contains("://") {
         let client = backends::http_client(settings)?;
         Arc::new(KeySetUrl::new(client, &jwt.jwks).map_err(|reason| anyhow!("auth.jwt.jwks: {reason}"))?)
@@ -86,7 +86,7 @@ fn tokens(jwt: &Jwt, settings: &Settings) -> Result<Tokens> {
         leeway_ms: jwt.leeway_ms,
     };
     let algorithms = algorithms.map_err(|reason| anyhow!("auth.jwt.algorithms: {reason}"))?;
-    Ok(Tokens::new(source, rules, algorithms))
+    Ok(TokenVerifier::new(source, rules, algorithms))
 }
 
 /// A set of signing keys in a file. It is read again now and then, so a new one can be put in its place.

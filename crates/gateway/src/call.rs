@@ -11,12 +11,12 @@ use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Scope;
 
-use crate::limit::Lined;
-use crate::negotiate::{Downgrade, Negotiated, Signals};
-use crate::idempotency::Repeat;
-use crate::response::Refusal;
+use crate::limit::Acquire;
+use crate::negotiate::{Downgrade, Negotiated, ModeSignals};
+use crate::idempotency::IdempotencyHeaders;
+use crate::response::ApiError;
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::stream_limit::{Client, Seat};
+use crate::stream_limit::{Client, StreamPermit};
 use crate::state::Gateway;
 
 /// A module, an input, and everything that was said about the answer.
@@ -25,8 +25,8 @@ pub(crate) struct Call {
     pub(crate) client: Client,
     pub(crate) module: Arc<Module>,
     pub(crate) body: ExecuteBody,
-    pub(crate) signals: Signals,
-    pub(crate) repeat: Repeat,
+    pub(crate) signals: ModeSignals,
+    pub(crate) repeat: IdempotencyHeaders,
 }
 
 /// A run that can be read.
@@ -37,7 +37,7 @@ pub(crate) struct Begun {
     pub(crate) downgrade: Option<Downgrade>,
     pub(crate) heartbeat: Duration,
     /// Streams count against the client until they are dropped.
-    pub(crate) seat: Option<Seat>,
+    pub(crate) seat: Option<StreamPermit>,
     /// The request came before, and nothing was done again.
     pub(crate) replayed: bool,
 }
@@ -52,7 +52,7 @@ impl Begun {
 }
 
 impl Call {
-    pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, Refusal> {
+    pub(crate) async fn begin(mut self, gateway: &Gateway) -> Result<Begun, ApiError> {
         let caller = self.client.caller.clone();
         caller.require(Scope::Execute)?;
         caller.require_module(self.module.name())?;
@@ -71,7 +71,7 @@ impl Call {
                 Some(subscription) => return Ok(self.begun(subscription, &negotiated, seat)),
                 None if strict => {
                     let message = format!("there is no session {} to resume", recovery.session_id);
-                    return Err(Refusal::new(ErrorBody::new(Code::E4013, message)));
+                    return Err(ApiError::new(ErrorBody::new(Code::E4013, message)));
                 }
                 None => {
                     let message = format!("session {} is gone; a new one was started", recovery.session_id);
@@ -123,21 +123,21 @@ impl Call {
 
     /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
     /// wants a whole answer has nothing to be told before it.
-    async fn turn(&self, gateway: &Gateway, mode: RunMode) -> Result<(Option<Permit>, Option<Queue>), Refusal> {
+    async fn turn(&self, gateway: &Gateway, mode: RunMode) -> Result<(Option<Permit>, Option<Queue>), ApiError> {
         match gateway.limiter.line_up(&self.client.caller)? {
-            Lined::Go(turn) => Ok((Some(Permit::new(turn)), None)),
-            Lined::Wait(wait) if mode == RunMode::Stream => {
+            Acquire::Go(turn) => Ok((Some(Permit::new(turn)), None)),
+            Acquire::Wait(wait) if mode == RunMode::Stream => {
                 let wait = wait.map(|turn| {
                     let turn = turn.map(Permit::new);
                     turn.map_err(|refusal| Box::new(refusal.into_body()))
                 });
                 Ok((None, Some(Queue::new(wait))))
             }
-            Lined::Wait(wait) => Ok((Some(Permit::new(wait.await?)), None)),
+            Acquire::Wait(wait) => Ok((Some(Permit::new(wait.await?)), None)),
         }
     }
 
-    fn sit(&self, gateway: &Gateway) -> Result<Seat, Refusal> {
+    fn sit(&self, gateway: &Gateway) -> Result<StreamPermit, ApiError> {
         let max = gateway.settings().streams_per_client_max;
         gateway.seats.take(&self.client, max)
     }
@@ -148,7 +148,7 @@ impl Call {
         gateway: &Gateway,
         recovery: &RecoveryRequest,
         strict: bool,
-    ) -> Result<Option<Subscription>, Refusal> {
+    ) -> Result<Option<Subscription>, ApiError> {
         let tenant = &self.client.caller.tenant;
         let Some(run) = recovery.run() else {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Call {
         Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
     }
 
-    fn begun(&self, subscription: Subscription, negotiated: &Negotiated, seat: Option<Seat>) -> Begun {
+    fn begun(&self, subscription: Subscription, negotiated: &Negotiated, seat: Option<StreamPermit>) -> Begun {
         Begun {
             subscription,
             mode: negotiated.mode,

@@ -7,23 +7,23 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde::de::DeserializeOwned;
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// The one parameter in the path.
 #[derive(Debug)]
 pub(crate) struct PathName(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathName {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let params = RawPathParams::from_request_parts(parts, state).await;
         let found = params
             .ok()
             .and_then(|params| params.iter().next().map(|(_, value)| String::from(value)));
         found
             .map(Self)
-            .ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4009, "the path holds what is not text")))
+            .ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4009, "the path holds what is not text")))
     }
 }
 
@@ -32,12 +32,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|error| {
-            Refusal::new(ErrorBody::new(
+            ApiError::new(ErrorBody::new(
                 Code::E1001,
                 format!("the query cannot be read: {}", error.body_text()),
             ))

@@ -10,20 +10,20 @@ use module::{Code, Module};
 use sha2::{Digest, Sha256};
 
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::request::{ExecuteBody, RequestOptions};
 
 pub(crate) const REPLAYED_HEADER: &str = "idempotency-replayed";
 
 /// What a request says about coming again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Repeat {
+pub(crate) struct IdempotencyHeaders {
     key: Option<String>,
     resumable: bool,
 }
 
-impl Repeat {
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Refusal> {
+impl IdempotencyHeaders {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, ApiError> {
         let resumable = headers.get("x-cogn-resumable").is_some_and(|value| value == "1");
         let Some(value) = headers.get("idempotency-key") else {
             return Ok(Self { key: None, resumable });
@@ -33,14 +33,14 @@ impl Repeat {
     }
 
     /// Under this name, once.
-    pub(crate) fn once(name: &str) -> Result<Self, Refusal> {
+    pub(crate) fn once(name: &str) -> Result<Self, ApiError> {
         let key = name.trim();
         if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
             let message = format!(
                 "an idempotency key must be 1 to {} printable characters",
                 limits::IDEMPOTENCY_KEY_BYTES_MAX
             );
-            return Err(Refusal::new(ErrorBody::new(Code::E1001, message)));
+            return Err(ApiError::new(ErrorBody::new(Code::E1001, message)));
         }
         Ok(Self {
             key: Some(String::from(key)),

@@ -28,7 +28,7 @@ mod streaming;
 mod trace;
 mod ws;
 
-pub use auth::{Algorithm, Auth, Tokens};
+pub use auth::{Algorithm, Auth, TokenVerifier};
 pub use limit::Capacity;
 pub use mcp::speak as speak_mcp;
 pub use route::{openapi_document, router};

@@ -13,7 +13,7 @@ pub const FORM_FIELDS_MAX: usize = 64;
 /// Longest field of a form that is no file.
 pub const FORM_TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// How long the headers of a stream wait for its first events.
-pub const HEAD_WAIT: Duration = Duration::from_millis(10);
+pub const FIRST_EVENT_WAIT: Duration = Duration::from_millis(10);
 /// Silence on a stream before a sign of life, where the module does not say.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long runs may go on after the server was told to stop, where nobody says.
@@ -51,9 +51,9 @@ pub const PEM_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest key or token that is looked at.
 pub const CREDENTIAL_BYTES_MAX: usize = 16 * 1024;
 /// How long a key is remembered: so long may a revoked one still open.
-pub const KEY_REMEMBERED: Duration = Duration::from_secs(1);
+pub const KEY_CACHE_TTL: Duration = Duration::from_secs(1);
 /// Most keys that are remembered.
-pub const KEYS_REMEMBERED_MAX: usize = 10_000;
+pub const KEY_CACHE_MAX: usize = 10_000;
 /// How long a set of signing keys is used before it is fetched again.
 pub const KEY_SET_AGE_MAX: Duration = Duration::from_secs(600);
 /// How long it is used at most when it cannot be fetched.
@@ -65,7 +65,7 @@ pub const TICKET_MS: u64 = 60_000;
 /// Most tickets that wait to be used.
 pub const TICKETS_MAX: usize = 10_000;
 /// Callers whose rate is counted before those who have paused are forgotten.
-pub const BUCKETS_MAX: usize = 10_000;
+pub const RATE_BUCKETS_MAX: usize = 10_000;
 /// Runs at a time, where nobody says.
 pub const RUNS_MAX: usize = 10_000;
 /// Requests that wait for a place, where nobody says.
@@ -73,7 +73,7 @@ pub const QUEUE_MAX: usize = 1_000;
 /// How long they wait, where nobody says.
 pub const QUEUE_WAIT: Duration = Duration::from_secs(10);
 /// How long a run takes, as long as none has ended.
-pub const HELD_AT_FIRST: Duration = Duration::from_secs(5);
+pub const INITIAL_RUN_ESTIMATE: Duration = Duration::from_secs(5);
 /// The shortest and the longest time after which somebody is told to come back.
 pub const RETRY_MIN: Duration = Duration::from_secs(1);
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ pub const COMMENT_BYTES_MAX: usize = 10_000;
 /// Most things that are said beside one answer of a vendor's edge.
 pub const WARNINGS_MAX: usize = 16;
 /// Most misfits of an answer that are told.
-pub const MISFITS_MAX: usize = 10;
+pub const SCHEMA_ERRORS_MAX: usize = 10;
 /// How often an answer that does not fit its schema is mended or asked for again.
 pub const REPAIRS_MAX: usize = 2;
 /// Sessions that older MCP clients have open, together and each; those used longest ago go first.

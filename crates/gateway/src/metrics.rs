@@ -118,13 +118,13 @@ impl Metrics {
 
 /// A request, counted by the route that takes it.
 #[derive(Debug)]
-pub(crate) struct Visit {
+pub(crate) struct RequestTimer {
     route: String,
     method: &'static str,
     began: Instant,
 }
 
-impl Visit {
+impl RequestTimer {
     pub(crate) fn begin(request: &Request) -> Self {
         let path = request.extensions().get::<MatchedPath>();
         Self {

@@ -18,12 +18,12 @@ use crate::state::Gateway;
 use crate::{auth, inference, metrics, origin};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct MiddlewareState {
     gateway: Gateway,
     cors: Arc<CorsLayer>,
 }
 
-impl Door {
+impl MiddlewareState {
     pub(crate) fn new(gateway: Gateway) -> Self {
         Self {
             cors: Arc::new(origin::cors(gateway.clone())),
@@ -32,9 +32,9 @@ impl Door {
     }
 }
 
-pub(crate) async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let Door { gateway, cors } = door;
-    let visit = metrics::Visit::begin(&request);
+pub(crate) async fn pass(State(door): State<MiddlewareState>, request: Request, next: Next) -> Response {
+    let MiddlewareState { gateway, cors } = door;
+    let visit = metrics::RequestTimer::begin(&request);
     // Where no page from elsewhere is let in, only the question whether one would be has an answer of its own.
     let response = if gateway.settings().cors_origins.is_empty() && request.method() != Method::OPTIONS {
         answer(&gateway, request, next).await

@@ -11,7 +11,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use crate::headers;
 use crate::mcp;
 use crate::idempotency::REPLAYED_HEADER;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::settings::Settings;
 use crate::state::Gateway;
 
@@ -78,7 +78,7 @@ fn exposed() -> Vec<HeaderName> {
 }
 
 /// Lets through what is not from a page elsewhere.
-pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), Refusal> {
+pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Result<(), ApiError> {
     let host = host(headers, uri);
     if !settings.hosts.is_empty() {
         let name = host.map(name_of).unwrap_or_default();
@@ -89,7 +89,7 @@ pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Resu
         // A request without a host is a tool's, not a browser's.
         if host.is_some() && !known {
             let body = ErrorBody::new(Code::E4007, format!("this server is not called `{name}`"));
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 body.suggest("call it by its address, or add the name to server.hosts"),
             ));
         }
@@ -107,7 +107,7 @@ pub(crate) fn admit(headers: &HeaderMap, uri: &Uri, settings: &Settings) -> Resu
         return Ok(());
     }
     let body = ErrorBody::new(Code::E4007, "pages from this origin may not call this server");
-    Err(Refusal::new(
+    Err(ApiError::new(
         body.suggest("add the origin to server.cors_origins"),
     ))
 }

@@ -17,12 +17,12 @@ use crate::headers::SESSION_HEADER;
 
 /// Why a request gets no answer of its own. Handlers return it with `?`.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ApiError {
     body: Box<ErrorBody>,
     status: Option<StatusCode>,
 }
 
-impl Refusal {
+impl ApiError {
     pub(crate) fn new(body: ErrorBody) -> Self {
         Self {
             body: Box::new(body),
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-impl Refusal {
+impl ApiError {
     pub(crate) fn into_body(self) -> ErrorBody {
         *self.body
     }
@@ -55,15 +55,15 @@ impl Refusal {
 
 /// What a response refuses, for those who tell it in other words than an envelope's.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused(pub(crate) Arc<ErrorBody>);
+pub(crate) struct ErrorExtension(pub(crate) Arc<ErrorBody>);
 
-impl From<Box<ErrorBody>> for Refusal {
+impl From<Box<ErrorBody>> for ApiError {
     fn from(body: Box<ErrorBody>) -> Self {
         Self { body, status: None }
     }
 }
 
-impl From<engine::Error> for Refusal {
+impl From<engine::Error> for ApiError {
     fn from(error: engine::Error) -> Self {
         let status = match &error {
             engine::Error::Repeated(_) | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
@@ -77,10 +77,10 @@ impl From<engine::Error> for Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, body) = self.into_parts();
-        let refused = Refused(Arc::new(body.clone()));
+        let refused = ErrorExtension(Arc::new(body.clone()));
         let mut response = whole(status, Envelope::failure(body).into_value());
         response.extensions_mut().insert(refused);
         if status == StatusCode::UNAUTHORIZED {

@@ -15,17 +15,17 @@ use crate::auth::{Auth, Tickets};
 use crate::limit::{Capacity, Limiter};
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::route::Description;
-use crate::stream_limit::Seats;
+use crate::stream_limit::StreamLimiter;
 use crate::settings::Settings;
 
 /// One handle: every request passes it on a few times.
 #[derive(Clone, Debug)]
-pub struct Gateway(Arc<Shared>);
+pub struct Gateway(Arc<GatewayInner>);
 
 #[derive(Debug)]
-pub struct Shared {
+pub struct GatewayInner {
     pub(crate) engine: Arc<Engine>,
     auth: RwLock<Arc<Auth>>,
     pub(crate) tickets: Arc<Tickets>,
@@ -33,7 +33,7 @@ pub struct Shared {
     /// Where one can look back; a server without a journal of its own has none.
     archive: OnceLock<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) seats: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
     settings: RwLock<Arc<Settings>>,
     /// The server was told to stop.
@@ -49,9 +49,9 @@ pub struct Shared {
 }
 
 impl Deref for Gateway {
-    type Target = Shared;
+    type Target = GatewayInner;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &GatewayInner {
         &self.0
     }
 }
@@ -59,7 +59,7 @@ impl Deref for Gateway {
 impl Gateway {
     /// For anyone who can reach it, until [`Gateway::with_auth`] says otherwise.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(GatewayInner {
             auth: RwLock::new(Arc::new(Auth::open(engine.clock().clone()))),
             tickets: Arc::default(),
             limiter: Arc::new(Limiter::new(Capacity::default())),
@@ -113,9 +113,9 @@ impl Gateway {
         self.limiter.resize(capacity);
     }
 
-    pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, Refusal> {
+    pub(crate) fn archive(&self) -> Result<&Arc<dyn Archive>, ApiError> {
         let archive = self.archive.get();
-        archive.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4012, "this server keeps no journal")))
+        archive.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4012, "this server keeps no journal")))
     }
 
     /// The settings of this moment.

@@ -12,24 +12,24 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Caller;
 
-use crate::auth::By;
-use crate::response::Refusal;
+use crate::auth::AuthenticatedCaller;
+use crate::response::ApiError;
 
 /// Who asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) caller: Arc<Caller>,
-    name: Name,
+    name: ClientKey,
 }
 
 /// What streams are counted under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Name {
+enum ClientKey {
     Address(IpAddr),
     Credentials(Arc<str>),
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -40,12 +40,12 @@ impl fmt::Display for Name {
 
 impl Client {
     /// Counted by its credentials; by the address that the request came from, where there are none.
-    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Refusal> {
-        let By(caller) = By::of(extensions)?;
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
+        let AuthenticatedCaller(caller) = AuthenticatedCaller::of(extensions)?;
         let address = extensions.get::<ConnectInfo<SocketAddr>>();
         let name = match (caller.is_local(), address) {
-            (true, Some(ConnectInfo(address))) => Name::Address(address.ip()),
-            _ => Name::Credentials(Arc::from(caller.client.as_str())),
+            (true, Some(ConnectInfo(address))) => ClientKey::Address(address.ip()),
+            _ => ClientKey::Credentials(Arc::from(caller.client.as_str())),
         };
         Ok(Self { caller, name })
     }
@@ -54,7 +54,7 @@ impl Client {
     pub(crate) fn piped() -> Self {
         let caller = Caller::local();
         Self {
-            name: Name::Credentials(Arc::from(caller.client.as_str())),
+            name: ClientKey::Credentials(Arc::from(caller.client.as_str())),
             caller: Arc::new(caller),
         }
     }
@@ -66,17 +66,17 @@ impl Client {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<HashMap<Name, usize>>);
+pub(crate) struct StreamLimiter(Mutex<HashMap<ClientKey, usize>>);
 
 /// One open stream.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
-    name: Name,
+pub(crate) struct StreamPermit {
+    seats: Arc<StreamLimiter>,
+    name: ClientKey,
 }
 
-impl Seats {
-    pub(crate) fn take(self: &Arc<Self>, client: &Client, max: usize) -> Result<Seat, Refusal> {
+impl StreamLimiter {
+    pub(crate) fn take(self: &Arc<Self>, client: &Client, max: usize) -> Result<StreamPermit, ApiError> {
         let mut taken = self.lock();
         let count = taken.get(&client.name).copied().unwrap_or_default();
         if count >= max {
@@ -85,22 +85,22 @@ impl Seats {
                 .detail("limit", "streams_per_client_max")
                 .detail("allowed", max)
                 .detail("retry_after_ms", 1_000);
-            return Err(Refusal::new(body));
+            return Err(ApiError::new(body));
         }
         taken.insert(client.name.clone(), count + 1);
-        Ok(Seat {
+        Ok(StreamPermit {
             seats: self.clone(),
             name: client.name.clone(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Name, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, usize>> {
         // No code panics while it holds the lock, so a poisoned map is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Seat {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut taken = self.seats.lock();
         match taken.get_mut(&self.name) {

@@ -19,7 +19,7 @@ use crate::framing::Framing;
 use crate::headers::SESSION_HEADER;
 use crate::limits;
 use crate::metrics::Metrics;
-use crate::stream_limit::Seat;
+use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
 
 struct Reader {
@@ -38,11 +38,11 @@ type Heard = Result<Option<Vec<EncodedEvent>>, engine::Error>;
 /// An open stream in the figures, and in what its client may have.
 pub(crate) struct OpenStream {
     metrics: Arc<Metrics>,
-    _seat: Option<Seat>,
+    _seat: Option<StreamPermit>,
 }
 
 impl OpenStream {
-    pub(crate) fn new(gateway: &Gateway, seat: Option<Seat>) -> Self {
+    pub(crate) fn new(gateway: &Gateway, seat: Option<StreamPermit>) -> Self {
         gateway.metrics.streams.inc();
         Self {
             metrics: gateway.metrics.clone(),
@@ -69,14 +69,14 @@ pub(crate) async fn response(
     mut subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
-    seat: Option<Seat>,
+    seat: Option<StreamPermit>,
 ) -> Response {
     let mut headers = head(framing);
     if let Ok(run) = HeaderValue::from_str(&subscription.run().to_string()) {
         headers.insert(SESSION_HEADER, run);
     }
     let open = OpenStream::new(gateway, seat);
-    let first = tokio::time::timeout(limits::HEAD_WAIT, subscription.next()).await;
+    let first = tokio::time::timeout(limits::FIRST_EVENT_WAIT, subscription.next()).await;
     let reader = Reader {
         subscription,
         framing,

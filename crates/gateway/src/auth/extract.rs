@@ -9,26 +9,26 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Caller;
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// Whoever makes the request. Where nobody was identified there is no answer.
 #[derive(Clone, Debug)]
-pub(crate) struct By(pub(crate) Arc<Caller>);
+pub(crate) struct AuthenticatedCaller(pub(crate) Arc<Caller>);
 
-impl<S: Send + Sync> FromRequestParts<S> for By {
-    type Rejection = Refusal;
+impl<S: Send + Sync> FromRequestParts<S> for AuthenticatedCaller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Self::of(&parts.extensions)
     }
 }
 
-impl By {
-    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Refusal> {
+impl AuthenticatedCaller {
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
         let caller = extensions.get::<Self>().cloned();
         caller.ok_or_else(|| {
             let body = ErrorBody::new(Code::E4007, "nobody was identified");
-            Refusal::with_status(body, StatusCode::UNAUTHORIZED)
+            ApiError::with_status(body, StatusCode::UNAUTHORIZED)
         })
     }
 }

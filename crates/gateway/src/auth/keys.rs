@@ -10,18 +10,18 @@ use tokio::time::Instant;
 use crate::limits;
 
 #[derive(Debug)]
-pub(super) struct KnownKeys {
+pub(super) struct KeyCache {
     keys: Arc<dyn KeyStore>,
-    seen: Mutex<HashMap<KeyId, Seen>>,
+    seen: Mutex<HashMap<KeyId, CachedKey>>,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct CachedKey {
     key: Arc<Key>,
     at: Instant,
 }
 
-impl KnownKeys {
+impl KeyCache {
     pub(super) fn new(keys: Arc<dyn KeyStore>) -> Self {
         Self {
             keys,
@@ -43,7 +43,7 @@ impl KnownKeys {
     async fn find(&self, id: &KeyId) -> Result<Option<Arc<Key>>, KeyError> {
         let seen = self.lock().get(id).cloned();
         if let Some(seen) = seen
-            && seen.at.elapsed() < limits::KEY_REMEMBERED
+            && seen.at.elapsed() < limits::KEY_CACHE_TTL
         {
             return Ok(Some(seen.key));
         }
@@ -52,21 +52,21 @@ impl KnownKeys {
             return Ok(None);
         };
         let key = Arc::new(key);
-        let seen = Seen {
+        let seen = CachedKey {
             key: key.clone(),
             at: Instant::now(),
         };
         let mut known = self.lock();
-        if known.len() >= limits::KEYS_REMEMBERED_MAX {
-            known.retain(|_, seen| seen.at.elapsed() < limits::KEY_REMEMBERED);
+        if known.len() >= limits::KEY_CACHE_MAX {
+            known.retain(|_, seen| seen.at.elapsed() < limits::KEY_CACHE_TTL);
         }
-        if known.len() < limits::KEYS_REMEMBERED_MAX {
+        if known.len() < limits::KEY_CACHE_MAX {
             known.insert(id.clone(), seen);
         }
         Ok(Some(key))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, CachedKey>> {
         // No code panics while it holds the lock, so a poisoned map is still whole.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

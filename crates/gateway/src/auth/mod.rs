@@ -18,13 +18,13 @@ use tenancy::{Caller, Denial, KeyError, KeyStore, Credential};
 use tracing::error;
 
 use self::credential::Credential;
-use self::keys::KnownKeys;
-use crate::response::Refusal;
+use self::keys::KeyCache;
+use crate::response::ApiError;
 use crate::state::Gateway;
 
-pub(crate) use extract::By;
-pub(crate) use ticket::{Opens, Tickets};
-pub use token::{Algorithm, Tokens};
+pub(crate) use extract::AuthenticatedCaller;
+pub(crate) use ticket::{TicketScope, Tickets};
+pub use token::{Algorithm, TokenVerifier};
 
 /// What can be asked without credentials: whether the server lives, and what it offers.
 const PUBLIC: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
@@ -33,8 +33,8 @@ const PUBLIC: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
 #[derive(Debug)]
 pub struct Auth {
     required: bool,
-    keys: Option<KnownKeys>,
-    tokens: Option<Tokens>,
+    keys: Option<KeyCache>,
+    tokens: Option<TokenVerifier>,
     clock: Arc<dyn Clock>,
 }
 
@@ -58,12 +58,12 @@ impl Auth {
 
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<dyn KeyStore>) -> Self {
-        self.keys = Some(KnownKeys::new(keys));
+        self.keys = Some(KeyCache::new(keys));
         self
     }
 
     #[must_use]
-    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+    pub fn with_tokens(mut self, tokens: TokenVerifier) -> Self {
         self.tokens = Some(tokens);
         self
     }
@@ -80,7 +80,7 @@ impl Auth {
         self.required
     }
 
-    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let open = !self.required;
         let caller = match Credential::of(headers) {
             Credential::None if !open => {
@@ -107,7 +107,7 @@ impl Auth {
     }
 
     /// Whether the door would open again for what this caller has shown; fails where that cannot be told.
-    pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, Refusal> {
+    pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, ApiError> {
         let now_ms = self.clock.now_ms();
         Ok(match (&caller.proof, &self.keys) {
             (Credential::Nothing, _) => !self.required,
@@ -121,22 +121,22 @@ impl Auth {
     }
 }
 
-fn unreadable(cause: &KeyError) -> Refusal {
+fn unreadable(cause: &KeyError) -> ApiError {
     error!(%cause, "keys cannot be read");
-    Refusal::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
+    ApiError::new(ErrorBody::new(Code::E4000, "the keys cannot be read"))
 }
 
 /// Lets through who is known, and within the rate that is theirs.
-pub(crate) async fn identify(gateway: &Gateway, request: &mut Request) -> Result<(), Refusal> {
+pub(crate) async fn identify(gateway: &Gateway, request: &mut Request) -> Result<(), ApiError> {
     if PUBLIC.contains(&request.uri().path()) {
         return Ok(());
     }
     let caller = find(gateway, request.headers(), request.uri()).await?;
-    request.extensions_mut().insert(By(Arc::new(caller)));
+    request.extensions_mut().insert(AuthenticatedCaller(Arc::new(caller)));
     Ok(())
 }
 
-async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Refusal> {
+async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => {
@@ -152,13 +152,13 @@ async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Calle
     Ok(caller)
 }
 
-fn unknown(message: &str) -> Refusal {
+fn unknown(message: &str) -> ApiError {
     let body = ErrorBody::new(Code::E4007, message)
         .suggest("send a key as `Authorization: Bearer cogn_...`; `cogn keys create` makes one");
-    Refusal::with_status(body, StatusCode::UNAUTHORIZED)
+    ApiError::with_status(body, StatusCode::UNAUTHORIZED)
 }
 
-impl From<Denial> for Refusal {
+impl From<Denial> for ApiError {
     fn from(denial: Denial) -> Self {
         let body = ErrorBody::new(Code::E4007, denial.to_string());
         Self::new(match &denial {

@@ -13,28 +13,28 @@ use sha2::{Digest, Sha256};
 use tenancy::{Caller, Scope};
 
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
 
 #[derive(Debug)]
 struct Ticket {
-    opens: Opens,
+    opens: TicketScope,
     caller: Caller,
     expires_at_ms: u64,
 }
 
 /// What a ticket is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opens {
+pub(crate) enum TicketScope {
     /// The events of a run, to be read.
     Events(RunId),
     /// A WebSocket, with all that its caller may do.
     Socket,
 }
 
-impl Opens {
+impl TicketScope {
     pub(crate) fn path(self) -> String {
         match self {
             Self::Events(run) => format!("/v1/runs/{run}/events"),
@@ -45,20 +45,20 @@ impl Opens {
 
 /// A ticket as its holder gets it.
 #[derive(Debug)]
-pub(crate) struct Issued {
+pub(crate) struct IssuedTicket {
     pub(crate) word: String,
     pub(crate) expires_at_ms: u64,
 }
 
 impl Tickets {
-    pub(crate) fn issue(&self, caller: &Caller, opens: Opens, now_ms: u64) -> Result<Issued, Refusal> {
+    pub(crate) fn issue(&self, caller: &Caller, opens: TicketScope, now_ms: u64) -> Result<IssuedTicket, ApiError> {
         let mut bits = [0; 32];
         getrandom::fill(&mut bits)
-            .map_err(|_| Refusal::new(ErrorBody::new(Code::E4000, "there is no randomness")))?;
+            .map_err(|_| ApiError::new(ErrorBody::new(Code::E4000, "there is no randomness")))?;
         let word = hex::encode(bits);
         let expires_at_ms = now_ms.saturating_add(limits::TICKET_MS);
         let mut caller = caller.clone();
-        if let Opens::Events(_) = opens {
+        if let TicketScope::Events(_) = opens {
             caller.scopes = [Scope::Read].into_iter().collect();
         }
         let mut tickets = self.lock();
@@ -67,7 +67,7 @@ impl Tickets {
         }
         if tickets.len() >= limits::TICKETS_MAX {
             let body = ErrorBody::new(Code::E4002, "too many tickets wait to be used");
-            return Err(Refusal::new(body.detail("retry_after_ms", limits::TICKET_MS)));
+            return Err(ApiError::new(body.detail("retry_after_ms", limits::TICKET_MS)));
         }
         let ticket = Ticket {
             opens,
@@ -75,7 +75,7 @@ impl Tickets {
             expires_at_ms,
         };
         tickets.insert(hash(&word), ticket);
-        Ok(Issued { word, expires_at_ms })
+        Ok(IssuedTicket { word, expires_at_ms })
     }
 
     /// Whoever got the ticket that this address shows; `None` if it shows none. A ticket that is shown is
@@ -103,14 +103,14 @@ fn hash(word: &str) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caller, Opens, RunId, Tickets, limits};
+    use super::{Caller, TicketScope, RunId, Tickets, limits};
 
     #[test]
     fn a_ticket_opens_one_run_once_and_soon_not_at_all() {
         let tickets = Tickets::default();
         let (run, other) = (RunId::from_parts(1, 1), RunId::from_parts(1, 2));
         let issue = || {
-            let opens = Opens::Events(run);
+            let opens = TicketScope::Events(run);
             tickets.issue(&Caller::local(), opens, 0).unwrap().word
         };
         let redeem = |run: RunId, word: &str, now_ms| {
@@ -136,7 +136,7 @@ mod tests {
         );
         let plain = format!("/v1/runs/{run}/events").parse().unwrap();
         assert!(tickets.redeem(&plain, 1).is_none());
-        let socket = tickets.issue(&Caller::local(), Opens::Socket, 0).unwrap().word;
+        let socket = tickets.issue(&Caller::local(), TicketScope::Socket, 0).unwrap().word;
         let uri = format!("/v1/ws?token={socket}").parse().unwrap();
         let caller = tickets.redeem(&uri, 1).unwrap().expect("it is good");
         assert_eq!(caller.scopes, Caller::local().scopes);

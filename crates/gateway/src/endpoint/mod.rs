@@ -22,8 +22,8 @@ pub(crate) use html::page;
 pub(crate) use schema::{any_of_type, execute_body, object, one_of, text};
 
 #[derive(Debug)]
-pub(crate) struct Operation {
-    method: Verb,
+pub(crate) struct Endpoint {
+    method: Method,
     path: &'static str,
     /// What clients that are generated from the document call it.
     id: &'static str,
@@ -31,7 +31,7 @@ pub(crate) struct Operation {
     parameters: Vec<Parameter>,
     body: Option<Value>,
     body_type: &'static str,
-    answer: Answer,
+    answer: SuccessResponse,
     codes: Vec<Code>,
     /// Codes that come with another status than their own.
     exceptions: Vec<(u16, Code)>,
@@ -41,7 +41,7 @@ pub(crate) struct Operation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+enum Method {
     Get,
     Post,
 }
@@ -49,13 +49,13 @@ enum Verb {
 #[derive(Debug)]
 pub(crate) struct Parameter {
     name: &'static str,
-    place: Place,
+    place: ParameterIn,
     about: &'static str,
     schema: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ParameterIn {
     Path,
     Query,
     Header,
@@ -63,7 +63,7 @@ enum Place {
 
 /// The form of a good answer.
 #[derive(Debug)]
-enum Answer {
+enum SuccessResponse {
     /// An envelope with data of this schema.
     Resource(Value),
     /// The envelope of a run, or its stream, as negotiated.
@@ -84,13 +84,13 @@ enum Answer {
     Upgrade,
 }
 
-impl Operation {
+impl Endpoint {
     pub(crate) fn get<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
     where
         H: Handler<T, Gateway>,
         T: 'static,
     {
-        Self::new(Verb::Get, path, id, get(handler))
+        Self::new(Method::Get, path, id, get(handler))
     }
 
     pub(crate) fn post<H, T>(path: &'static str, id: &'static str, handler: H) -> Self
@@ -98,10 +98,10 @@ impl Operation {
         H: Handler<T, Gateway>,
         T: 'static,
     {
-        Self::new(Verb::Post, path, id, post(handler))
+        Self::new(Method::Post, path, id, post(handler))
     }
 
-    fn new(method: Verb, path: &'static str, id: &'static str, handler: MethodRouter<Gateway>) -> Self {
+    fn new(method: Method, path: &'static str, id: &'static str, handler: MethodRouter<Gateway>) -> Self {
         Self {
             method,
             path,
@@ -110,7 +110,7 @@ impl Operation {
             parameters: Vec::new(),
             body: None,
             body_type: "application/json",
-            answer: Answer::Other("text/plain"),
+            answer: SuccessResponse::Other("text/plain"),
             codes: Vec::new(),
             exceptions: Vec::new(),
             failure: None,
@@ -125,18 +125,18 @@ impl Operation {
 
     /// A part of the path, which must stand in it as `{name}`.
     pub(crate) fn path(self, name: &'static str, about: &'static str) -> Self {
-        self.parameter(name, Place::Path, about, text())
+        self.parameter(name, ParameterIn::Path, about, text())
     }
 
     pub(crate) fn query(self, name: &'static str, about: &'static str, schema: Value) -> Self {
-        self.parameter(name, Place::Query, about, schema)
+        self.parameter(name, ParameterIn::Query, about, schema)
     }
 
     pub(crate) fn header(self, name: &'static str, about: &'static str, schema: Value) -> Self {
-        self.parameter(name, Place::Header, about, schema)
+        self.parameter(name, ParameterIn::Header, about, schema)
     }
 
-    fn parameter(mut self, name: &'static str, place: Place, about: &'static str, schema: Value) -> Self {
+    fn parameter(mut self, name: &'static str, place: ParameterIn, about: &'static str, schema: Value) -> Self {
         self.parameters.push(Parameter {
             name,
             place,
@@ -161,36 +161,36 @@ impl Operation {
 
     /// Answers with an envelope whose data is of this schema.
     pub(crate) fn gives(mut self, data: Value) -> Self {
-        self.answer = Answer::Resource(data);
+        self.answer = SuccessResponse::Resource(data);
         self
     }
 
     /// Answers with the envelope of a run or with its stream.
     pub(crate) fn gives_run(mut self) -> Self {
-        self.answer = Answer::Run;
+        self.answer = SuccessResponse::Run;
         self
     }
 
     pub(crate) fn gives_stream(mut self) -> Self {
-        self.answer = Answer::Stream;
+        self.answer = SuccessResponse::Stream;
         self
     }
 
     /// Answers with a document of another type than an envelope.
     pub(crate) fn gives_document(mut self, content_type: &'static str) -> Self {
-        self.answer = Answer::Other(content_type);
+        self.answer = SuccessResponse::Other(content_type);
         self
     }
 
     /// Answers in one of these types, as the body asks.
     pub(crate) fn gives_forms(mut self, content_types: &'static [&'static str]) -> Self {
-        self.answer = Answer::Forms(content_types);
+        self.answer = SuccessResponse::Forms(content_types);
         self
     }
 
     /// Answers with a canonical envelope, or with canonical events.
     pub(crate) fn gives_canonical(mut self) -> Self {
-        self.answer = Answer::Canonical;
+        self.answer = SuccessResponse::Canonical;
         self
     }
 
@@ -207,18 +207,18 @@ impl Operation {
 
     /// Answers with JSON of this schema that is no envelope.
     pub(crate) fn gives_json(mut self, schema: Value) -> Self {
-        self.answer = Answer::Json(schema);
+        self.answer = SuccessResponse::Json(schema);
         self
     }
 
     /// Answers with JSON of this schema, or with a stream of events.
     pub(crate) fn gives_answer(mut self, schema: Value) -> Self {
-        self.answer = Answer::JsonOrStream(schema);
+        self.answer = SuccessResponse::JsonOrStream(schema);
         self
     }
 
     pub(crate) fn gives_socket(mut self) -> Self {
-        self.answer = Answer::Upgrade;
+        self.answer = SuccessResponse::Upgrade;
         self
     }
 
@@ -236,7 +236,7 @@ impl Operation {
 }
 
 /// Every operation at its path.
-pub(crate) fn routes(operations: Vec<Operation>) -> Router<Gateway> {
+pub(crate) fn routes(operations: Vec<Endpoint>) -> Router<Gateway> {
     operations.into_iter().fold(Router::new(), |router, operation| {
         router.route(operation.path, operation.handler)
     })

@@ -7,18 +7,18 @@ use module::Code;
 use serde_json::{Map, Value, json};
 
 use super::schema::components;
-use super::{Answer, Operation, Parameter, Place, Verb};
+use super::{SuccessResponse, Endpoint, Parameter, ParameterIn, Method};
 
 /// Failures that any operation can have: of the server, of whoever asks, of their number.
 const COMMON: [Code; 3] = [Code::E4000, Code::E4002, Code::E4007];
 
-pub(crate) fn document(operations: &[Operation]) -> Value {
+pub(crate) fn document(operations: &[Endpoint]) -> Value {
     let mut paths = Map::new();
     for operation in operations {
         let path = paths.entry(written(operation.path)).or_insert_with(|| json!({}));
         let verb = match operation.method {
-            Verb::Get => "get",
-            Verb::Post => "post",
+            Method::Get => "get",
+            Method::Post => "post",
         };
         path[verb] = describe(operation);
     }
@@ -45,7 +45,7 @@ pub(super) fn written(path: &str) -> String {
     path.replace("{*", "{")
 }
 
-fn describe(operation: &Operation) -> Value {
+fn describe(operation: &Endpoint) -> Value {
     let mut value = json!({
         "operationId": operation.id,
         "summary": operation.summary,
@@ -65,20 +65,20 @@ fn describe(operation: &Operation) -> Value {
 
 fn parameter(parameter: &Parameter) -> Value {
     let place = match parameter.place {
-        Place::Path => "path",
-        Place::Query => "query",
-        Place::Header => "header",
+        ParameterIn::Path => "path",
+        ParameterIn::Query => "query",
+        ParameterIn::Header => "header",
     };
     json!({
         "name": parameter.name,
         "in": place,
         "description": parameter.about,
-        "required": parameter.place == Place::Path,
+        "required": parameter.place == ParameterIn::Path,
         "schema": parameter.schema,
     })
 }
 
-fn responses(operation: &Operation) -> Value {
+fn responses(operation: &Endpoint) -> Value {
     let mut responses = Map::new();
     let (status, good) = good(&operation.answer);
     responses.insert(String::from(status), good);
@@ -126,17 +126,17 @@ fn responses(operation: &Operation) -> Value {
 }
 
 /// The status of a good answer, and what it looks like.
-fn good(answer: &Answer) -> (&'static str, Value) {
+fn good(answer: &SuccessResponse) -> (&'static str, Value) {
     let success = json!({"$ref": "#/components/schemas/Success"});
     // Events and lines have their own schemas; a body of them has none that this version could say.
     let stream = json!({"schema": {}});
     match answer {
-        Answer::Resource(data) => {
+        SuccessResponse::Resource(data) => {
             let schema = json!({"allOf": [success, {"properties": {"data": data}}]});
             let content = json!({"application/json": {"schema": schema}});
             ("200", json!({"description": "the envelope", "content": content}))
         }
-        Answer::Run => {
+        SuccessResponse::Run => {
             let content = json!({
                 "application/json": {"schema": success},
                 "text/event-stream": stream,
@@ -147,22 +147,22 @@ fn good(answer: &Answer) -> (&'static str, Value) {
                 json!({"description": "the envelope of the run, or its events", "content": content}),
             )
         }
-        Answer::Stream => {
+        SuccessResponse::Stream => {
             let content = json!({"text/event-stream": stream, "application/x-ndjson": stream});
             ("200", json!({"description": "the events", "content": content}))
         }
-        Answer::Json(schema) => {
+        SuccessResponse::Json(schema) => {
             let content = json!({"application/json": {"schema": schema}});
             ("200", json!({"description": "the document", "content": content}))
         }
-        Answer::JsonOrStream(schema) => {
+        SuccessResponse::JsonOrStream(schema) => {
             let content = json!({"application/json": {"schema": schema}, "text/event-stream": stream});
             (
                 "200",
                 json!({"description": "the answer, or its events", "content": content}),
             )
         }
-        Answer::Canonical => {
+        SuccessResponse::Canonical => {
             let content = json!({
                 "application/json": {"schema": {"$ref": "#/components/schemas/CanonicalResponse"}},
                 "text/event-stream": stream,
@@ -173,17 +173,17 @@ fn good(answer: &Answer) -> (&'static str, Value) {
                 json!({"description": "the canonical envelope, or the events", "content": content}),
             )
         }
-        Answer::Forms(content_types) => {
+        SuccessResponse::Forms(content_types) => {
             let content: Map<String, Value> = content_types
                 .iter()
                 .map(|content_type| (String::from(*content_type), stream.clone()))
                 .collect();
             ("200", json!({"description": "the document", "content": content}))
         }
-        Answer::Other(content_type) => {
+        SuccessResponse::Other(content_type) => {
             let content = json!({*content_type: {"schema": {}}});
             ("200", json!({"description": "the document", "content": content}))
         }
-        Answer::Upgrade => ("101", json!({"description": "the connection is a WebSocket now"})),
+        SuccessResponse::Upgrade => ("101", json!({"description": "the connection is a WebSocket now"})),
     }
 }

@@ -29,7 +29,7 @@ fn every_operation_is_described_once() {
         let described = operation
             .parameters
             .iter()
-            .filter(|p| p.place == super::Place::Path)
+            .filter(|p| p.place == super::ParameterIn::Path)
             .count();
         assert_eq!(parts, described, "{}", operation.path);
     }

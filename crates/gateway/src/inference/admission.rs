@@ -6,7 +6,7 @@ use module::Code;
 use module::envelope::ErrorBody;
 use tenancy::Scope;
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 
@@ -15,12 +15,12 @@ pub(super) async fn admit(
     gateway: &Gateway,
     client: &Client,
     payload: &Payload,
-) -> Result<Admission, Refusal> {
+) -> Result<Admission, ApiError> {
     let caller = &client.caller;
     caller.require(Scope::Execute)?;
     if let (Some(_), Some(field)) = (caller.models.names(), payload.other_model()) {
         let message = format!("these credentials allow certain models only, and `{field}` may name others");
-        return Err(Refusal::new(ErrorBody::new(Code::E4007, message)));
+        return Err(ApiError::new(ErrorBody::new(Code::E4007, message)));
     }
     let turn = gateway.limiter.enter(caller).await?;
     Ok(Admission {

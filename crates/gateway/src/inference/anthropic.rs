@@ -8,19 +8,19 @@ use ir::Dialect;
 use serde_json::json;
 
 use super::chat::chat;
-use super::error::Failure;
+use super::error::VendorError;
 use super::openai::{question, wishes};
 use super::count_tokens::count;
 use super::vendor::Vendor;
-use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let body = || {
         let messages = json!({"type": "array", "items": {"type": "object"}});
         question("messages", &messages)
     };
-    let messages = Operation::post("/v1/messages", "messages", messages)
+    let messages = Endpoint::post("/v1/messages", "messages", messages)
         .says("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
         .takes(body())
         .speaks(Vendor::Anthropic)
@@ -30,7 +30,7 @@ pub(super) fn operations() -> Vec<Operation> {
             ("role", json!({"const": "assistant"})),
             ("content", any_of_type("array", "Blocks.")),
         ]));
-    let tokens = Operation::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
+    let tokens = Endpoint::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
         .says("How many tokens a request has; an estimate says that it is one under `cogn`.")
         .takes(body())
         .speaks(Vendor::Anthropic)
@@ -41,7 +41,7 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![wishes(messages), tokens]
 }
 
-async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::Anthropic, &gateway, request).await
 }
 
@@ -50,6 +50,6 @@ async fn count_tokens(
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, VendorError> {
     count(&gateway, &headers, &extensions, body).await
 }

@@ -8,14 +8,14 @@ use ir::{Decimal, RunId};
 use crate::headers::{ATTEMPTS_HEADER, BACKEND_HEADER, COST_HEADER, RUN_HEADER};
 
 #[derive(Clone, Debug)]
-pub(super) struct Receipt {
+pub(super) struct CallMetadata {
     pub(super) run: RunId,
     pub(super) backend: Option<String>,
     pub(super) attempts: Option<u32>,
     pub(super) cost_usd: Option<Decimal>,
 }
 
-impl Receipt {
+impl CallMetadata {
     /// What is known of a call as soon as it is answered.
     pub(super) fn of(relayed: &RelayResponse) -> Self {
         Self {

@@ -8,21 +8,21 @@ use ir::{Dialect, Map};
 use serde_json::{Value, json};
 use tenancy::Scope;
 
-use super::error::Failure;
-use super::vendor_request::Letter;
-use super::module_model::ModuleCall;
-use super::chat_call::{Question, headers_of};
+use super::error::VendorError;
+use super::vendor_request::VendorRequest;
+use super::module_model::ModuleChat;
+use super::chat_call::{ChatCall, headers_of};
 use super::resumable::Place;
 use super::target::{Target, resolve};
-use super::response_encoder::Manner;
-use super::extensions::Validate;
-use crate::idempotency::Repeat;
+use super::response_encoder::ResponseMeta;
+use super::extensions::ValidateMode;
+use crate::idempotency::IdempotencyHeaders;
 use crate::request::read_bytes;
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, Failure> {
+pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, VendorError> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let client = Client::of(&parts.extensions)?;
@@ -31,7 +31,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         return place.resume(dialect, gateway, &client).boxed().await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = Letter::read(dialect, bytes, headers)?;
+    let mut letter = VendorRequest::read(dialect, bytes, headers)?;
     let model = String::from(letter.model()?);
     let target = resolve(gateway, &client.caller, &model)?;
     let (streams, shows_usage, wish) = (letter.streams(), letter.shows_usage(), letter.wish);
@@ -42,7 +42,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
     let several = several(&letter, &target)?;
     let warnings = std::mem::take(&mut letter.warnings);
     let created = gateway.engine.clock().now_ms() / 1_000;
-    let manner = move |run| Manner {
+    let manner = move |run| ResponseMeta {
         dialect,
         run,
         model,
@@ -55,7 +55,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
     match target {
         Target::Module(module) => {
             let (_, chat) = letter.open()?;
-            let call = ModuleCall {
+            let call = ModuleChat {
                 client,
                 module,
                 chat,
@@ -67,7 +67,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         Target::Model { name, backend } => {
             letter.rename(&name);
             let (bytes, chat) = letter.open()?;
-            let question = Question {
+            let question = ChatCall {
                 client,
                 dialect,
                 chat,
@@ -75,7 +75,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
                 backend,
                 wish,
                 streams,
-                resumable: Repeat::from_headers(headers)?.resumable(),
+                resumable: IdempotencyHeaders::from_headers(headers)?.resumable(),
                 trace: trace::of(headers),
                 headers: headers_of(dialect, headers),
             };
@@ -86,14 +86,14 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
 
 /// How many answers are wanted, where it is more than one. Back-ends that speak the caller's dialect may give them; where
 /// it is known before that there can be but one, the question is refused.
-fn several(letter: &Letter, target: &Target) -> Result<Option<u64>, Failure> {
+fn several(letter: &VendorRequest, target: &Target) -> Result<Option<u64>, VendorError> {
     let asked = letter.field("n").and_then(Value::as_u64).filter(|n| *n > 1);
     let Some(n) = asked.filter(|_| letter.dialect == Dialect::OpenaiChat) else {
         return Ok(None);
     };
     match target {
-        Target::Module(_) => Err(Failure::invalid(format!("`n` is {n}: a module gives one answer"))),
-        Target::Model { .. } if letter.wish.validate != Validate::Off => Err(Failure::invalid(format!(
+        Target::Module(_) => Err(VendorError::invalid(format!("`n` is {n}: a module gives one answer"))),
+        Target::Model { .. } if letter.wish.validate != ValidateMode::Off => Err(VendorError::invalid(format!(
             "`n` is {n}: one answer is held to a schema"
         ))),
         Target::Model { .. } => Ok(Some(n)),
@@ -101,7 +101,7 @@ fn several(letter: &Letter, target: &Target) -> Result<Option<u64>, Failure> {
 }
 
 /// What OpenAI's responses repeat of their requests, with the values that hold where nobody says.
-fn echo(letter: &Letter) -> Map {
+fn echo(letter: &VendorRequest) -> Map {
     let usual = [
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),

@@ -14,22 +14,22 @@ use ir::{ChatRequest, ChatResponse, Dialect, Request, RunId, TraceContext, Usage
 use serde_json::{Value, json};
 
 use super::admission::admit;
-use super::error::Failure;
-use super::call_metadata::Receipt;
+use super::error::VendorError;
+use super::call_metadata::CallMetadata;
 use super::resumable::{self, Frames};
 use super::schema_check::{SchemaCheck, Verdict, ask_again, replace_text};
 use super::stream;
-use super::response_encoder::{Manner, Voice};
+use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use super::unary;
-use super::extensions::{Validate, Wish};
+use super::extensions::{ValidateMode, RequestExtensions};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::{Client, Seat};
+use crate::stream_limit::{Client, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming;
 use crate::trace;
 
-pub(super) struct Question {
+pub(super) struct ChatCall {
     pub(super) client: Client,
     pub(super) dialect: Dialect,
     pub(super) chat: ChatRequest,
@@ -37,7 +37,7 @@ pub(super) struct Question {
     pub(super) bytes: Bytes,
     /// The only back-end that may answer.
     pub(super) backend: Option<String>,
-    pub(super) wish: Wish,
+    pub(super) wish: RequestExtensions,
     pub(super) streams: bool,
     /// The caller may come back for the rest of a stream.
     pub(super) resumable: bool,
@@ -62,15 +62,15 @@ pub(super) fn headers_of(dialect: Dialect, headers: &HeaderMap) -> Vec<(&'static
     known.filter_map(said).collect()
 }
 
-impl Question {
+impl ChatCall {
     pub(super) async fn answer(
         mut self,
         gateway: &Gateway,
-        manner: impl FnOnce(RunId) -> Manner + Send,
-    ) -> Result<Response, Failure> {
+        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+    ) -> Result<Response, VendorError> {
         let check = match self.wish.validate {
-            Validate::Off => None,
-            Validate::Check | Validate::Repair => SchemaCheck::of(&self.chat)?,
+            ValidateMode::Off => None,
+            ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
         };
         let mut seat = self.sit(gateway)?;
         if let Some(check) = check {
@@ -94,7 +94,7 @@ impl Question {
         Ok(trace::tell_run(response, self.trace, run))
     }
 
-    fn sit(&self, gateway: &Gateway) -> Result<Option<Seat>, Failure> {
+    fn sit(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
         let max = gateway.settings().streams_per_client_max;
         let seat = self.streams.then(|| gateway.seats.take(&self.client, max));
         Ok(seat.transpose()?)
@@ -106,7 +106,7 @@ impl Question {
         gateway: &Gateway,
         chat: ChatRequest,
         verbatim: Option<RawRequest>,
-    ) -> Result<(RelayRequest, Admission), Failure> {
+    ) -> Result<(RelayRequest, Admission), VendorError> {
         let mut request = Request::chat("", chat);
         request.routing.backend.clone_from(&self.backend);
         request.degradation = self.wish.degradation;
@@ -125,24 +125,24 @@ impl Question {
         gateway: &Gateway,
         chat: ChatRequest,
         verbatim: Option<RawRequest>,
-    ) -> Result<RelayResponse, Failure> {
+    ) -> Result<RelayResponse, VendorError> {
         let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
         let tenant = &self.client.caller.tenant;
         let relayed = gateway.engine.relay(tenant, call, admission).await;
-        relayed.map_err(|failure| Failure::of_call(*failure))
+        relayed.map_err(|failure| VendorError::of_call(*failure))
     }
 
     /// A stream that goes on when its caller has left, for a while, and can be come back to.
     async fn answer_resumable(
         mut self,
         gateway: &Gateway,
-        seat: Seat,
-        manner: impl FnOnce(RunId) -> Manner + Send,
-    ) -> Result<Response, Failure> {
+        seat: StreamPermit,
+        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+    ) -> Result<Response, VendorError> {
         // How the answer looks, its id included, is said before it has a run; so its run is named here.
         let clock = gateway.engine.clock();
         let id = RunId::from_parts(clock.now_ms(), clock.random());
-        let frames = Frames(Voice::new(manner(id)));
+        let frames = Frames(ResponseEncoder::new(manner(id)));
         let chat = std::mem::take(&mut self.chat);
         let (mut call, admission) = self.prepare(gateway, chat, None).await?;
         call.run = Some(id);
@@ -150,8 +150,8 @@ impl Question {
         let begun = gateway
             .engine
             .relay_resumable(tenant, call, admission, Box::new(frames));
-        let begun = begun.await.map_err(|failure| Failure::of_call(*failure))?;
-        let receipt = Receipt {
+        let begun = begun.await.map_err(|failure| VendorError::of_call(*failure))?;
+        let receipt = CallMetadata {
             run: begun.run,
             backend: Some(begun.backend.name),
             attempts: Some(begun.attempts),
@@ -166,11 +166,11 @@ impl Question {
         self,
         gateway: &Gateway,
         check: &SchemaCheck,
-        manner: impl FnOnce(RunId) -> Manner + Send,
-    ) -> Result<Response, Failure> {
+        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+    ) -> Result<Response, VendorError> {
         let mut chat = self.chat.clone();
         let mut repairs: Vec<&str> = Vec::new();
-        let mut before: Option<(Receipt, Option<Usage>)> = None;
+        let mut before: Option<(CallMetadata, Option<Usage>)> = None;
         loop {
             let relayed = self.ask(gateway, chat.clone(), None).await?;
             let (mut response, mut receipt) = unary::gather(relayed).await?;
@@ -180,7 +180,7 @@ impl Question {
             }
             let misfits = match check.judge(&response) {
                 Verdict::Fits => break self.tell(response, &receipt, &repairs, manner),
-                Verdict::FitsAs(text) if self.wish.validate == Validate::Repair => {
+                Verdict::FitsAs(text) if self.wish.validate == ValidateMode::Repair => {
                     replace_text(&mut response, text);
                     repairs.push("text_around_json");
                     break self.tell(response, &receipt, &repairs, manner);
@@ -188,9 +188,9 @@ impl Question {
                 Verdict::FitsAs(_) => vec![String::from("there is text around the JSON")],
                 Verdict::Misfit(misfits) => misfits,
             };
-            if self.wish.validate == Validate::Check || repairs.len() >= limits::REPAIRS_MAX {
+            if self.wish.validate == ValidateMode::Check || repairs.len() >= limits::REPAIRS_MAX {
                 let message = format!("the answer does not fit the schema: {}", misfits.join("; "));
-                return Err(Failure::new(422, "E3001", message).with_receipt(receipt));
+                return Err(VendorError::new(422, "E3001", message).with_receipt(receipt));
             }
             ask_again(&mut chat, &response, &misfits);
             repairs.push("asked_again");
@@ -201,10 +201,10 @@ impl Question {
     fn tell(
         &self,
         mut answer: ChatResponse,
-        receipt: &Receipt,
+        receipt: &CallMetadata,
         repairs: &[&str],
-        manner: impl FnOnce(RunId) -> Manner + Send,
-    ) -> Result<Response, Failure> {
+        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+    ) -> Result<Response, VendorError> {
         let mut manner = manner(receipt.run);
         let beside: Value = json!({"validated": true, "repairs": repairs});
         answer.ext.set(self.dialect, "cogn", beside);
@@ -215,7 +215,7 @@ impl Question {
             }
             true => {
                 let mut bytes = Vec::new();
-                let mut voice = Voice::new(manner);
+                let mut voice = ResponseEncoder::new(manner);
                 unfold(&answer)
                     .into_iter()
                     .for_each(|event| voice.say(event, &mut bytes));

@@ -11,8 +11,8 @@ use ir::{Dialect, Request};
 use serde_json::json;
 use tenancy::Scope;
 
-use super::error::Failure;
-use super::vendor_request::Letter;
+use super::error::VendorError;
+use super::vendor_request::VendorRequest;
 use super::target::{Target, resolve};
 use crate::request::read_bytes;
 use crate::stream_limit::Client;
@@ -23,11 +23,11 @@ pub(super) async fn count(
     headers: &HeaderMap,
     extensions: &Extensions,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, VendorError> {
     let client = Client::of(extensions)?;
     client.caller.require(Scope::Execute)?;
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = Letter::read(Dialect::Anthropic, bytes, headers)?;
+    let mut letter = VendorRequest::read(Dialect::Anthropic, bytes, headers)?;
     let backend = match resolve(gateway, &client.caller, letter.model()?)? {
         Target::Model { name, backend } => {
             letter.rename(&name);

@@ -15,29 +15,29 @@ use module::envelope::ErrorBody;
 use serde_json::Value;
 use wire::field_type::TypeMismatch;
 
-use super::call_metadata::Receipt;
+use super::call_metadata::CallMetadata;
 use super::vendor::Vendor;
-use crate::response::{Refusal, Refused};
+use crate::response::{ApiError, ErrorExtension};
 
 #[derive(Clone, Debug)]
-pub(super) struct Failure(Box<Facts>);
+pub(super) struct VendorError(Box<ErrorParts>);
 
 #[derive(Clone, Debug)]
-struct Facts {
+struct ErrorParts {
     status: u16,
     code: String,
     message: String,
     /// The field of the request that is to blame.
     field: Option<&'static str>,
     pause_ms: Option<u64>,
-    receipt: Option<Receipt>,
+    receipt: Option<CallMetadata>,
     /// The envelope of a module that failed.
     envelope: Option<Arc<Value>>,
 }
 
-impl Failure {
+impl VendorError {
     pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Self(Box::new(Facts {
+        Self(Box::new(ErrorParts {
             status,
             code: String::from(code),
             message: message.into(),
@@ -62,14 +62,14 @@ impl Failure {
 
     /// With what is known of the call that failed.
     #[must_use]
-    pub(super) fn with_receipt(mut self, receipt: Receipt) -> Self {
+    pub(super) fn with_receipt(mut self, receipt: CallMetadata) -> Self {
         self.0.receipt = Some(receipt);
         self
     }
 
     /// A call that nobody answered.
     pub(super) fn of_call(failure: RelayFailure) -> Self {
-        let receipt = Receipt {
+        let receipt = CallMetadata {
             run: failure.run,
             backend: None,
             attempts: Some(failure.attempts),
@@ -127,7 +127,7 @@ impl Failure {
 
 /// A back-end's error. What it says about the keys of this server is nobody's business, and is not the
 /// caller's fault either.
-impl From<Error> for Failure {
+impl From<Error> for VendorError {
     fn from(error: Error) -> Self {
         let status = match (error.kind, error.status) {
             (ErrorKind::Auth, _) => 502,
@@ -154,21 +154,21 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiError> for VendorError {
+    fn from(refusal: ApiError) -> Self {
         let (status, body) = refusal.into_parts();
         Self::of_body(status, &body)
     }
 }
 
-impl From<tenancy::Denial> for Failure {
+impl From<tenancy::Denial> for VendorError {
     fn from(denial: tenancy::Denial) -> Self {
-        Self::from(Refusal::from(denial))
+        Self::from(ApiError::from(denial))
     }
 }
 
 /// Without its layer it says its status and nothing more.
-impl IntoResponse for Failure {
+impl IntoResponse for VendorError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = status.into_response();
@@ -179,11 +179,11 @@ impl IntoResponse for Failure {
 
 /// Writes failures on a vendor's paths in the vendor's form.
 pub(crate) fn translate(vendor: Vendor, mut response: Response) -> Response {
-    let failure = response.extensions_mut().remove::<Failure>();
+    let failure = response.extensions_mut().remove::<VendorError>();
     let failure = failure.or_else(|| {
         let status = response.status();
-        let refused = response.extensions_mut().remove::<Refused>()?;
-        Some(Failure::of_body(status, &refused.0))
+        let refused = response.extensions_mut().remove::<ErrorExtension>()?;
+        Some(VendorError::of_body(status, &refused.0))
     });
     let Some(failure) = failure else { return response };
     let mut told = failure.render(vendor);

@@ -12,16 +12,16 @@ use tenancy::{Caller, Scope};
 
 use super::target::{MODULE_PREFIX, unknown};
 use super::vendor::Vendor;
-use crate::auth::By;
+use crate::auth::AuthenticatedCaller;
 use crate::extract::PathName;
-use crate::endpoint::{Operation, any_of_type, object, one_of, text};
-use crate::response::Refusal;
+use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
+use crate::response::ApiError;
 use crate::state::Gateway;
 
 /// The vendors say since when a model exists; nobody here knows.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let model = || {
         object(&[
             ("id", text()),
@@ -39,11 +39,11 @@ pub(super) fn operations() -> Vec<Operation> {
         ("has_more", json!({"const": false})),
     ]);
     vec![
-        Operation::get("/v1/models", "list_models", list_models)
+        Endpoint::get("/v1/models", "list_models", list_models)
             .says("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
             .speaks(Vendor::OpenAi)
             .gives_json(list),
-        Operation::get("/v1/models/{*model}", "show_model", show_model)
+        Endpoint::get("/v1/models/{*model}", "show_model", show_model)
             .says("One model.")
             .path("model", "The model's name.")
             .speaks(Vendor::OpenAi)
@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list_models(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+async fn list_models(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
     let models = names(&gateway, &caller)?;
     let data: Vec<Value> = models.iter().map(|(id, owner)| describe(id, owner)).collect();
     let edge = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
@@ -68,9 +68,9 @@ async fn list_models(State(gateway): State<Gateway>, By(caller): By) -> Result<R
 
 async fn show_model(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(id): PathName,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let models = names(&gateway, &caller)?;
     let (id, owner) = models.get_key_value(&id).ok_or_else(|| unknown(&id))?;
     Ok(Json(describe(id, owner)).into_response())
@@ -89,7 +89,7 @@ fn describe(id: &str, owner: &str) -> Value {
 }
 
 /// Every name that this caller may use, with whose it is.
-fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>, Refusal> {
+fn names(gateway: &Gateway, caller: &Caller) -> Result<BTreeMap<String, String>, ApiError> {
     // Whoever may ask a model may know its name.
     if caller.require(Scope::Execute).is_err() {
         caller.require(Scope::Read)?;

@@ -30,12 +30,12 @@ mod response_encoder;
 mod unary;
 mod extensions;
 
-use crate::endpoint::Operation;
+use crate::endpoint::Endpoint;
 
 pub(crate) use error::translate;
 pub(crate) use vendor::Vendor;
 
-pub(crate) fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Endpoint> {
     [
         openai::operations(),
         anthropic::operations(),

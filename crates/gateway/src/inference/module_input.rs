@@ -13,10 +13,10 @@ use module::{Code, Module};
 use serde_json::{Map, Value, json};
 use wire::media::{Locality, ConversionContext};
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// The input that the last message of the user's stands for.
-pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Refusal> {
+pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, ApiError> {
     let last = chat
         .messages
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn input_of(module: &Module, chat: &ChatRequest) -> Result<Value, Ref
 }
 
 /// Puts one item where the module wants it.
-fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result<(), Refusal> {
+fn put(module: &Module, input: &mut Map<String, Value>, media: &Media) -> Result<(), ApiError> {
     let Some(kind) = kind_of(media) else {
         return Err(refused(
             Code::E1010,
@@ -100,6 +100,6 @@ fn kind_of(media: &Media) -> Option<Modality> {
     }
 }
 
-fn refused(code: Code, message: impl Into<String>) -> Refusal {
-    Refusal::with_status(ErrorBody::new(code, message), StatusCode::BAD_REQUEST)
+fn refused(code: Code, message: impl Into<String>) -> ApiError {
+    ApiError::with_status(ErrorBody::new(code, message), StatusCode::BAD_REQUEST)
 }

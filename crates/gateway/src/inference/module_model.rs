@@ -15,23 +15,23 @@ use module::Module;
 use module::manifest::{ChunkType, ResponseMode};
 use serde_json::Value;
 
-use super::error::Failure;
+use super::error::VendorError;
 use super::module_input::input_of;
 use super::module_stream::Telling;
-use super::call_metadata::Receipt;
-use super::response_encoder::Manner;
+use super::call_metadata::CallMetadata;
+use super::response_encoder::ResponseMeta;
 use super::unary;
 use crate::call::Call;
-use crate::negotiate::{Signals, Wanted};
-use crate::idempotency::Repeat;
-use crate::response::Refusal;
+use crate::negotiate::{ModeSignals, RequestedMode};
+use crate::idempotency::IdempotencyHeaders;
+use crate::response::ApiError;
 use crate::request::{ExecuteBody, RequestOptions};
-use crate::stream_limit::{Client, Seat};
+use crate::stream_limit::{Client, StreamPermit};
 use crate::state::Gateway;
 use crate::trace;
 
 /// What is asked of a module.
-pub(super) struct ModuleCall {
+pub(super) struct ModuleChat {
     pub(super) client: Client,
     pub(super) module: Arc<Module>,
     pub(super) chat: ChatRequest,
@@ -39,28 +39,28 @@ pub(super) struct ModuleCall {
 }
 
 /// A module that runs.
-pub(super) struct Begun {
+pub(super) struct StartedModuleRun {
     pub(super) run: RunId,
     pub(super) trace: Option<TraceContext>,
     pub(super) subscription: Subscription,
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<StreamPermit>,
 }
 
-impl ModuleCall {
+impl ModuleChat {
     /// `grows` where words are told before the end.
     pub(super) async fn begin(
         self,
         gateway: &Gateway,
         headers: &HeaderMap,
         grows: bool,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<StartedModuleRun, ApiError> {
         let input = input_of(&self.module, &self.chat)?;
         // A run that streams takes its own seat.
         let max = gateway.settings().streams_per_client_max;
         let sits = self.streams && !grows;
         let seat = sits.then(|| gateway.seats.take(&self.client, max)).transpose()?;
         let trace = trace::of(headers);
-        let repeat = Repeat::from_headers(headers)?;
+        let repeat = IdempotencyHeaders::from_headers(headers)?;
         let call = Call {
             client: self.client,
             module: self.module,
@@ -79,17 +79,17 @@ impl ModuleCall {
                 },
                 recovery: None,
             },
-            signals: Signals {
+            signals: ModeSignals {
                 header: Some(match grows {
-                    true => Wanted::Streaming,
-                    false => Wanted::Sync,
+                    true => RequestedMode::Streaming,
+                    false => RequestedMode::Sync,
                 }),
-                ..Signals::default()
+                ..ModeSignals::default()
             },
             repeat,
         };
         let begun = call.begin(gateway).await?;
-        Ok(Begun {
+        Ok(StartedModuleRun {
             run: begun.subscription.run(),
             trace,
             subscription: begun.subscription,
@@ -101,13 +101,13 @@ impl ModuleCall {
         self,
         gateway: &Gateway,
         headers: &HeaderMap,
-        manner: impl FnOnce(RunId) -> Manner + Send,
-    ) -> Result<Response, Failure> {
+        manner: impl FnOnce(RunId) -> ResponseMeta + Send,
+    ) -> Result<Response, VendorError> {
         let streams = self.streams;
         let grows = streams && self.grows(gateway);
         let begun = self.begin(gateway, headers, grows).await?;
         let (run, trace) = (begun.run, begun.trace);
-        let receipt = Receipt {
+        let receipt = CallMetadata {
             run,
             backend: None,
             attempts: None,
@@ -192,9 +192,9 @@ fn usage_of(told: &Value) -> Option<Usage> {
     (usage.input_tokens.is_some() || usage.output_tokens.is_some()).then_some(usage)
 }
 
-fn written(envelope: &Value, mut manner: Manner) -> Result<Response, Failure> {
+fn written(envelope: &Value, mut manner: ResponseMeta) -> Result<Response, VendorError> {
     if envelope["ok"] != true {
-        return Err(Failure::of_envelope(envelope.clone()));
+        return Err(VendorError::of_envelope(envelope.clone()));
     }
     let mut response = response_of(envelope, manner.dialect);
     manner.complete(&mut response);

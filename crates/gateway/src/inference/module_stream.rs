@@ -17,12 +17,12 @@ use module::envelope::{Envelope, ErrorBody};
 use module::stream::{Chunk, AppendOnlyText, Retracted};
 use serde_json::{Map, Value};
 
-use super::error::Failure;
+use super::error::VendorError;
 use super::module_model::{beside, envelope_of, error_of};
-use super::response_encoder::{Manner, Voice};
+use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::Seat;
+use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
@@ -31,7 +31,7 @@ pub(super) struct Telling {
     subscription: Subscription,
     dialect: Dialect,
     text: AppendOnlyText,
-    voice: Voice,
+    voice: ResponseEncoder,
     /// The text of the answer has begun.
     speaks: bool,
     /// The caller has heard something, be it a sign of life.
@@ -40,12 +40,12 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    pub(super) fn new(subscription: Subscription, manner: Manner) -> Self {
+    pub(super) fn new(subscription: Subscription, manner: ResponseMeta) -> Self {
         Self {
             subscription,
             dialect: manner.dialect,
             text: AppendOnlyText::new(),
-            voice: Voice::new(manner),
+            voice: ResponseEncoder::new(manner),
             speaks: false,
             begun: false,
             ended: false,
@@ -57,11 +57,11 @@ impl Telling {
     pub(super) async fn response(
         mut self,
         gateway: &Gateway,
-        seat: Option<Seat>,
-    ) -> Result<Response, Failure> {
+        seat: Option<StreamPermit>,
+    ) -> Result<Response, VendorError> {
         let first = match tokio::time::timeout(limits::HEARTBEAT, self.hear()).await {
             Ok(Ok(words)) => words,
-            Ok(Err(envelope)) => return Err(Failure::of_envelope(*envelope)),
+            Ok(Err(envelope)) => return Err(VendorError::of_envelope(*envelope)),
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
         };
         self.begun = true;

@@ -16,11 +16,11 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::state::Gateway;
 
 #[derive(Debug, Default)]
-pub(super) struct Form {
+pub(super) struct MultipartForm {
     pub(super) fields: Map,
     /// By the name of their field, in the order in which they came.
     files: Vec<(String, Media)>,
@@ -28,7 +28,7 @@ pub(super) struct Form {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Form {
+impl MultipartForm {
     /// `files` are the fields that are files; any other is text. Nothing is read while too many forms lie here
     /// already.
     pub(super) async fn read(
@@ -36,12 +36,12 @@ impl Form {
         body: Body,
         gateway: &Gateway,
         files: &[&str],
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ApiError> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = multer::parse_boundary(kind.unwrap_or_default()).map_err(|_| {
             let message = "the body is not a form: send multipart/form-data";
             let body = ErrorBody::new(Code::E1001, message);
-            Refusal::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
+            ApiError::with_status(body, StatusCode::UNSUPPORTED_MEDIA_TYPE)
         })?;
         let limit = SizeLimit::new().whole_stream(limits::FORM_BYTES_MAX);
         let constraints = Constraints::new().size_limit(limit);
@@ -57,18 +57,18 @@ impl Form {
         let read = tokio::time::timeout(patience, reading).await;
         read.unwrap_or_else(|_| {
             let body = ErrorBody::new(Code::E1001, "the body did not arrive in time");
-            Err(Refusal::with_status(body, StatusCode::REQUEST_TIMEOUT))
+            Err(ApiError::with_status(body, StatusCode::REQUEST_TIMEOUT))
         })
     }
 
-    async fn take(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, Refusal> {
+    async fn take(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, ApiError> {
         let mut form = Self::default();
         let mut count = 0;
         while let Some(mut field) = parts.next_field().await.map_err(|error| unreadable(&error))? {
             count += 1;
             if count > limits::FORM_FIELDS_MAX {
                 let message = format!("the form has more than {} fields", limits::FORM_FIELDS_MAX);
-                return Err(Refusal::new(ErrorBody::new(Code::E1005, message)));
+                return Err(ApiError::new(ErrorBody::new(Code::E1005, message)));
             }
             let name = String::from(field.name().unwrap_or_default());
             if files.contains(&name.as_str()) {
@@ -101,7 +101,7 @@ impl Form {
     }
 
     /// What its sender says it is, is not believed: the bytes tell.
-    async fn keep(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, Refusal> {
+    async fn keep(field: &mut Field<'_>, shelf: &Shelf) -> Result<Media, ApiError> {
         let filename = field.file_name().map(String::from);
         let mut intake = Intake::new(shelf.keep());
         while let Some(piece) = field.chunk().await.map_err(|error| unreadable(&error))? {
@@ -124,49 +124,49 @@ impl Form {
     }
 
     /// A number that arrived as text.
-    pub(super) fn make_number(&mut self, key: &str) -> Result<(), Refusal> {
+    pub(super) fn make_number(&mut self, key: &str) -> Result<(), ApiError> {
         let Some(Value::String(text)) = self.fields.get(key) else {
             return Ok(());
         };
         let number: serde_json::Number = text.trim().parse().map_err(|_| {
             let body = ErrorBody::new(Code::E1001, format!("`{key}` is not a number"));
-            Refusal::new(body.detail("pointer", format!("/{key}")))
+            ApiError::new(body.detail("pointer", format!("/{key}")))
         })?;
         self.fields.insert(String::from(key), Value::Number(number));
         Ok(())
     }
 }
 
-async fn text(field: &mut Field<'_>) -> Result<String, Refusal> {
+async fn text(field: &mut Field<'_>) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| unreadable(&error))? {
         if bytes.len() + piece.len() > limits::FORM_TEXT_BYTES_MAX {
             let allowed = limits::FORM_TEXT_BYTES_MAX;
             let message = format!("a field of the form exceeds {allowed} bytes");
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 ErrorBody::new(Code::E1005, message).detail("allowed", allowed),
             ));
         }
         bytes.extend_from_slice(&piece);
     }
     String::from_utf8(bytes)
-        .map_err(|_| Refusal::new(ErrorBody::new(Code::E1000, "a field of the form is not text")))
+        .map_err(|_| ApiError::new(ErrorBody::new(Code::E1000, "a field of the form is not text")))
 }
 
-fn unreadable(error: &multer::Error) -> Refusal {
+fn unreadable(error: &multer::Error) -> ApiError {
     match error {
         multer::Error::StreamSizeExceeded { limit } | multer::Error::FieldSizeExceeded { limit, .. } => {
             let body = ErrorBody::new(Code::E1005, format!("the body exceeds {limit} bytes"));
-            Refusal::new(body.detail("allowed", *limit))
+            ApiError::new(body.detail("allowed", *limit))
         }
-        _ => Refusal::new(ErrorBody::new(Code::E1000, "the form cannot be read to its end")),
+        _ => ApiError::new(ErrorBody::new(Code::E1000, "the form cannot be read to its end")),
     }
 }
 
-fn own(error: &io::Error) -> Refusal {
+fn own(error: &io::Error) -> ApiError {
     if error.kind() == io::ErrorKind::StorageFull {
-        return Refusal::new(*no_room());
+        return ApiError::new(*no_room());
     }
     tracing::error!(%error, "a file of a form could not be kept");
-    Refusal::new(ErrorBody::new(Code::E4000, "the file could not be kept"))
+    ApiError::new(ErrorBody::new(Code::E4000, "the file could not be kept"))
 }

@@ -6,13 +6,13 @@ use ir::Dialect;
 use serde_json::{Value, json};
 
 use super::chat::chat;
-use super::error::Failure;
+use super::error::VendorError;
 use super::vendor::Vendor;
-use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
-    let chat = Operation::post("/v1/chat/completions", "chat_completions", completions)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let chat = Endpoint::post("/v1/chat/completions", "chat_completions", completions)
         .says("OpenAI's chat completions, whole or streamed, by any back-end or `module:NAME`.")
         .takes(question(
             "messages",
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             ("model", text()),
             ("choices", any_of_type("array", "One, usually.")),
         ]));
-    let responses = Operation::post("/v1/responses", "responses", responses)
+    let responses = Endpoint::post("/v1/responses", "responses", responses)
         .says("OpenAI's responses, whole or streamed. Nothing is kept: `previous_response_id` is refused.")
         .takes(question(
             "input",
@@ -63,7 +63,7 @@ pub(super) fn question(field: &str, schema: &Value) -> Value {
 }
 
 /// The headers that every question may carry.
-pub(super) fn wishes(operation: Operation) -> Operation {
+pub(super) fn wishes(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cogn-Validate",
@@ -92,10 +92,10 @@ pub(super) fn wishes(operation: Operation) -> Operation {
         )
 }
 
-async fn completions(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+async fn completions(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::OpenaiChat, &gateway, request).await
 }
 
-async fn responses(State(gateway): State<Gateway>, request: Request) -> Result<Response, Failure> {
+async fn responses(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {
     chat(Dialect::OpenaiResponses, &gateway, request).await
 }

@@ -12,7 +12,7 @@ use crate::limits;
 
 /// What an answer is called and what is said beside it.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct ResponseMeta {
     pub(super) dialect: Dialect,
     pub(super) run: RunId,
     /// The model that was asked for; the one that answers may have another name.
@@ -27,7 +27,7 @@ pub(super) struct Manner {
     pub(super) warnings: Vec<Warning>,
 }
 
-impl Manner {
+impl ResponseMeta {
     /// The run under the name that the vendor's clients expect.
     fn id(&self) -> String {
         let prefix = match self.dialect {
@@ -114,8 +114,8 @@ fn is_known(usage: &Usage) -> bool {
 }
 
 #[derive(Debug)]
-pub(super) struct Voice {
-    manner: Manner,
+pub(super) struct ResponseEncoder {
+    manner: ResponseMeta,
     encoder: Option<Encoder>,
     state: State,
     /// What stands beside the answer, under `cogn`.
@@ -131,8 +131,8 @@ enum State {
     Ended,
 }
 
-impl Voice {
-    pub(super) fn new(manner: Manner) -> Self {
+impl ResponseEncoder {
+    pub(super) fn new(manner: ResponseMeta) -> Self {
         Self {
             encoder: Encoder::new(manner.dialect),
             manner,
@@ -256,12 +256,12 @@ mod tests {
     use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId, Usage};
     use serde_json::Map;
 
-    use super::{Manner, Voice};
+    use super::{ResponseMeta, ResponseEncoder};
 
     const DIALECTS: [Dialect; 3] = [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic];
 
-    fn manner(dialect: Dialect) -> Manner {
-        Manner {
+    fn manner(dialect: Dialect) -> ResponseMeta {
+        ResponseMeta {
             dialect,
             run: RunId::from_parts(1, 1),
             model: String::from("asked"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn said(dialect: Dialect, events: &[Event]) -> String {
-        let mut voice = Voice::new(manner(dialect));
+        let mut voice = ResponseEncoder::new(manner(dialect));
         let mut out = Vec::new();
         for event in events {
             voice.say(event.clone(), &mut out);
@@ -342,7 +342,7 @@ mod tests {
         });
         events.push(Event::Usage { usage });
         assert!(!said(Dialect::OpenaiChat, &events).contains("usage"));
-        let mut voice = Voice::new(Manner {
+        let mut voice = ResponseEncoder::new(ResponseMeta {
             shows_usage: true,
             ..manner(Dialect::OpenaiChat)
         });

@@ -14,19 +14,19 @@ use ir::{Dialect, Error, ErrorKind, Event, Phase, RunId};
 use module::Code;
 use module::envelope::ErrorBody;
 
-use super::error::Failure;
-use super::call_metadata::Receipt;
-use super::response_encoder::Voice;
+use super::error::VendorError;
+use super::call_metadata::CallMetadata;
+use super::response_encoder::ResponseEncoder;
 use crate::framing::Framing;
 use crate::limits;
-use crate::response::Refusal;
-use crate::stream_limit::{Client, Seat};
+use crate::response::ApiError;
+use crate::stream_limit::{Client, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
 /// An answer as it goes into the journal.
 #[derive(Debug)]
-pub(super) struct Frames(pub(super) Voice);
+pub(super) struct Frames(pub(super) ResponseEncoder);
 
 impl FrameEncoder for Frames {
     fn part(&mut self, part: RelayPart, frames: &mut Vec<String>) {
@@ -59,7 +59,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, VendorError> {
         let Some(value) = headers.get("last-event-id") else {
             return Ok(None);
         };
@@ -68,7 +68,7 @@ impl Place {
             let (run, seq) = (run.parse().ok()?, seq.parse().ok()?);
             Some(Self { run, seq })
         });
-        let unknown = || Failure::invalid("Last-Event-ID is not an id of an event of this server");
+        let unknown = || VendorError::invalid("Last-Event-ID is not an id of an event of this server");
         place.map(Some).ok_or_else(unknown)
     }
 
@@ -78,20 +78,20 @@ impl Place {
         dialect: Dialect,
         gateway: &Gateway,
         client: &Client,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, VendorError> {
         let caller = &client.caller;
         let row = gateway
             .engine
             .find(&caller.tenant, self.run)
             .await
-            .map_err(Refusal::from)?;
+            .map_err(ApiError::from)?;
         let is_theirs = row.is_some_and(|row| row.module.is_empty() && row.client == caller.client);
         if !is_theirs {
             let body = ErrorBody::new(
                 Code::E4013,
                 format!("there is no stream {} to go on with", self.run),
             );
-            return Err(Failure::from(Refusal::new(body)));
+            return Err(VendorError::from(ApiError::new(body)));
         }
         let seat = gateway
             .seats
@@ -100,8 +100,8 @@ impl Place {
             .engine
             .subscribe(&caller.tenant, self.run, Begin::Frame(self.seq))
             .await;
-        let rest = rest.map_err(Refusal::from)?;
-        let receipt = Receipt {
+        let rest = rest.map_err(ApiError::from)?;
+        let receipt = CallMetadata {
             run: self.run,
             backend: None,
             attempts: None,
@@ -124,8 +124,8 @@ pub(super) fn response(
     gateway: &Gateway,
     frames: Subscription,
     dialect: Dialect,
-    seat: Seat,
-    receipt: &Receipt,
+    seat: StreamPermit,
+    receipt: &CallMetadata,
 ) -> Response {
     let reader = Reader {
         frames,

@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use module::schema::reference_problems;
 use serde_json::Value;
 
-use super::error::Failure;
+use super::error::VendorError;
 use crate::limits;
 
 #[derive(Debug)]
@@ -26,14 +26,14 @@ pub(super) enum Verdict {
 
 impl SchemaCheck {
     /// `None` where no schema was asked for; an answer can then be anything.
-    pub(super) fn of(chat: &ChatRequest) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(chat: &ChatRequest) -> Result<Option<Self>, VendorError> {
         let schema = match &chat.response_format {
             Some(ResponseFormat::JsonSchema { schema, .. }) => Value::clone(schema),
             Some(ResponseFormat::JsonObject) => serde_json::json!({"type": "object"}),
             Some(ResponseFormat::Text) | None => return Ok(None),
         };
         let unusable =
-            |why: String| Failure::invalid(format!("the schema of the answer cannot be used: {why}"));
+            |why: String| VendorError::invalid(format!("the schema of the answer cannot be used: {why}"));
         // Nothing is ever fetched.
         if let Some(problem) = reference_problems(&schema, &[""]).first() {
             return Err(unusable(format!(
@@ -70,7 +70,7 @@ impl SchemaCheck {
     fn misfits(&self, value: &Value) -> Vec<String> {
         self.validator
             .iter_errors(value)
-            .take(limits::MISFITS_MAX)
+            .take(limits::SCHEMA_ERRORS_MAX)
             .map(|error| format!("{}: {}", error.instance_path(), error.masked()))
             .collect()
     }

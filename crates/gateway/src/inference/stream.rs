@@ -8,17 +8,17 @@ use axum::response::{IntoResponse, Response};
 use engine::{RelayPart, RelayResponse};
 use futures::stream;
 
-use super::call_metadata::Receipt;
-use super::response_encoder::{Manner, Voice};
+use super::call_metadata::CallMetadata;
+use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::Seat;
+use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
 struct Reader {
     relayed: RelayResponse,
-    voice: Voice,
+    voice: ResponseEncoder,
     /// The back-end speaks for itself, its end included.
     verbatim: bool,
     parts: Vec<RelayPart>,
@@ -26,11 +26,11 @@ struct Reader {
     ended: bool,
 }
 
-pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: Manner, seat: Option<Seat>) -> Response {
-    let receipt = Receipt::of(&relayed);
+pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: ResponseMeta, seat: Option<StreamPermit>) -> Response {
+    let receipt = CallMetadata::of(&relayed);
     let reader = Reader {
         relayed,
-        voice: Voice::new(manner),
+        voice: ResponseEncoder::new(manner),
         verbatim: false,
         parts: Vec::new(),
         open: OpenStream::new(gateway, seat),

@@ -8,7 +8,7 @@ use module::envelope::ErrorBody;
 use module::{Code, Module};
 use tenancy::Caller;
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::route::find;
 use crate::state::Gateway;
 
@@ -25,7 +25,7 @@ pub(super) enum Target {
 }
 
 /// What a name leads to, if anybody here answers under it.
-pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, Refusal> {
+pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
     let target = follow(gateway, caller, asked)?;
     if let Target::Model { name, .. } = &target {
         let fleet = gateway.engine.fleet();
@@ -39,7 +39,7 @@ pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result
 }
 
 /// What a name leads to; whether anybody answers under it is left to the router, which says why not.
-pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, Refusal> {
+pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
     let settings = gateway.settings();
     let alias = settings.aliases.get(asked);
     let name = alias.map_or(asked, |alias| alias.model.as_str());
@@ -50,7 +50,7 @@ pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<
     if !caller.models.allows(name) {
         let message = format!("these credentials do not allow the model `{asked}`");
         let body = ErrorBody::new(Code::E4007, message).detail("model", asked);
-        return Err(Refusal::with_status(body, StatusCode::FORBIDDEN));
+        return Err(ApiError::with_status(body, StatusCode::FORBIDDEN));
     }
     Ok(Target::Model {
         name: String::from(name),
@@ -58,7 +58,7 @@ pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<
     })
 }
 
-pub(super) fn unknown(model: &str) -> Refusal {
+pub(super) fn unknown(model: &str) -> ApiError {
     let message = format!("nobody here answers as `{model}`; /v1/models lists what there is");
-    Refusal::new(ErrorBody::new(Code::E4009, message).detail("reason", "model_not_found"))
+    ApiError::new(ErrorBody::new(Code::E4009, message).detail("reason", "model_not_found"))
 }

@@ -9,11 +9,11 @@ use engine::{RelayPart, RelayResponse};
 use ir::adaptation::{Ledger, Component};
 use ir::{ChatResponse, Dialect, Fold};
 
-use super::error::Failure;
-use super::call_metadata::Receipt;
-use super::response_encoder::Manner;
+use super::error::VendorError;
+use super::call_metadata::CallMetadata;
+use super::response_encoder::ResponseMeta;
 
-pub(super) async fn response(mut relayed: RelayResponse, mut manner: Manner) -> Result<Response, Failure> {
+pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMeta) -> Result<Response, VendorError> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
@@ -23,10 +23,10 @@ pub(super) async fn response(mut relayed: RelayResponse, mut manner: Manner) -> 
             RelayPart::Event(event) => fold.push(event),
         }
     }
-    let mut receipt = Receipt::of(&relayed);
+    let mut receipt = CallMetadata::of(&relayed);
     receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
     if let Some(error) = relayed.failure() {
-        return Err(Failure::from(error.clone()).with_receipt(receipt));
+        return Err(VendorError::from(error.clone()).with_receipt(receipt));
     }
     let mut response = match pieces.len() {
         0 => {
@@ -47,7 +47,7 @@ fn as_json(body: Body) -> Response {
 }
 
 /// The answer as what it means, whatever bytes it came in.
-pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, Receipt), Failure> {
+pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, CallMetadata), VendorError> {
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
@@ -56,18 +56,18 @@ pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, 
             RelayPart::Event(event) => fold.push(event),
         }
     }
-    let mut receipt = Receipt::of(&relayed);
+    let mut receipt = CallMetadata::of(&relayed);
     let answer = whole(fold, &receipt)?;
     receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
     Ok((answer, receipt))
 }
 
-fn whole(fold: Fold, receipt: &Receipt) -> Result<ChatResponse, Failure> {
-    let told = |failure: Failure| failure.with_receipt(receipt.clone());
-    let answer = fold.finish().map_err(|error| told(Failure::from(error)))?;
+fn whole(fold: Fold, receipt: &CallMetadata) -> Result<ChatResponse, VendorError> {
+    let told = |failure: VendorError| failure.with_receipt(receipt.clone());
+    let answer = fold.finish().map_err(|error| told(VendorError::from(error)))?;
     match answer.finish_reason {
         Some(_) => Ok(answer),
-        None => Err(told(Failure::new(
+        None => Err(told(VendorError::new(
             502,
             "E2010",
             "the answer broke off before its end",
@@ -75,7 +75,7 @@ fn whole(fold: Fold, receipt: &Receipt) -> Result<ChatResponse, Failure> {
     }
 }
 
-pub(super) fn write(dialect: Dialect, answer: &ChatResponse) -> Result<Response, Failure> {
+pub(super) fn write(dialect: Dialect, answer: &ChatResponse) -> Result<Response, VendorError> {
     let mut ledger = Ledger::new(Component::Adapter);
     let mut body = wire::chat::encode_response(dialect, answer, &mut ledger)?;
     if dialect == Dialect::OpenaiResponses {

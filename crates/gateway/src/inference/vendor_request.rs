@@ -8,14 +8,14 @@ use ir::{ChatRequest, Dialect, Map};
 use serde_json::Value;
 use wire::field_type;
 
-use super::error::Failure;
+use super::error::VendorError;
 use super::unsupported_state;
-use super::extensions::Wish;
+use super::extensions::RequestExtensions;
 
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct VendorRequest {
     pub(super) dialect: Dialect,
-    pub(super) wish: Wish,
+    pub(super) wish: RequestExtensions,
     /// What the caller should know besides the answer.
     pub(super) warnings: Vec<Warning>,
     map: Map,
@@ -24,17 +24,17 @@ pub(super) struct Letter {
     changed: bool,
 }
 
-impl Letter {
-    pub(super) fn read(dialect: Dialect, bytes: Bytes, headers: &HeaderMap) -> Result<Self, Failure> {
+impl VendorRequest {
+    pub(super) fn read(dialect: Dialect, bytes: Bytes, headers: &HeaderMap) -> Result<Self, VendorError> {
         let map = serde_json::from_slice::<Value>(&bytes)
-            .map_err(|error| Failure::new(400, "E1000", format!("the body is not JSON: {error}")))?;
+            .map_err(|error| VendorError::new(400, "E1000", format!("the body is not JSON: {error}")))?;
         let Value::Object(mut map) = map else {
-            return Err(Failure::invalid("the body is not a JSON object"));
+            return Err(VendorError::invalid("the body is not a JSON object"));
         };
         let fields = map.len();
-        let wish = Wish::take(&mut map, headers)?;
+        let wish = RequestExtensions::take(&mut map, headers)?;
         if let Some(misfit) = field_type::misfit(dialect, &map) {
-            return Err(Failure::misfit(misfit));
+            return Err(VendorError::misfit(misfit));
         }
         let mut warnings = Vec::new();
         if dialect == Dialect::OpenaiResponses {
@@ -51,10 +51,10 @@ impl Letter {
     }
 
     /// The model as the caller calls it.
-    pub(super) fn model(&self) -> Result<&str, Failure> {
+    pub(super) fn model(&self) -> Result<&str, VendorError> {
         match self.map.get("model") {
             Some(Value::String(model)) if !model.is_empty() => Ok(model),
-            _ => Err(Failure::invalid("`model` is missing")),
+            _ => Err(VendorError::invalid("`model` is missing")),
         }
     }
 
@@ -82,7 +82,7 @@ impl Letter {
     }
 
     /// The letter with what it means: the bytes are those that came, unless something had to change.
-    pub(super) fn open(self) -> Result<(Bytes, ChatRequest), Failure> {
+    pub(super) fn open(self) -> Result<(Bytes, ChatRequest), VendorError> {
         let value = Value::Object(self.map);
         let bytes = match self.changed {
             true => serde_json::to_vec(&value).map_or(self.bytes, Bytes::from),
@@ -100,19 +100,19 @@ mod tests {
     use ir::Dialect;
     use serde_json::{Value, json};
 
-    use super::Letter;
-    use crate::inference::extensions::Validate;
+    use super::VendorRequest;
+    use crate::inference::extensions::ValidateMode;
 
-    fn read(body: &Value) -> Letter {
+    fn read(body: &Value) -> VendorRequest {
         let bytes = Bytes::from(body.to_string());
-        Letter::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap()
+        VendorRequest::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap()
     }
 
     #[test]
     fn what_need_not_change_stays_byte_for_byte() {
         let text = "{ \"model\":\"m\",  \"messages\":[], \"temperature\": 1e0}";
         let bytes = Bytes::from_static(text.as_bytes());
-        let mut letter = Letter::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
+        let mut letter = VendorRequest::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
         letter.rename("m");
         assert_eq!(letter.open().unwrap().0, text);
     }
@@ -121,7 +121,7 @@ mod tests {
     fn what_is_for_us_and_what_is_renamed_is_changed_and_nothing_else() {
         let body = json!({"model": "alias", "messages": [], "cogn": {"validate": "repair"}, "seed": 7});
         let mut letter = read(&body);
-        assert_eq!(letter.wish.validate, Validate::Repair);
+        assert_eq!(letter.wish.validate, ValidateMode::Repair);
         letter.rename("real");
         let (bytes, chat) = letter.open().unwrap();
         let sent: Value = serde_json::from_slice(&bytes).unwrap();

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tenancy::Caller;
 
-use self::rates::Rates;
-use self::run_queue::Turns;
+use self::rates::RateBuckets;
+use self::run_queue::RunQueue;
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
-pub(crate) use run_queue::{Lined, Turn};
+pub(crate) use run_queue::{Acquire, RunPermit};
 
 /// What there is to share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,15 @@ impl Default for Capacity {
 
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    rates: Rates,
-    turns: std::sync::Arc<Turns>,
+    rates: RateBuckets,
+    turns: std::sync::Arc<RunQueue>,
 }
 
 impl Limiter {
     pub(crate) fn new(capacity: Capacity) -> Self {
         Self {
-            rates: Rates::default(),
-            turns: std::sync::Arc::new(Turns::new(capacity)),
+            rates: RateBuckets::default(),
+            turns: std::sync::Arc::new(RunQueue::new(capacity)),
         }
     }
 
@@ -58,20 +58,20 @@ impl Limiter {
     }
 
     /// One more request of this caller, if its rate allows it.
-    pub(crate) fn pass(&self, caller: &Caller) -> Result<(), Refusal> {
+    pub(crate) fn pass(&self, caller: &Caller) -> Result<(), ApiError> {
         self.rates.pass(caller)
     }
 
     /// A place for a run; waits for one where there is none.
-    pub(crate) async fn enter(&self, caller: &Caller) -> Result<Turn, Refusal> {
+    pub(crate) async fn enter(&self, caller: &Caller) -> Result<RunPermit, ApiError> {
         match self.line_up(caller)? {
-            Lined::Go(turn) => Ok(turn),
-            Lined::Wait(wait) => wait.await,
+            Acquire::Go(turn) => Ok(turn),
+            Acquire::Wait(wait) => wait.await,
         }
     }
 
     /// A place for a run, or one in the queue for it.
-    pub(crate) fn line_up(&self, caller: &Caller) -> Result<Lined, Refusal> {
+    pub(crate) fn line_up(&self, caller: &Caller) -> Result<Acquire, ApiError> {
         self.turns.line_up(caller)
     }
 }

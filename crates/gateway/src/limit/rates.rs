@@ -10,16 +10,16 @@ use tenancy::limit::Bucket;
 use tokio::time::Instant;
 
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct RateBuckets {
     /// Buckets count from here: the wall clock may jump, this does not.
     began: Instant,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
-impl Default for Rates {
+impl Default for RateBuckets {
     fn default() -> Self {
         Self {
             began: Instant::now(),
@@ -28,13 +28,13 @@ impl Default for Rates {
     }
 }
 
-impl Rates {
-    pub(super) fn pass(&self, caller: &Caller) -> Result<(), Refusal> {
+impl RateBuckets {
+    pub(super) fn pass(&self, caller: &Caller) -> Result<(), ApiError> {
         let Some(rate) = caller.rate else { return Ok(()) };
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         // No code panics while it holds the lock, so a poisoned map is still whole.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= limits::BUCKETS_MAX && !buckets.contains_key(&caller.client) {
+        if buckets.len() >= limits::RATE_BUCKETS_MAX && !buckets.contains_key(&caller.client) {
             buckets.retain(|_, bucket| !bucket.is_full(now_ms));
         }
         let bucket = buckets
@@ -47,7 +47,7 @@ impl Rates {
             let body = ErrorBody::new(Code::E4002, format!("these credentials allow {rate} requests"))
                 .detail("limit", "rate")
                 .detail("retry_after_ms", wait_ms);
-            Refusal::new(body)
+            ApiError::new(body)
         })
     }
 }

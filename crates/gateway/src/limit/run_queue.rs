@@ -16,43 +16,43 @@ use tokio::time::Instant;
 
 use super::Capacity;
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct RunQueue {
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     capacity: Capacity,
-    fair: FairQueue<oneshot::Sender<Turn>>,
+    fair: FairQueue<oneshot::Sender<RunPermit>>,
     /// How long a place is held, on the average of late.
     held: Duration,
 }
 
 /// What a request gets at once.
-pub(crate) enum Lined {
-    Go(Turn),
+pub(crate) enum Acquire {
+    Go(RunPermit),
     /// Its place in the queue, held for as long as this is.
-    Wait(BoxFuture<'static, Result<Turn, Refusal>>),
+    Wait(BoxFuture<'static, Result<RunPermit, ApiError>>),
 }
 
 /// A place. Dropping it gives it to whoever is next.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Arc<Turns>,
+pub(crate) struct RunPermit {
+    turns: Arc<RunQueue>,
     client: String,
     since: Instant,
 }
 
-impl Turns {
+impl RunQueue {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             state: Mutex::new(State {
                 capacity,
                 fair: FairQueue::new(capacity.runs_max, capacity.queue_max),
-                held: limits::HELD_AT_FIRST,
+                held: limits::INITIAL_RUN_ESTIMATE,
             }),
         }
     }
@@ -69,7 +69,7 @@ impl Turns {
         }
     }
 
-    pub(super) fn line_up(self: &Arc<Self>, caller: &Caller) -> Result<Lined, Refusal> {
+    pub(super) fn line_up(self: &Arc<Self>, caller: &Caller) -> Result<Acquire, ApiError> {
         let (sender, receiver) = oneshot::channel();
         let client = caller.client.as_str();
         let (ticket, patience) = {
@@ -82,13 +82,13 @@ impl Turns {
                 return Err(at_once(allowed, state.held));
             }
             match state.fair.enter(client, sender) {
-                Enqueued::Go(_) => return Ok(Lined::Go(self.turn(client))),
+                Enqueued::Go(_) => return Ok(Acquire::Go(self.turn(client))),
                 Enqueued::Full(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
                 Enqueued::Wait(ticket, _) => (ticket, patience),
             }
         };
-        let waiting = Waiting {
+        let waiting = QueueGuard {
             turns: self.clone(),
             client: String::from(client),
             ticket,
@@ -101,11 +101,11 @@ impl Turns {
             drop(waiting);
             Err(turns.lock().overloaded())
         };
-        Ok(Lined::Wait(wait.boxed()))
+        Ok(Acquire::Wait(wait.boxed()))
     }
 
-    fn turn(self: &Arc<Self>, client: &str) -> Turn {
-        Turn {
+    fn turn(self: &Arc<Self>, client: &str) -> RunPermit {
+        RunPermit {
             turns: self.clone(),
             client: String::from(client),
             since: Instant::now(),
@@ -128,7 +128,7 @@ impl Turns {
 
 impl State {
     /// An honest guess: as many as wait and one more, at the pace at which places become free.
-    fn overloaded(&self) -> Refusal {
+    fn overloaded(&self) -> ApiError {
         let ahead = u32::try_from(self.fair.waiting() + 1).unwrap_or(u32::MAX);
         let places = u32::try_from(self.capacity.runs_max.max(1)).unwrap_or(u32::MAX);
         let pause = (self.held * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
@@ -140,11 +140,11 @@ impl State {
         let body = ErrorBody::new(Code::E4002, message)
             .detail("limit", "runs")
             .detail("retry_after_ms", millis(pause));
-        Refusal::with_status(body, StatusCode::SERVICE_UNAVAILABLE)
+        ApiError::with_status(body, StatusCode::SERVICE_UNAVAILABLE)
     }
 }
 
-impl Drop for Turn {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         {
             let mut state = self.turns.lock();
@@ -156,20 +156,20 @@ impl Drop for Turn {
 
 /// Somebody who waits, and may stop waiting at any moment. One whose turn has come, or who had to make
 /// room, is not in the queue any more.
-struct Waiting {
-    turns: Arc<Turns>,
+struct QueueGuard {
+    turns: Arc<RunQueue>,
     client: String,
     ticket: QueueTicket,
 }
 
-impl Drop for Waiting {
+impl Drop for QueueGuard {
     fn drop(&mut self) {
         let withdrawn = self.turns.lock().fair.withdraw(&self.client, self.ticket);
         drop(withdrawn);
     }
 }
 
-fn at_once(allowed: u32, held: Duration) -> Refusal {
+fn at_once(allowed: u32, held: Duration) -> ApiError {
     let pause = held.clamp(limits::RETRY_MIN, limits::RETRY_MAX);
     let body = ErrorBody::new(
         Code::E4002,
@@ -178,7 +178,7 @@ fn at_once(allowed: u32, held: Duration) -> Refusal {
     .detail("limit", "concurrency")
     .detail("allowed", allowed)
     .detail("retry_after_ms", millis(pause));
-    Refusal::new(body)
+    ApiError::new(body)
 }
 
 fn millis(duration: Duration) -> u64 {

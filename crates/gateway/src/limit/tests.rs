@@ -7,7 +7,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 use tenancy::Caller;
 
-use super::{Capacity, Limiter, Turn};
+use super::{Capacity, Limiter, RunPermit};
 
 fn caller(name: &str) -> Caller {
     Caller {
@@ -32,7 +32,7 @@ fn patient(runs_max: usize, queue_max: usize, queue_wait: Duration) -> Arc<Limit
 fn ask(
     limiter: &Arc<Limiter>,
     name: &str,
-) -> std::pin::Pin<Box<dyn Future<Output = Result<Turn, StatusCode>>>> {
+) -> std::pin::Pin<Box<dyn Future<Output = Result<RunPermit, StatusCode>>>> {
     let (limiter, caller) = (limiter.clone(), caller(name));
     let asking = async move {
         let turn = limiter.enter(&caller).await;
@@ -44,7 +44,7 @@ fn ask(
 #[tokio::test]
 async fn whoever_piles_up_requests_keeps_nobody_else_waiting() {
     let limiter = limiter(2, 10);
-    let mut held: Vec<Turn> = Vec::new();
+    let mut held: Vec<RunPermit> = Vec::new();
     for _ in 0..2 {
         held.push(ask(&limiter, "greedy").await.unwrap());
     }

@@ -14,20 +14,20 @@ use serde_json::{Map, Value, json};
 use tenancy::Scope;
 
 use super::builtin::{self, InfoArguments, RunArguments};
-use super::confirm::{Question, Word, powers};
+use super::confirm::{ConfirmationRequest, Confirmation, powers};
 use super::progress::follow;
 use super::result::{refused, result};
-use super::view::View;
+use super::view::VisibleModules;
 use crate::call::Call;
-use crate::negotiate::{Signals, Wanted};
-use crate::idempotency::Repeat;
-use crate::response::{Refusal, record};
+use crate::negotiate::{ModeSignals, RequestedMode};
+use crate::idempotency::IdempotencyHeaders;
+use crate::response::{ApiError, record};
 use crate::request::{ExecuteBody, RequestOptions};
 use crate::state::Gateway;
 use engine::run::OnDisconnect;
 
 /// A module with everything that its caller said about this run.
-struct Order {
+struct ToolInvocation {
     module: Arc<Module>,
     input: Value,
     model: Option<String>,
@@ -36,7 +36,7 @@ struct Order {
 
 pub(super) async fn call(
     gateway: &Gateway,
-    view: &View,
+    view: &VisibleModules,
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -49,7 +49,7 @@ pub(super) async fn call(
             let module = view.behind(tool).cloned();
             let module =
                 module.ok_or_else(|| ErrorData::invalid_params(format!("unknown tool: {tool}"), None))?;
-            Ok(Order {
+            Ok(ToolInvocation {
                 module,
                 input: Value::Object(arguments),
                 model: None,
@@ -63,21 +63,21 @@ pub(super) async fn call(
     }
 }
 
-fn told(answer: Result<Value, Refusal>) -> rmcp::model::CallToolResult {
+fn told(answer: Result<Value, ApiError>) -> rmcp::model::CallToolResult {
     match answer {
         Ok(envelope) => result(envelope, None),
         Err(refusal) => refused(refusal),
     }
 }
 
-fn list(view: &View) -> Result<Value, Refusal> {
+fn list(view: &VisibleModules) -> Result<Value, ApiError> {
     view.client.caller.require(Scope::Read)?;
     let listing = view.listing();
     let count = listing["modules"].as_array().map_or(0, Vec::len);
     Ok(record(&format!("{count} modules"), listing))
 }
 
-fn info(view: &View, arguments: Map<String, Value>) -> Result<Value, Refusal> {
+fn info(view: &VisibleModules, arguments: Map<String, Value>) -> Result<Value, ApiError> {
     view.client.caller.require(Scope::Read)?;
     let arguments: InfoArguments = read(arguments)?;
     let module = view.find(&arguments.module)?;
@@ -88,7 +88,7 @@ fn info(view: &View, arguments: Map<String, Value>) -> Result<Value, Refusal> {
 }
 
 /// The order that the arguments of `cognitive_run` give.
-fn named(gateway: &Gateway, view: &View, arguments: Map<String, Value>) -> Result<Order, Refusal> {
+fn named(gateway: &Gateway, view: &VisibleModules, arguments: Map<String, Value>) -> Result<ToolInvocation, ApiError> {
     let arguments: RunArguments = read(arguments)?;
     let module = view.find(&arguments.module)?.clone();
     let input = match (arguments.input, arguments.args) {
@@ -97,7 +97,7 @@ fn named(gateway: &Gateway, view: &View, arguments: Map<String, Value>) -> Resul
         (None, None) => json!({}),
         (Some(_), Some(_)) => {
             let error = ErrorBody::new(Code::E1001, "`input` and `args` exclude each other");
-            return Err(Refusal::new(error));
+            return Err(ApiError::new(error));
         }
     };
     if let Some(provider) = &arguments.provider {
@@ -108,12 +108,12 @@ fn named(gateway: &Gateway, view: &View, arguments: Map<String, Value>) -> Resul
             .any(|candidate| candidate.name == *provider);
         if !known {
             let error = ErrorBody::new(Code::E1004, format!("no back-end is called `{provider}`"));
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 error.suggest("leave `provider` out: the server chooses"),
             ));
         }
     }
-    Ok(Order {
+    Ok(ToolInvocation {
         module,
         input,
         model: arguments.model,
@@ -121,29 +121,29 @@ fn named(gateway: &Gateway, view: &View, arguments: Map<String, Value>) -> Resul
     })
 }
 
-fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Refusal> {
+fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ApiError> {
     serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Refusal::new(ErrorBody::new(Code::E1001, format!("the arguments: {error}"))))
+        .map_err(|error| ApiError::new(ErrorBody::new(Code::E1001, format!("the arguments: {error}"))))
 }
 
 async fn run(
     gateway: &Gateway,
-    view: &View,
-    order: Order,
+    view: &VisibleModules,
+    order: ToolInvocation,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let powers = powers(&order.module, &view.modules);
     if !powers.is_empty() && gateway.settings().mcp_confirm {
-        let question = Question {
+        let question = ConfirmationRequest {
             module: order.module.name(),
             input: &order.input,
             powers: &powers,
         };
         match question.ask(request, context).await {
-            Word::Given => {}
-            Word::Withheld(refusal) => return refused(refusal).into(),
-            Word::Awaited(answer) => return answer.into(),
+            Confirmation::Given => {}
+            Confirmation::Withheld(refusal) => return refused(refusal).into(),
+            Confirmation::Awaited(answer) => return answer.into(),
         }
     }
     match begin(gateway, view, order, context).await {
@@ -154,10 +154,10 @@ async fn run(
 
 async fn begin(
     gateway: &Gateway,
-    view: &View,
-    order: Order,
+    view: &VisibleModules,
+    order: ToolInvocation,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, Refusal> {
+) -> Result<CallToolResponse, ApiError> {
     // Whoever wants to hear how far it is gets a stream to hear it from, where the module makes one.
     let hears = context.meta.get_progress_token().is_some();
     let streams = order.module.manifest.response.mode != ResponseMode::Sync;
@@ -178,11 +178,11 @@ async fn begin(
             options,
             recovery: None,
         },
-        signals: Signals {
-            accept: (hears && streams).then_some(Wanted::Streaming),
-            ..Signals::default()
+        signals: ModeSignals {
+            accept: (hears && streams).then_some(RequestedMode::Streaming),
+            ..ModeSignals::default()
         },
-        repeat: Repeat::default(),
+        repeat: IdempotencyHeaders::default(),
     };
     let begun = call.begin(gateway).await?;
     let run = begun.subscription.run();

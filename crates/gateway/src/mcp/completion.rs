@@ -6,9 +6,9 @@ use module::schema::resolve;
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
 use serde_json::Value;
 
-use super::view::View;
+use super::view::VisibleModules;
 
-pub(super) fn complete(view: &View, request: &CompleteRequestParams) -> CompleteResult {
+pub(super) fn complete(view: &VisibleModules, request: &CompleteRequestParams) -> CompleteResult {
     let words = match &request.r#ref {
         Reference::Resource(_) if request.argument.name == "name" => {
             view.iter().map(|(_, name, _)| String::from(name)).collect()
@@ -26,7 +26,7 @@ pub(super) fn complete(view: &View, request: &CompleteRequestParams) -> Complete
 }
 
 /// The values of an argument, where its schema lists them.
-fn listed(view: &View, prompt: &str, argument: &str) -> Vec<String> {
+fn listed(view: &VisibleModules, prompt: &str, argument: &str) -> Vec<String> {
     let Some(module) = view.behind(prompt) else {
         return Vec::new();
     };

@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// The name of the question, and of the field that answers it.
 const KEY: &str = "confirm";
@@ -39,26 +39,26 @@ pub(super) fn powers(module: &Arc<Module>, modules: &Modules) -> Vec<&'static st
 
 /// What came of asking.
 #[derive(Debug)]
-pub(super) enum Word {
+pub(super) enum Confirmation {
     Given,
-    Withheld(Refusal),
+    Withheld(ApiError),
     /// The host calls again, with the answer.
     Awaited(InputRequiredResult),
 }
 
 #[derive(Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct ConfirmationRequest<'a> {
     pub(super) module: &'a str,
     pub(super) input: &'a Value,
     pub(super) powers: &'a [&'static str],
 }
 
-impl Question<'_> {
+impl ConfirmationRequest<'_> {
     pub(super) async fn ask(
         &self,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Word {
+    ) -> Confirmation {
         let version = context.protocol_version();
         let in_turns =
             version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
@@ -80,7 +80,7 @@ impl Question<'_> {
         if in_turns {
             let request = InputRequest::Elicitation(ElicitRequest::new(self.form()));
             let requests = BTreeMap::from([(String::from(KEY), request)]);
-            return Word::Awaited(InputRequiredResult::new(Some(requests), Some(self.print())));
+            return Confirmation::Awaited(InputRequiredResult::new(Some(requests), Some(self.print())));
         }
         let answer = context
             .peer
@@ -137,19 +137,19 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     elicits.is_some_and(|elicits| elicits.form.is_some() || elicits.url.is_none())
 }
 
-fn word(answer: Option<ElicitResult>) -> Word {
+fn word(answer: Option<ElicitResult>) -> Confirmation {
     let Some(answer) = answer else {
         return withheld("no_answer");
     };
     let content = answer.content.as_ref();
     let yes = content.and_then(|content| content.get(KEY)) == Some(&Value::Bool(true));
     match (answer.action, yes) {
-        (ElicitationAction::Accept, true) => Word::Given,
+        (ElicitationAction::Accept, true) => Confirmation::Given,
         _ => withheld("declined"),
     }
 }
 
-fn withheld(reason: &str) -> Word {
+fn withheld(reason: &str) -> Confirmation {
     let (message, suggestion) = match reason {
         "cannot_ask" => (
             "the module may act on the world, and this host cannot ask a person whether it may run",
@@ -171,5 +171,5 @@ fn withheld(reason: &str) -> Word {
     let body = ErrorBody::new(Code::E4007, message)
         .suggest(suggestion)
         .detail("confirmation", reason);
-    Word::Withheld(Refusal::new(body))
+    Confirmation::Withheld(ApiError::new(body))
 }

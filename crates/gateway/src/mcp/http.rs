@@ -16,11 +16,11 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 
-use super::transport::Door;
+use super::transport::McpTransport;
 use super::server::Mcp;
 use super::sessions::Sessions;
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::request::read_bytes;
 use crate::stream_limit::Client;
 use crate::state::Gateway;
@@ -54,14 +54,14 @@ pub(crate) fn described() -> Value {
 
 /// What answers at the path.
 #[derive(Clone)]
-pub(crate) struct Mount {
+pub(crate) struct McpHttpService {
     gateway: Gateway,
     service: StreamableHttpService<Mcp, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
     sessions: Arc<Sessions>,
 }
 
-impl Mount {
+impl McpHttpService {
     pub(crate) fn new(gateway: &Gateway) -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(limits::MCP_SESSION_IDLE);
@@ -75,7 +75,7 @@ impl Mount {
             .with_max_request_body_bytes(limits::BODY_BYTES_MAX)
             .with_cancellation_token(gateway.ended.clone());
         let spoken = gateway.clone();
-        let speak = move || Ok(Mcp::new(spoken.clone(), Door::Http));
+        let speak = move || Ok(Mcp::new(spoken.clone(), McpTransport::Http));
         Self {
             gateway: gateway.clone(),
             service: StreamableHttpService::new(speak, manager.clone(), config),
@@ -84,7 +84,7 @@ impl Mount {
         }
     }
 
-    pub(crate) async fn answer(self, request: Request) -> Result<Response, Refusal> {
+    pub(crate) async fn answer(self, request: Request) -> Result<Response, ApiError> {
         let client = Client::of(request.extensions())?;
         let owner = client.owner();
         let session = request.headers().get(SESSION);
@@ -93,7 +93,7 @@ impl Mount {
             && !self.sessions.is_of(id, &owner)
         {
             let body = ErrorBody::new(Code::E4009, "there is no such session");
-            return Err(Refusal::with_status(body, StatusCode::NOT_FOUND));
+            return Err(ApiError::with_status(body, StatusCode::NOT_FOUND));
         }
         let method = request.method().clone();
         let seat = match method {

@@ -23,5 +23,5 @@ mod tests;
 mod tool;
 mod view;
 
-pub(crate) use http::{Mount, PATH, SESSION, described};
+pub(crate) use http::{McpHttpService, PATH, SESSION, described};
 pub use stdio::speak;

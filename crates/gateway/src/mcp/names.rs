@@ -12,9 +12,9 @@ use crate::limits;
 const MARK_CHARS: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeMap<String, String>);
+pub(super) struct ToolNames(BTreeMap<String, String>);
 
-impl Names {
+impl ToolNames {
     pub(super) fn of<'a>(modules: impl IntoIterator<Item = &'a str>) -> Self {
         let (fitting, others): (Vec<_>, Vec<_>) = modules.into_iter().partition(|name| fits(name));
         let mut tools: BTreeMap<String, String> = fitting

@@ -20,7 +20,7 @@ pub(super) async fn follow(
     context: &RequestContext<RoleServer>,
 ) -> Result<Value, engine::Error> {
     let run = subscription.run();
-    let mut notes = Notes::new(context);
+    let mut notes = ProgressNotifier::new(context);
     let mut withdrawn = false;
     loop {
         tokio::select! {
@@ -44,7 +44,7 @@ pub(super) async fn follow(
 }
 
 /// What is told, to those who asked to be told.
-struct Notes<'a> {
+struct ProgressNotifier<'a> {
     peer: &'a Peer<RoleServer>,
     token: Option<ProgressToken>,
     /// Every event is a step; how many there will be is not known.
@@ -53,7 +53,7 @@ struct Notes<'a> {
     told: Option<Instant>,
 }
 
-impl<'a> Notes<'a> {
+impl<'a> ProgressNotifier<'a> {
     fn new(context: &'a RequestContext<RoleServer>) -> Self {
         Self {
             peer: &context.peer,

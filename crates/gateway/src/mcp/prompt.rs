@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::builtin;
 use super::result::fault;
-use super::view::View;
+use super::view::VisibleModules;
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// Prompts that hosts know from other runtimes, with the modules that they stand for.
 const KNOWN: [(&str, &str, &[&str]); 2] = [
@@ -28,7 +28,7 @@ const KNOWN: [(&str, &str, &[&str]); 2] = [
     ),
 ];
 
-pub(super) fn list(view: &View) -> Vec<Prompt> {
+pub(super) fn list(view: &VisibleModules) -> Vec<Prompt> {
     let own = view.iter().filter_map(|(tool, _, module)| {
         let arguments = arguments(module)?;
         let about = module.manifest.responsibility.clone();
@@ -43,7 +43,7 @@ pub(super) fn list(view: &View) -> Vec<Prompt> {
     own.chain(known).collect()
 }
 
-pub(super) fn get(view: &View, name: &str, given: JsonObject) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn get(view: &VisibleModules, name: &str, given: JsonObject) -> Result<GetPromptResult, ErrorData> {
     let found = view.behind(name).filter(|module| arguments(module).is_some());
     let (module, text) = match found {
         Some(module) => (module, asking(name, &input(module, given)?)),
@@ -62,7 +62,7 @@ pub(super) fn get(view: &View, name: &str, given: JsonObject) -> Result<GetPromp
 }
 
 /// The module that a well-known prompt stands for; a module of the prompt's own name goes before it.
-fn known<'v>(view: &'v View, prompt: &str, modules: &[&str]) -> Option<(&'v str, &'v Arc<Module>)> {
+fn known<'v>(view: &'v VisibleModules, prompt: &str, modules: &[&str]) -> Option<(&'v str, &'v Arc<Module>)> {
     if view.behind(prompt).is_some() {
         return None;
     }
@@ -123,7 +123,7 @@ fn input(module: &Module, given: JsonObject) -> Result<Value, ErrorData> {
         assign(module, &mut input, &format!("{key}={text}")).map_err(wrong)?;
     }
     let input = Value::Object(input);
-    admit_input(module, &input).map_err(|body| fault(Refusal::from(body)))?;
+    admit_input(module, &input).map_err(|body| fault(ApiError::from(body)))?;
     Ok(input)
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::module_page;
 use super::result::fault;
-use super::view::View;
+use super::view::VisibleModules;
 
 const LIST: &str = "cognitive://modules";
 const MODULE: &str = "cognitive://module/";
@@ -16,7 +16,7 @@ const DOCS: &str = "/docs";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-pub(super) fn list(view: &View) -> Vec<Resource> {
+pub(super) fn list(view: &VisibleModules) -> Vec<Resource> {
     let all = Resource::new(LIST, "modules")
         .with_title("All modules")
         .with_description("The modules that can be run here.")
@@ -48,7 +48,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(super) fn read(view: &View, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) fn read(view: &VisibleModules, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let (text, kind) = if uri == LIST {
         (pretty(&view.listing()), JSON)
     } else {

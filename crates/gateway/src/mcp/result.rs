@@ -7,7 +7,7 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, MetaObject};
 use serde_json::{Value, json};
 
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 pub(super) fn result(envelope: Value, run: Option<RunId>) -> CallToolResult {
     let good = envelope.get("ok") == Some(&Value::Bool(true));
@@ -24,12 +24,12 @@ pub(super) fn result(envelope: Value, run: Option<RunId>) -> CallToolResult {
 }
 
 /// What nobody ran is an envelope as well.
-pub(super) fn refused(refusal: Refusal) -> CallToolResult {
+pub(super) fn refused(refusal: ApiError) -> CallToolResult {
     result(Envelope::failure(refusal.into_body()).into_value(), None)
 }
 
 /// The same where the protocol has no results that are errors.
-pub(super) fn fault(refusal: Refusal) -> ErrorData {
+pub(super) fn fault(refusal: ApiError) -> ErrorData {
     let body = refusal.into_body();
     let data = json!({"code": body.code, "suggestion": body.suggestion});
     ErrorData::invalid_params(body.message, Some(data))

@@ -14,9 +14,9 @@ use tenancy::Scope;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::list_changed;
-use super::transport::Door;
+use super::transport::McpTransport;
 use super::result::fault;
-use super::view::{View, page};
+use super::view::{VisibleModules, page};
 use super::{builtin, call, completion, prompt, resource, tool};
 use crate::state::Gateway;
 
@@ -41,14 +41,14 @@ const METHODS: [&str; 9] = [
 #[derive(Debug)]
 pub(super) struct Mcp {
     gateway: Gateway,
-    door: Door,
+    door: McpTransport,
     /// Ends with the conversation, and ends what was begun for it.
     over: CancellationToken,
     _over: DropGuard,
 }
 
 impl Mcp {
-    pub(super) fn new(gateway: Gateway, door: Door) -> Self {
+    pub(super) fn new(gateway: Gateway, door: McpTransport) -> Self {
         let over = CancellationToken::new();
         Self {
             gateway,
@@ -59,13 +59,13 @@ impl Mcp {
     }
 
     /// What whoever asks may see.
-    fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
+    fn view(&self, context: &RequestContext<RoleServer>) -> Result<VisibleModules, ErrorData> {
         let client = self.door.client(&context.extensions)?;
-        Ok(View::new(&self.gateway, client))
+        Ok(VisibleModules::new(&self.gateway, client))
     }
 
     /// The same, for those who want to read.
-    fn readable(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
+    fn readable(&self, context: &RequestContext<RoleServer>) -> Result<VisibleModules, ErrorData> {
         let view = self.view(context)?;
         let allowed = view.client.caller.require(Scope::Read);
         allowed.map_err(|denial| fault(denial.into()))?;

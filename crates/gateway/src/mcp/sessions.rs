@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::limits;
 
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<Register>);
+pub(super) struct Sessions(Mutex<SessionTable>);
 
 #[derive(Debug, Default)]
-struct Register {
+struct SessionTable {
     sessions: HashMap<Arc<str>, Session>,
     /// Counts uses, so that the oldest can be told.
     uses: u64,
@@ -60,13 +60,13 @@ impl Sessions {
         self.lock().sessions.remove(id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Register> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         // No code panics while it holds the lock, so a poisoned register is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Register {
+impl SessionTable {
     fn drop_oldest(&mut self, owner: Option<&str>) -> Option<Arc<str>> {
         let sessions = self.sessions.iter();
         let theirs = sessions.filter(|(_, session)| owner.is_none_or(|owner| *session.owner == *owner));

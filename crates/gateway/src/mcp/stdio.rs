@@ -7,7 +7,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::transport::Door;
+use super::transport::McpTransport;
 use super::server::Mcp;
 use crate::limits;
 use crate::stream_limit::Client;
@@ -21,7 +21,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(limits::BODY_BYTES_MAX);
-    let server = Mcp::new(gateway.clone(), Door::Pipe(Client::piped()));
+    let server = Mcp::new(gateway.clone(), McpTransport::Pipe(Client::piped()));
     let served = serve_server_with_ct(server, transport, stop).await;
     let outcome = match served {
         Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),

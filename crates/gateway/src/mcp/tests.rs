@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::prop_oneof;
 
-use super::names::Names;
+use super::names::ToolNames;
 use super::sessions::Sessions;
 use super::view::page;
 use crate::limits;
@@ -16,7 +16,7 @@ proptest! {
         prop_oneof![any::<String>(), "[a-z][a-z-]{0,80}", "cognitive_[a-z]{1,4}", "[a-c]_[0-9a-f]{8}"],
         0..30,
     )) {
-        let tools = Names::of(names.iter().map(String::as_str));
+        let tools = ToolNames::of(names.iter().map(String::as_str));
         let mut seen = BTreeSet::new();
         for (tool, module) in tools.iter() {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
@@ -32,12 +32,12 @@ proptest! {
 
 #[test]
 fn names_that_fit_stay_and_others_are_always_the_same() {
-    let tools = Names::of(["text-classifier", "größe", "größe ", "cognitive_run"]);
+    let tools = ToolNames::of(["text-classifier", "größe", "größe ", "cognitive_run"]);
     let natural: Vec<_> = tools.iter().filter(|(tool, module)| tool == module).collect();
     assert_eq!(natural, [("text-classifier", "text-classifier")]);
     assert_eq!(tools.iter().count(), 4);
     // Hosts have these in their settings: the same name, whoever else is there.
-    assert_eq!(Names::of(["größe"]).tool("größe"), tools.tool("größe"));
+    assert_eq!(ToolNames::of(["größe"]).tool("größe"), tools.tool("größe"));
 }
 
 #[test]

@@ -9,12 +9,12 @@ use super::result::fault;
 use crate::stream_limit::Client;
 
 #[derive(Clone, Debug)]
-pub(super) enum Door {
+pub(super) enum McpTransport {
     Pipe(Client),
     Http,
 }
 
-impl Door {
+impl McpTransport {
     /// Whoever sent a request with these extensions. A request over HTTP that nobody was identified for has
     /// no sender, and gets no answer.
     pub(super) fn client(&self, extensions: &Extensions) -> Result<Client, ErrorData> {

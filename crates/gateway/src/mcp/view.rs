@@ -11,22 +11,22 @@ use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};
 
-use super::names::Names;
+use super::names::ToolNames;
 use crate::limits;
-use crate::response::Refusal;
+use crate::response::ApiError;
 use crate::route::{describe, summary};
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct VisibleModules {
     pub(super) client: Client,
     /// All that are there: a module may call others that its caller cannot.
     pub(super) modules: Arc<Modules>,
-    pub(super) names: Names,
+    pub(super) names: ToolNames,
 }
 
-impl View {
+impl VisibleModules {
     pub(super) fn new(gateway: &Gateway, client: Client) -> Self {
         let modules = gateway.engine.modules();
         let allowed = &client.caller.modules;
@@ -35,7 +35,7 @@ impl View {
             // Whoever calls over MCP is an agent, and starts a run like any user.
             invocation.user_invocable && invocation.agent_invocable && allowed.allows(name)
         });
-        let names = Names::of(seen.map(|(name, _)| name));
+        let names = ToolNames::of(seen.map(|(name, _)| name));
         Self {
             client,
             modules,
@@ -49,9 +49,9 @@ impl View {
     }
 
     /// A module by its own name.
-    pub(super) fn find(&self, name: &str) -> Result<&Arc<Module>, Refusal> {
+    pub(super) fn find(&self, name: &str) -> Result<&Arc<Module>, ApiError> {
         let seen = self.names.tool(name).and_then(|_| self.modules.get(name));
-        seen.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
+        seen.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
     }
 
     /// Tools with their modules, in order.
@@ -71,7 +71,7 @@ impl View {
     }
 
     /// One module as a document.
-    pub(super) fn description(&self, name: &str) -> Result<Value, Refusal> {
+    pub(super) fn description(&self, name: &str) -> Result<Value, ApiError> {
         let module = self.find(name)?;
         let mut whole = describe(name, module);
         whole["tool"] = json!(self.names.tool(name));

@@ -15,18 +15,18 @@ use crate::framing::Framing;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wanted {
+pub(crate) enum RequestedMode {
     Sync,
     Streaming,
 }
 
 /// What the request says about the form of its answer, strongest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Signals {
-    pub(crate) header: Option<Wanted>,
-    pub(crate) body: Option<Wanted>,
-    pub(crate) query: Option<Wanted>,
-    pub(crate) accept: Option<Wanted>,
+pub(crate) struct ModeSignals {
+    pub(crate) header: Option<RequestedMode>,
+    pub(crate) body: Option<RequestedMode>,
+    pub(crate) query: Option<RequestedMode>,
+    pub(crate) accept: Option<RequestedMode>,
     pub(crate) framing: Framing,
 }
 
@@ -62,7 +62,7 @@ impl Downgrade {
     }
 }
 
-impl Signals {
+impl ModeSignals {
     /// What the headers say; body and query are added by whoever reads those.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, Box<ErrorBody>> {
         let header = headers.get("x-cognitive-response-mode");
@@ -81,9 +81,9 @@ impl Signals {
             for range in value.split(',') {
                 let mut parts = range.split(';').map(str::trim);
                 let (asked, framing) = match parts.next().unwrap_or_default() {
-                    "text/event-stream" => (Wanted::Streaming, Framing::Sse),
-                    "application/x-ndjson" => (Wanted::Streaming, Framing::Ndjson),
-                    "application/json" => (Wanted::Sync, Framing::Sse),
+                    "text/event-stream" => (RequestedMode::Streaming, Framing::Sse),
+                    "application/x-ndjson" => (RequestedMode::Streaming, Framing::Ndjson),
+                    "application/json" => (RequestedMode::Sync, Framing::Sse),
                     _ => continue,
                 };
                 let weight = parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('='));
@@ -102,12 +102,12 @@ impl Signals {
     pub(crate) fn negotiate(&self, module: ResponseMode, strict: bool) -> Result<Negotiated, Box<ErrorBody>> {
         let asked = self.header.or(self.body).or(self.query).or(self.accept);
         let (mode, reason) = match (module, asked) {
-            (ResponseMode::Both, Some(Wanted::Streaming)) => (RunMode::Stream, None),
-            (ResponseMode::Both, Some(Wanted::Sync) | None) => (RunMode::Sync, None),
-            (ResponseMode::Streaming, Some(Wanted::Streaming) | None) => (RunMode::Stream, None),
-            (ResponseMode::Streaming, Some(Wanted::Sync)) => (RunMode::Sync, Some("module_streams")),
-            (ResponseMode::Sync, Some(Wanted::Streaming)) => (RunMode::Sync, Some("module_is_sync")),
-            (ResponseMode::Sync, Some(Wanted::Sync) | None) => (RunMode::Sync, None),
+            (ResponseMode::Both, Some(RequestedMode::Streaming)) => (RunMode::Stream, None),
+            (ResponseMode::Both, Some(RequestedMode::Sync) | None) => (RunMode::Sync, None),
+            (ResponseMode::Streaming, Some(RequestedMode::Streaming) | None) => (RunMode::Stream, None),
+            (ResponseMode::Streaming, Some(RequestedMode::Sync)) => (RunMode::Sync, Some("module_streams")),
+            (ResponseMode::Sync, Some(RequestedMode::Streaming)) => (RunMode::Sync, Some("module_is_sync")),
+            (ResponseMode::Sync, Some(RequestedMode::Sync) | None) => (RunMode::Sync, None),
         };
         match reason {
             Some(reason) if strict => {
@@ -124,10 +124,10 @@ impl Signals {
     }
 }
 
-pub(crate) fn wanted(text: &str) -> Result<Wanted, Box<ErrorBody>> {
+pub(crate) fn wanted(text: &str) -> Result<RequestedMode, Box<ErrorBody>> {
     match text.trim() {
-        "sync" => Ok(Wanted::Sync),
-        "streaming" => Ok(Wanted::Streaming),
+        "sync" => Ok(RequestedMode::Sync),
+        "streaming" => Ok(RequestedMode::Streaming),
         other => {
             let message = format!("`{other}` is no response mode; it is `sync` or `streaming`");
             Err(Box::new(ErrorBody::new(Code::E1004, message)))

@@ -2,19 +2,19 @@ use axum::http::{HeaderMap, HeaderValue};
 use engine::RunMode;
 use module::manifest::ResponseMode;
 
-use super::{Signals, Wanted};
+use super::{ModeSignals, RequestedMode};
 use crate::framing::Framing;
 
-fn accept(value: &'static str) -> Signals {
+fn accept(value: &'static str) -> ModeSignals {
     let mut headers = HeaderMap::new();
     headers.insert("accept", HeaderValue::from_static(value));
-    Signals::from_headers(&headers).unwrap()
+    ModeSignals::from_headers(&headers).unwrap()
 }
 
 #[test]
 fn a_stronger_signal_overrules_a_weaker_one() {
-    let sync = Some(Wanted::Sync);
-    let stream = Some(Wanted::Streaming);
+    let sync = Some(RequestedMode::Sync);
+    let stream = Some(RequestedMode::Streaming);
     for (header, body, query, accept, mode) in [
         (sync, stream, stream, stream, RunMode::Sync),
         (None, stream, sync, sync, RunMode::Stream),
@@ -22,7 +22,7 @@ fn a_stronger_signal_overrules_a_weaker_one() {
         (None, None, None, stream, RunMode::Stream),
         (None, None, None, None, RunMode::Sync),
     ] {
-        let signals = Signals {
+        let signals = ModeSignals {
             header,
             body,
             query,
@@ -56,15 +56,15 @@ fn accept_names_the_framing() {
     for (value, wanted) in [
         (
             "text/event-stream;q=0.1, application/json;q=0.9",
-            Some(Wanted::Sync),
+            Some(RequestedMode::Sync),
         ),
         (
             "application/json; q=0.5, text/event-stream; q=0.8",
-            Some(Wanted::Streaming),
+            Some(RequestedMode::Streaming),
         ),
-        ("text/event-stream;q=0, application/json", Some(Wanted::Sync)),
+        ("text/event-stream;q=0, application/json", Some(RequestedMode::Sync)),
         ("text/event-stream;q=0", None),
-        ("application/json, text/event-stream", Some(Wanted::Sync)),
+        ("application/json, text/event-stream", Some(RequestedMode::Sync)),
     ] {
         assert_eq!(accept(value).accept, wanted, "{value}");
     }

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::limits;
-use crate::negotiate::{Wanted, wanted};
-use crate::response::Refusal;
+use crate::negotiate::{RequestedMode, wanted};
+use crate::response::ApiError;
 
 /// What a request says besides the input.
 #[derive(Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub(crate) struct ExecuteBody {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, expecting = "an object")]
 pub(crate) struct RequestOptions {
-    pub(crate) response_mode: Option<Wanted>,
+    pub(crate) response_mode: Option<RequestedMode>,
     pub(crate) chunk_type: Option<ChunkType>,
     pub(crate) progress: Option<bool>,
     pub(crate) on_disconnect: OnDisconnect,
@@ -48,7 +48,7 @@ pub(crate) struct RequestOptions {
 }
 
 impl RequestOptions {
-    pub(crate) fn parse(value: Option<Value>) -> Result<Self, Refusal> {
+    pub(crate) fn parse(value: Option<Value>) -> Result<Self, ApiError> {
         // A mode that there is not has the same code wherever it is asked for.
         let mode = value.as_ref().and_then(|options| options.get("response_mode"));
         mode.and_then(Value::as_str).map(wanted).transpose()?;
@@ -93,7 +93,7 @@ impl RecoveryRequest {
         }
     }
 
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let Some(session_id) = text("x-cognitive-recovery-session") else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl RecoveryRequest {
         let last_seq = text("x-cognitive-recovery-seq").map(|seq| seq.trim().parse());
         let last_seq = last_seq.transpose().map_err(|_| {
             let message = "X-Cognitive-Recovery-Seq is not a sequence number";
-            Refusal::new(ErrorBody::new(Code::E1001, message))
+            ApiError::new(ErrorBody::new(Code::E1001, message))
         })?;
         Ok(Some(Self {
             session_id: String::from(session_id),
@@ -112,11 +112,11 @@ impl RecoveryRequest {
 }
 
 impl ExecuteBody {
-    pub(crate) async fn read(body: Body, patience: Duration) -> Result<Self, Refusal> {
+    pub(crate) async fn read(body: Body, patience: Duration) -> Result<Self, ApiError> {
         Self::parse(read_json(body, patience).await?)
     }
 
-    pub(crate) fn parse(value: Value) -> Result<Self, Refusal> {
+    pub(crate) fn parse(value: Value) -> Result<Self, ApiError> {
         let Value::Object(mut map) = value else {
             return Ok(Self {
                 input: value,
@@ -138,16 +138,16 @@ impl ExecuteBody {
     }
 }
 
-fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Result<Option<T>, Refusal> {
+fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Result<Option<T>, ApiError> {
     let Some(value) = value else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| {
         let body = ErrorBody::new(Code::E1001, format!("{name}: {error}"));
-        Refusal::new(body.detail("pointer", format!("/{name}")))
+        ApiError::new(body.detail("pointer", format!("/{name}")))
     })
 }
 
 /// The whole body, if it comes in time and within the limit.
-pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, Refusal> {
+pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
     let bytes = tokio::time::timeout(patience, gather(body)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
@@ -155,20 +155,20 @@ pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, 
             "allowed_ms",
             u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
         );
-        Refusal::with_status(error, StatusCode::REQUEST_TIMEOUT)
+        ApiError::with_status(error, StatusCode::REQUEST_TIMEOUT)
     })??;
     Ok(Bytes::from(bytes))
 }
 
 /// The body as JSON; an empty one is an empty object.
-pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, Refusal> {
+pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, ApiError> {
     let bytes = read_bytes(body, patience).await?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     serde_json::from_slice(&bytes).map_err(|error| {
         let body = ErrorBody::new(Code::E1000, format!("the body is not JSON: {error}"));
-        Refusal::new(
+        ApiError::new(
             body.suggest("send the input as one JSON object")
                 .detail("stage", "request"),
         )
@@ -176,12 +176,12 @@ pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, R
 }
 
 /// The whole body, as long as it stays within the limit; nothing beyond it is ever held.
-async fn gather(body: Body) -> Result<Vec<u8>, Refusal> {
+async fn gather(body: Body) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Refusal::new(ErrorBody::new(
+            ApiError::new(ErrorBody::new(
                 Code::E1001,
                 "the body could not be read to its end",
             ))
@@ -189,7 +189,7 @@ async fn gather(body: Body) -> Result<Vec<u8>, Refusal> {
         if bytes.len() + piece.len() > limits::BODY_BYTES_MAX {
             let allowed = limits::BODY_BYTES_MAX;
             let error = ErrorBody::new(Code::E1005, format!("the body exceeds {allowed} bytes"));
-            return Err(Refusal::new(error.detail("allowed", allowed)));
+            return Err(ApiError::new(error.detail("allowed", allowed)));
         }
         bytes.extend_from_slice(&piece);
     }

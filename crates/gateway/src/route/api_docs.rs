@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::operations as all;
 use crate::mcp;
-use crate::endpoint::{Operation, document, page};
+use crate::endpoint::{Endpoint, document, page};
 use crate::state::Gateway;
 
 /// Rendered once; nothing in it depends on settings.
@@ -29,12 +29,12 @@ impl Default for Description {
     }
 }
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     vec![
-        Operation::get("/openapi.json", "openapi", openapi)
+        Endpoint::get("/openapi.json", "openapi", openapi)
             .says("This description.")
             .gives_document("application/json"),
-        Operation::get("/docs", "docs", docs)
+        Endpoint::get("/docs", "docs", docs)
             .says("This description as a page to read.")
             .gives_document("text/html"),
     ]

@@ -13,11 +13,11 @@ use module::manifest::MediaConstraints;
 use serde_json::{Value, json};
 
 use crate::limits;
-use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::response;
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let capabilities = object(&[
         ("streaming", json!({"type": "boolean"})),
         (
@@ -44,7 +44,7 @@ pub(super) fn operations() -> Vec<Operation> {
         ),
     ]);
     vec![
-        Operation::get("/v1/capabilities", "capabilities", capabilities_of)
+        Endpoint::get("/v1/capabilities", "capabilities", capabilities_of)
             .says("What this server can do, as far as it is proven.")
             .gives(object(&[
                 ("runtime", text()),

@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 
 use super::execute::{answer, as_a_run, demand};
 use crate::call::Call;
-use crate::negotiate::{Signals, Wanted};
-use crate::idempotency::Repeat;
-use crate::endpoint::Operation;
-use crate::response::Refusal;
+use crate::negotiate::{ModeSignals, RequestedMode};
+use crate::idempotency::IdempotencyHeaders;
+use crate::endpoint::Endpoint;
+use crate::response::ApiError;
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(super) fn operations() -> Vec<Operation> {
-    let whole = Operation::post("/run", "run", whole)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let whole = Endpoint::post("/run", "run", whole)
         .says("Runs the module that the body names: the whole envelope.")
         .takes(body_schema());
-    let stream = Operation::post("/run/stream", "run_stream", stream)
+    let stream = Endpoint::post("/run/stream", "run_stream", stream)
         .says("Runs the module that the body names: a stream of events.")
         .takes(body_schema());
     vec![as_a_run(whole), as_a_run(stream)]
@@ -64,8 +64,8 @@ async fn whole(
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,
-) -> Result<Response, Refusal> {
-    run(&gateway, Wanted::Sync, &headers, &extensions, body).await
+) -> Result<Response, ApiError> {
+    run(&gateway, RequestedMode::Sync, &headers, &extensions, body).await
 }
 
 async fn stream(
@@ -73,20 +73,20 @@ async fn stream(
     headers: HeaderMap,
     extensions: Extensions,
     body: Body,
-) -> Result<Response, Refusal> {
-    run(&gateway, Wanted::Streaming, &headers, &extensions, body).await
+) -> Result<Response, ApiError> {
+    run(&gateway, RequestedMode::Streaming, &headers, &extensions, body).await
 }
 
 async fn run(
     gateway: &Gateway,
-    wanted: Wanted,
+    wanted: RequestedMode,
     headers: &HeaderMap,
     extensions: &Extensions,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let value = request::read_json(body, gateway.settings().body_read).await?;
     let body: RunBody = serde_json::from_value(value)
-        .map_err(|error| Refusal::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
+        .map_err(|error| ApiError::new(ErrorBody::new(Code::E1001, format!("the body: {error}"))))?;
     let module = super::modules::find(gateway, &body.module)?;
     let input = match (body.input, body.args) {
         (Some(input), None) => input,
@@ -94,7 +94,7 @@ async fn run(
         (None, None) => json!({}),
         (Some(_), Some(_)) => {
             let error = ErrorBody::new(Code::E1001, "`input` and `args` exclude each other");
-            return Err(Refusal::new(error));
+            return Err(ApiError::new(error));
         }
     };
     let recovery = match body.recovery {
@@ -102,7 +102,7 @@ async fn run(
         None => RecoveryRequest::from_headers(headers)?,
     };
     let trace = trace::of(headers);
-    let mut signals = Signals::from_headers(headers)?;
+    let mut signals = ModeSignals::from_headers(headers)?;
     demand(&mut signals, wanted);
     let call = Call {
         client: Client::of(extensions)?,
@@ -116,7 +116,7 @@ async fn run(
             recovery,
         },
         signals,
-        repeat: Repeat::from_headers(headers)?,
+        repeat: IdempotencyHeaders::from_headers(headers)?,
     };
     let framing = call.signals.framing;
     let begun = call.begin(gateway).await?;

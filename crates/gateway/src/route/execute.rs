@@ -10,10 +10,10 @@ use serde::Deserialize;
 use crate::call::{Begun, Call};
 use crate::extract::{PathName, Query};
 use crate::headers::WARNING_HEADER;
-use crate::negotiate::{Signals, Wanted, wanted};
-use crate::idempotency::{REPLAYED_HEADER, Repeat};
-use crate::endpoint::{Operation, any_of_type, execute_body, one_of, text};
-use crate::response::{self, Refusal};
+use crate::negotiate::{ModeSignals, RequestedMode, wanted};
+use crate::idempotency::{REPLAYED_HEADER, IdempotencyHeaders};
+use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
+use crate::response::{self, ApiError};
 use crate::request::{ExecuteBody, RecoveryRequest};
 use crate::stream_limit::Client;
 use crate::state::Gateway;
@@ -43,8 +43,8 @@ const RUN_CODES: &[Code] = &[
     Code::E4015,
 ];
 
-pub(super) fn operations() -> Vec<Operation> {
-    let execute = Operation::post("/v1/modules/{name}/execute", "execute_module", execute)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let execute = Endpoint::post("/v1/modules/{name}/execute", "execute_module", execute)
         .says("Runs a module: the envelope, or a stream of events.")
         .path("name", "The module's name.")
         .query(
@@ -62,7 +62,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 /// What all ways to run a module have in common.
-pub(super) fn as_a_run(operation: Operation) -> Operation {
+pub(super) fn as_a_run(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cognitive-Recovery-Session",
@@ -99,7 +99,7 @@ async fn execute(
     PathName(name): PathName,
     Query(query): Query<ExecuteQuery>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
     let module = super::modules::find(&gateway, &name)?;
@@ -109,14 +109,14 @@ async fn execute(
     }
     let trace = trace::of(&headers);
     body.options.trace = trace;
-    let mut signals = Signals::from_headers(&headers)?;
+    let mut signals = ModeSignals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
     let call = Call {
         client: Client::of(&parts.extensions)?,
         module,
         body,
         signals,
-        repeat: Repeat::from_headers(&headers)?,
+        repeat: IdempotencyHeaders::from_headers(&headers)?,
     };
     let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
@@ -128,7 +128,7 @@ pub(super) async fn answer(
     gateway: &Gateway,
     begun: Begun,
     framing: crate::framing::Framing,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (downgrade, replayed) = (begun.downgrade, begun.replayed);
     let mut response = match begun.mode {
         RunMode::Stream => {
@@ -153,6 +153,6 @@ pub(super) async fn answer(
 }
 
 /// For callers whose path says what they want.
-pub(super) fn demand(signals: &mut Signals, wanted: Wanted) {
+pub(super) fn demand(signals: &mut ModeSignals, wanted: RequestedMode) {
     signals.header = Some(wanted);
 }

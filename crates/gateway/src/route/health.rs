@@ -7,20 +7,20 @@ use module::Code;
 use module::envelope::ErrorBody;
 use serde_json::json;
 
-use crate::endpoint::{Operation, object, one_of};
-use crate::response::{self, Refusal};
+use crate::endpoint::{Endpoint, object, one_of};
+use crate::response::{self, ApiError};
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     vec![
-        Operation::get("/healthz", "healthz", alive)
+        Endpoint::get("/healthz", "healthz", alive)
             .says("Whether the process answers at all.")
             .gives(object(&[("status", one_of(&["alive"]))])),
-        Operation::get("/readyz", "readyz", ready)
+        Endpoint::get("/readyz", "readyz", ready)
             .says("Whether the server takes work: not while it stops, nor without its journal.")
             .gives(object(&[("status", one_of(&["ready"]))]))
             .fails(&[Code::E4001]),
-        Operation::get("/metrics", "metrics", metrics)
+        Endpoint::get("/metrics", "metrics", metrics)
             .says("Figures for Prometheus.")
             .gives_document("application/openmetrics-text"),
     ]
@@ -30,16 +30,16 @@ async fn alive() -> Response {
     response::resource("the server answers", json!({"status": "alive"}))
 }
 
-async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
+async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
     if gateway.stopping.is_cancelled() {
         let body = ErrorBody::new(Code::E4001, "the server is stopping");
-        return Err(Refusal::new(
+        return Err(ApiError::new(
             body.suggest("ask another server, or this one later"),
         ));
     }
     if gateway.engine.check_journal().await.is_err() {
         let body = ErrorBody::new(Code::E4001, "the journal does not answer");
-        return Err(Refusal::new(body.suggest("look at the server's log")));
+        return Err(ApiError::new(body.suggest("look at the server's log")));
     }
     Ok(response::resource(
         "the server takes work",

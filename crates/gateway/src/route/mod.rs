@@ -17,9 +17,9 @@ use axum::routing::any;
 use module::Code;
 use module::envelope::ErrorBody;
 
-use crate::middleware::Door;
-use crate::endpoint::{Operation, routes};
-use crate::response::Refusal;
+use crate::middleware::MiddlewareState;
+use crate::endpoint::{Endpoint, routes};
+use crate::response::ApiError;
 use crate::state::Gateway;
 use crate::{middleware, inference, mcp, ws};
 
@@ -28,18 +28,18 @@ pub use api_docs::openapi_document;
 pub(crate) use modules::{describe, find, summary};
 
 pub fn router(gateway: Gateway) -> Router {
-    let mcp = mcp::Mount::new(&gateway);
+    let mcp = mcp::McpHttpService::new(&gateway);
     routes(operations())
         // Its contract is MCP's own, which no list of operations can say.
         .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(Door::new(gateway.clone()), middleware::pass))
+        .layer(from_fn_with_state(MiddlewareState::new(gateway.clone()), middleware::pass))
         .with_state(gateway)
 }
 
 /// All that the server does, in the order in which the documents show it.
-pub(crate) fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Endpoint> {
     [
         modules::operations(),
         execute::operations(),
@@ -58,14 +58,14 @@ pub(crate) fn operations() -> Vec<Operation> {
     .collect()
 }
 
-async fn no_route(method: Method, uri: Uri) -> Refusal {
+async fn no_route(method: Method, uri: Uri) -> ApiError {
     let message = format!("nothing is at {}", uri.path());
-    Refusal::new(no_endpoint(message, &method, &uri))
+    ApiError::new(no_endpoint(message, &method, &uri))
 }
 
-async fn no_method(method: Method, uri: Uri) -> Refusal {
+async fn no_method(method: Method, uri: Uri) -> ApiError {
     let message = format!("{} does not take {method}", uri.path());
-    Refusal::with_status(
+    ApiError::with_status(
         no_endpoint(message, &method, &uri),
         StatusCode::METHOD_NOT_ALLOWED,
     )

@@ -10,13 +10,13 @@ use module::{Code, Module};
 use serde_json::{Value, json};
 use tenancy::Scope;
 
-use crate::auth::By;
+use crate::auth::AuthenticatedCaller;
 use crate::extract::PathName;
-use crate::endpoint::{Operation, any_of_type, object, one_of, text};
-use crate::response::{self, Refusal};
+use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
+use crate::response::{self, ApiError};
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let summary = || {
         object(&[
             ("name", text()),
@@ -31,13 +31,13 @@ pub(super) fn operations() -> Vec<Operation> {
     whole["properties"]["manifest"] = any_of_type("object", "All that the module says about itself.");
     whole["properties"]["schema"] = any_of_type("object", "The JSON Schemas of input, data and error.");
     vec![
-        Operation::get("/v1/modules", "list_modules", list)
+        Endpoint::get("/v1/modules", "list_modules", list)
             .says("The modules that can be run here.")
             .gives(object(&[(
                 "modules",
                 json!({"type": "array", "items": summary()}),
             )])),
-        Operation::get("/v1/modules/{name}", "show_module", show)
+        Endpoint::get("/v1/modules/{name}", "show_module", show)
             .says("One module with its manifest and its schemas.")
             .path("name", "The module's name.")
             .gives(whole)
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn list(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+async fn list(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let modules: Vec<Value> = gateway
         .engine
@@ -60,9 +60,9 @@ async fn list(State(gateway): State<Gateway>, By(caller): By) -> Result<Response
 
 async fn show(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(name): PathName,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let module = find(&gateway, &name)?;
     caller.require_module(&name)?;
@@ -83,9 +83,9 @@ pub(crate) fn describe(name: &str, module: &Module) -> Value {
 }
 
 /// The module of this name, or the refusal that says there is none.
-pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, Refusal> {
+pub(crate) fn find(gateway: &Gateway, name: &str) -> Result<Arc<Module>, ApiError> {
     let found = gateway.engine.modules().get(name).cloned();
-    found.ok_or_else(|| Refusal::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
+    found.ok_or_else(|| ApiError::new(ErrorBody::new(Code::E4006, format!("no module named `{name}`"))))
 }
 
 pub(crate) fn summary(name: &str, module: &Module) -> Value {

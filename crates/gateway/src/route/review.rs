@@ -12,15 +12,15 @@ use serde_json::{Map, Value, json};
 use tenancy::Scope;
 
 use super::runs;
-use crate::auth::By;
+use crate::auth::AuthenticatedCaller;
 use crate::extract::PathName;
 use crate::limits;
-use crate::endpoint::{Operation, any_of_type, one_of};
-use crate::response::Refusal;
+use crate::endpoint::{Endpoint, any_of_type, one_of};
+use crate::response::ApiError;
 use crate::request::read_json;
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let body = json!({
         "type": "object",
         "required": ["decision"],
@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<Operation> {
         "additionalProperties": false,
     });
     vec![
-        Operation::post("/v1/runs/{session_id}/review", "review_run", review)
+        Endpoint::post("/v1/runs/{session_id}/review", "review_run", review)
             .says("A person's word on a run that needs review. The first word stands.")
             .path("session_id", "The id that the run's first event names.")
             .takes(body)
@@ -51,15 +51,15 @@ pub(super) fn operations() -> Vec<Operation> {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Word {
-    decision: Wish,
+struct ReviewBody {
+    decision: ReviewAction,
     comment: Option<String>,
     data: Option<Map<String, Value>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Wish {
+enum ReviewAction {
     Approve,
     Reject,
     Edit,
@@ -67,14 +67,14 @@ enum Wish {
 
 async fn review(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Review)?;
-    let wrong = |message: String| Refusal::new(ErrorBody::new(Code::E1001, message));
+    let wrong = |message: String| ApiError::new(ErrorBody::new(Code::E1001, message));
     let value = read_json(body, gateway.settings().body_read).await?;
-    let word: Word = serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
+    let word: ReviewBody = serde_json::from_value(value).map_err(|error| wrong(format!("the body: {error}")))?;
     if word
         .comment
         .as_ref()
@@ -87,16 +87,16 @@ async fn review(
     }
     let row = runs::find(&gateway, &caller, &session_id).await?;
     let decision = match (word.decision, &word.data) {
-        (Wish::Approve, None) => ReviewOutcome::Approved,
-        (Wish::Reject, None) => ReviewOutcome::Rejected,
-        (Wish::Edit, Some(data)) => {
+        (ReviewAction::Approve, None) => ReviewOutcome::Approved,
+        (ReviewAction::Reject, None) => ReviewOutcome::Rejected,
+        (ReviewAction::Edit, Some(data)) => {
             let module = super::modules::find(&gateway, &row.module)?;
             let last = gateway.engine.last(&caller.tenant, &row).await?;
             engine::review::admit_edit(&module, last.as_ref(), data)?;
             ReviewOutcome::Edited
         }
-        (Wish::Edit, None) => return Err(wrong(String::from("an edit needs `data`"))),
-        (Wish::Approve | Wish::Reject, Some(_)) => {
+        (ReviewAction::Edit, None) => return Err(wrong(String::from("an edit needs `data`"))),
+        (ReviewAction::Approve | ReviewAction::Reject, Some(_)) => {
             return Err(wrong(String::from("`data` belongs to the decision `edit`")));
         }
     };

@@ -13,23 +13,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tenancy::{Caller, Scope};
 
-use crate::auth::{By, Opens};
+use crate::auth::{AuthenticatedCaller, TicketScope};
 use crate::call;
 use crate::extract::{PathName, Query};
 use crate::limits;
-use crate::negotiate::Signals;
-use crate::endpoint::{Operation, any_of_type, object, one_of, text};
-use crate::response::{self, Refusal};
+use crate::negotiate::ModeSignals;
+use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
+use crate::response::{self, ApiError};
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::streaming;
 
 const AT: &str = "The id that the run's first event names.";
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let states: Vec<&str> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
     vec![
-        Operation::get("/v1/runs", "list_runs", list)
+        Endpoint::get("/v1/runs", "list_runs", list)
             .says("Runs, newest first, page by page.")
             .query("state", "Only runs in this state.", one_of(&states))
             .query("cursor", "The `next` of the page before.", text())
@@ -43,12 +43,12 @@ pub(super) fn operations() -> Vec<Operation> {
                 ("next", json!({"type": ["string", "null"]})),
             ]))
             .fails(&[Code::E1001, Code::E1004, Code::E4012]),
-        Operation::get("/v1/runs/{session_id}", "show_run", show)
+        Endpoint::get("/v1/runs/{session_id}", "show_run", show)
             .says("How a run stands: its envelope once it has ended, what was used, what a person said.")
             .path("session_id", AT)
             .gives(row_schema())
             .fails(&[Code::E4009]),
-        Operation::get("/v1/runs/{session_id}/events", "run_events", events)
+        Endpoint::get("/v1/runs/{session_id}/events", "run_events", events)
             .says("The events of a run, from its start or from where a client was.")
             .path("session_id", AT)
             .header(
@@ -68,7 +68,7 @@ pub(super) fn operations() -> Vec<Operation> {
             )
             .gives_stream()
             .fails(&[Code::E1001, Code::E1004, Code::E4009]),
-        Operation::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
+        Endpoint::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
             .says("A ticket that opens the events of this run once, for readers that cannot send headers.")
             .path("session_id", AT)
             .gives(object(&[
@@ -80,7 +80,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 ),
             ]))
             .fails(&[Code::E4009]),
-        Operation::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
+        Endpoint::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
             .says("Asks a run to end; one that has ended is not changed.")
             .path("session_id", AT)
             .gives(object(&[("session_id", text()), ("module", text())]))
@@ -124,22 +124,22 @@ struct ListQuery {
 
 async fn list(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     Query(query): Query<ListQuery>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let state = match query.state.as_deref() {
         None => None,
         Some(text) => Some(RunStatus::find(text).ok_or_else(|| {
             let known: Vec<_> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
             let error = ErrorBody::new(Code::E1004, format!("no run is ever `{text}`"));
-            Refusal::new(error.detail("allowed", known))
+            ApiError::new(error.detail("allowed", known))
         })?),
     };
     let before = match query.cursor.as_deref() {
         None => None,
         Some(text) => Some(text.parse().map_err(|_| {
-            Refusal::new(ErrorBody::new(
+            ApiError::new(ErrorBody::new(
                 Code::E1001,
                 "the cursor is not one that was given out",
             ))
@@ -148,7 +148,7 @@ async fn list(
     let limit = query.limit.unwrap_or(limits::PAGE_RUNS);
     if !(1..=limits::PAGE_RUNS_MAX).contains(&limit) {
         let error = ErrorBody::new(Code::E1004, format!("the limit {limit} is out of bounds"));
-        return Err(Refusal::new(error.detail("allowed", limits::PAGE_RUNS_MAX)));
+        return Err(ApiError::new(error.detail("allowed", limits::PAGE_RUNS_MAX)));
     }
     let filter = RunFilter { state, before, limit };
     let runs = gateway.archive()?.list(&caller.tenant, &filter).await;
@@ -163,16 +163,16 @@ async fn list(
 
 async fn show(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let row = find(&gateway, &caller, &session_id).await?;
     describe(&gateway, &caller, row).await
 }
 
 /// All that is known about a run.
-pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRecord) -> Result<Response, Refusal> {
+pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRecord) -> Result<Response, ApiError> {
     let last = gateway.engine.last(&caller.tenant, &row).await?;
     let mut result = last.as_ref().map(envelope);
     let edited = row
@@ -225,9 +225,9 @@ fn review(review: &Review) -> Value {
 /// Asks the run to end. Its last event says that it did; one that has ended already is not changed.
 async fn cancel(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Execute)?;
     let row = find(&gateway, &caller, &session_id).await?;
     gateway.engine.cancel(&caller.tenant, row.id).await?;
@@ -237,13 +237,13 @@ async fn cancel(
 
 async fn ticket(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     PathName(session_id): PathName,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
     let row = find_with_events(&gateway, &caller, &session_id).await?;
     let now_ms = gateway.engine.clock().now_ms();
-    let issued = gateway.tickets.issue(&caller, Opens::Events(row.id), now_ms)?;
+    let issued = gateway.tickets.issue(&caller, TicketScope::Events(row.id), now_ms)?;
     let data = json!({
         "url": format!("/v1/runs/{}/events?token={}", row.id, issued.word),
         "token": issued.word,
@@ -263,7 +263,7 @@ async fn events(
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
     extensions: Extensions,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let client = Client::of(&extensions)?;
     let caller = &client.caller;
     caller.require(Scope::Read)?;
@@ -282,12 +282,12 @@ async fn events(
         .seats
         .take(&client, gateway.settings().streams_per_client_max)?;
     let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
-    let framing = Signals::from_headers(&headers)?.framing;
+    let framing = ModeSignals::from_headers(&headers)?.framing;
     Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)
 }
 
 /// A browser that reconnects by itself sends the header and the address it was given; the header is newer.
-fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>, Refusal> {
+fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>, ApiError> {
     let header = headers.get("last-event-id");
     let header = header.map(|value| value.to_str().unwrap_or_default());
     let text = header.or(query).unwrap_or_default().trim();
@@ -295,7 +295,7 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        Refusal::new(ErrorBody::new(
+        ApiError::new(ErrorBody::new(
             Code::E1001,
             "Last-Event-ID is not a sequence number",
         ))
@@ -304,19 +304,19 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Option<u64>
 
 /// A run of a module: what a vendor's client was sent are frames of its dialect, for whoever began it and for no other way
 /// to read.
-async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, Refusal> {
+async fn find_with_events(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, ApiError> {
     let row = find(gateway, caller, session_id).await?;
     if row.module.is_empty() {
         let body = ErrorBody::new(Code::E4009, format!("run {session_id} has no events of a module"));
         let hint = "go on with it where it began: the same request with the header Last-Event-ID";
-        return Err(Refusal::new(body.suggest(hint)));
+        return Err(ApiError::new(body.suggest(hint)));
     }
     Ok(row)
 }
 
 /// A run of the caller's tenant; everybody else's is not there.
-pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, Refusal> {
-    let unknown = || Refusal::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
+pub(super) async fn find(gateway: &Gateway, caller: &Caller, session_id: &str) -> Result<RunRecord, ApiError> {
+    let unknown = || ApiError::new(ErrorBody::new(Code::E4009, format!("no run {session_id}")));
     let run: RunId = session_id.parse().map_err(|_| unknown())?;
     let row = gateway.engine.find(&caller.tenant, run).await?;
     row.ok_or_else(unknown)

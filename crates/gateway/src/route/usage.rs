@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tenancy::Scope;
 
-use crate::auth::By;
+use crate::auth::AuthenticatedCaller;
 use crate::extract::Query;
-use crate::endpoint::{Operation, any_of_type, object, text};
-use crate::response::{self, Refusal};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::response::{self, ApiError};
 use crate::state::Gateway;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let count = || json!({"type": ["integer", "null"]});
     let line = object(&[
         ("key", json!({"type": ["string", "null"]})),
@@ -34,7 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]);
     let moment = json!({"type": "integer", "minimum": 0});
     vec![
-        Operation::get("/v1/usage", "usage", usage)
+        Endpoint::get("/v1/usage", "usage", usage)
             .says("What was used, added up per key, module, model and day.")
             .query(
                 "by",
@@ -61,9 +61,9 @@ struct UsageQuery {
 
 async fn usage(
     State(gateway): State<Gateway>,
-    By(caller): By,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     Query(query): Query<UsageQuery>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.require(Scope::Usage)?;
     let mut filter = UsageFilter {
         since_ms: query.since_ms,
@@ -79,7 +79,7 @@ async fn usage(
             "day" => filter.by_day = true,
             _ => {
                 let error = ErrorBody::new(Code::E1004, format!("nothing is added up by `{word}`"));
-                return Err(Refusal::new(
+                return Err(ApiError::new(
                     error.detail("allowed", ["key", "module", "model", "day"].as_slice()),
                 ));
             }

@@ -30,7 +30,7 @@ use tower::Service;
 use tracing::{debug, warn};
 
 use self::aside::Aside;
-use self::stall_timeout::Patience;
+use self::stall_timeout::StallTimeoutIo;
 use self::protocol::{Protocol, Protocols};
 use crate::limits;
 use crate::route::router;
@@ -54,7 +54,7 @@ pub async fn serve(
         gateway: gateway.clone(),
         settings,
         connections: TaskTracker::new(),
-        leave: Leave {
+        leave: ConnectionShutdown {
             told: gateway.stopping.clone(),
             cut: CancellationToken::new(),
         },
@@ -75,12 +75,12 @@ struct Server {
     gateway: Gateway,
     settings: Arc<Settings>,
     connections: TaskTracker,
-    leave: Leave,
+    leave: ConnectionShutdown,
 }
 
 /// How connections are ended: they are told to, and those that do not are cut off.
 #[derive(Clone)]
-struct Leave {
+struct ConnectionShutdown {
     told: CancellationToken,
     cut: CancellationToken,
 }
@@ -165,7 +165,7 @@ impl Server {
                 let Some(protocol) = protocol else {
                     return debug!("a client said nothing for too long");
                 };
-                let stream = Patience::new(stream, stall, opening);
+                let stream = StallTimeoutIo::new(stream, stall, opening);
                 talk(protocol, router, stream, engine, peer, leave).await;
             }
             .boxed(),
@@ -174,7 +174,7 @@ impl Server {
                 match handshake.await {
                     Ok(Ok(stream)) => {
                         let protocol = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
-                        let stream = Patience::new(stream, stall, opening);
+                        let stream = StallTimeoutIo::new(stream, stall, opening);
                         talk(protocol, router, stream, engine, peer, leave).await;
                     }
                     Ok(Err(error)) => debug!(%error, "no handshake"),
@@ -189,10 +189,10 @@ impl Server {
 async fn talk<S>(
     protocol: Protocol,
     router: Router,
-    stream: Patience<S>,
+    stream: StallTimeoutIo<S>,
     engine: Arc<Engine>,
     peer: SocketAddr,
-    leave: Leave,
+    leave: ConnectionShutdown,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -218,7 +218,7 @@ async fn talk<S>(
     }
 }
 
-async fn until_stopped<C, E>(connection: C, leave: Leave, stop: fn(Pin<&mut C>))
+async fn until_stopped<C, E>(connection: C, leave: ConnectionShutdown, stop: fn(Pin<&mut C>))
 where
     C: Future<Output = Result<(), E>>,
     E: std::fmt::Display,

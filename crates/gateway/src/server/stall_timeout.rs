@@ -15,10 +15,10 @@ use tokio::time::{Instant, Sleep};
 const OPENING_BYTES: usize = 24;
 
 #[derive(Debug)]
-pub(super) struct Patience<S> {
+pub(super) struct StallTimeoutIo<S> {
     stream: S,
     stall: Duration,
-    opening: Option<Opening>,
+    opening: Option<FirstBytes>,
     /// Runs while a write waits. Made at the first wait, so that fast readers cost nothing.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
@@ -26,17 +26,17 @@ pub(super) struct Patience<S> {
 
 /// What is known of a client that has not yet said enough.
 #[derive(Debug)]
-struct Opening {
+struct FirstBytes {
     timer: Pin<Box<Sleep>>,
     missing: usize,
 }
 
-impl<S> Patience<S> {
+impl<S> StallTimeoutIo<S> {
     pub(super) fn new(stream: S, stall: Duration, opening: Duration) -> Self {
         Self {
             stream,
             stall,
-            opening: Some(Opening {
+            opening: Some(FirstBytes {
                 timer: Box::pin(tokio::time::sleep(opening)),
                 missing: OPENING_BYTES,
             }),
@@ -71,7 +71,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeoutIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -96,7 +96,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeoutIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -136,7 +136,7 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    use super::Patience;
+    use super::StallTimeoutIo;
 
     const LONG: Duration = Duration::from_secs(600);
 
@@ -144,7 +144,7 @@ mod tests {
     async fn a_client_who_says_too_little_is_given_up() {
         for said in ["", "P", "PRI * HTTP/2.0"] {
             let (here, mut there) = duplex(64);
-            let mut here = Patience::new(here, LONG, Duration::from_millis(20));
+            let mut here = StallTimeoutIo::new(here, LONG, Duration::from_millis(20));
             there.write_all(said.as_bytes()).await.unwrap();
             let error = here.read_to_end(&mut Vec::new()).await.unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{said}");
@@ -154,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_who_takes_nothing_is_given_up() {
         let (here, there) = duplex(16);
-        let mut here = Patience::new(here, Duration::from_millis(20), LONG);
+        let mut here = StallTimeoutIo::new(here, Duration::from_millis(20), LONG);
         let error = here.write_all(&[7; 400]).await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         drop(there);
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_who_takes_everything_is_not() {
         let (here, mut there) = duplex(16);
-        let mut here = Patience::new(here, LONG, LONG);
+        let mut here = StallTimeoutIo::new(here, LONG, LONG);
         let mut bytes = Vec::new();
         let writing = async move { here.write_all(&[7; 400]).await };
         let (written, read) = tokio::join!(writing, there.read_to_end(&mut bytes));

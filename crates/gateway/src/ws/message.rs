@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits;
-use crate::idempotency::Repeat;
-use crate::response::Refusal;
+use crate::idempotency::IdempotencyHeaders;
+use crate::response::ApiError;
 use crate::request::ExecuteBody;
 
 /// What a client may ask. The id is its own name for the run.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum ClientMessage {
     Execute(Box<Execute>),
     Resume {
         id: String,
@@ -37,7 +37,7 @@ pub(super) struct Execute {
     pub(super) module: String,
     pub(super) body: ExecuteBody,
     /// `_idempotency_key`.
-    pub(super) repeat: Repeat,
+    pub(super) repeat: IdempotencyHeaders,
     /// `_traceparent`.
     pub(super) trace: Option<TraceContext>,
 }
@@ -54,25 +54,25 @@ struct Resume {
 
 /// A message that cannot be followed, with the id it bore if that can be told.
 #[derive(Debug)]
-pub(super) struct Misunderstood {
+pub(super) struct InvalidMessage {
     pub(super) id: Option<String>,
-    pub(super) refusal: Refusal,
+    pub(super) refusal: ApiError,
 }
 
-impl Ask {
-    pub(super) fn parse(text: &str) -> Result<Self, Misunderstood> {
-        let map = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| Misunderstood {
+impl ClientMessage {
+    pub(super) fn parse(text: &str) -> Result<Self, InvalidMessage> {
+        let map = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| InvalidMessage {
             id: None,
-            refusal: Refusal::new(ErrorBody::new(
+            refusal: ApiError::new(ErrorBody::new(
                 Code::E1000,
                 format!("the message is no JSON object: {error}"),
             )),
         })?;
         let id = map.get("id").and_then(Value::as_str).map(String::from);
-        Self::of(map, id.clone()).map_err(|refusal| Misunderstood { id, refusal })
+        Self::of(map, id.clone()).map_err(|refusal| InvalidMessage { id, refusal })
     }
 
-    fn of(mut map: Map<String, Value>, id: Option<String>) -> Result<Self, Refusal> {
+    fn of(mut map: Map<String, Value>, id: Option<String>) -> Result<Self, ApiError> {
         let kind = map.remove("type");
         let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
         if kind == "ping" {
@@ -94,8 +94,8 @@ impl Ask {
                 // What is no trace context is no trace, as in a header.
                 let trace = text(map.remove("_traceparent")).and_then(|text| text.trim().parse().ok());
                 let repeat = match map.remove("_idempotency_key") {
-                    None => Repeat::default(),
-                    Some(key) => Repeat::once(key.as_str().unwrap_or_default())?,
+                    None => IdempotencyHeaders::default(),
+                    Some(key) => IdempotencyHeaders::once(key.as_str().unwrap_or_default())?,
                 };
                 Ok(Self::Execute(Box::new(Execute {
                     id,
@@ -129,8 +129,8 @@ impl Ask {
     }
 }
 
-pub(super) fn refuse(code: Code, message: &str) -> Refusal {
-    Refusal::new(ErrorBody::new(code, message))
+pub(super) fn refuse(code: Code, message: &str) -> ApiError {
+    ApiError::new(ErrorBody::new(code, message))
 }
 
 /// An event around a body that was rendered already.
@@ -138,7 +138,7 @@ pub(super) fn event(id: &str, body: &str) -> String {
     format!(r#"{{"type":"event","id":{},"event":{body}}}"#, Value::from(id))
 }
 
-pub(super) fn error(id: Option<&str>, refusal: Refusal) -> String {
+pub(super) fn error(id: Option<&str>, refusal: ApiError) -> String {
     let envelope = Envelope::failure(refusal.into_body()).into_value();
     json!({"type": "error", "id": id, "event": envelope}).to_string()
 }

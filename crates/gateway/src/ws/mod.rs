@@ -14,17 +14,17 @@ use module::envelope::ErrorBody;
 use serde_json::json;
 
 use self::socket::Socket;
-use crate::auth::{By, Opens};
+use crate::auth::{AuthenticatedCaller, TicketScope};
 use crate::limits;
-use crate::endpoint::{Operation, any_of_type, object, text};
-use crate::response::{self, Refusal};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
+use crate::response::{self, ApiError};
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(crate) fn operations() -> Vec<Operation> {
+pub(crate) fn operations() -> Vec<Endpoint> {
     vec![
-        Operation::get("/v1/ws", "socket", open)
+        Endpoint::get("/v1/ws", "socket", open)
             .says("A WebSocket for many runs: execute, resume, cancel and ping go in; event, pong and error come out.")
             .query(
                 "token",
@@ -33,7 +33,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             )
             .gives_socket()
             .fails(&[Code::E1001]),
-        Operation::post("/v1/ws/token", "issue_socket_ticket", ticket)
+        Endpoint::post("/v1/ws/token", "issue_socket_ticket", ticket)
             .says("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
             .gives(object(&[
                 ("token", text()),
@@ -46,11 +46,11 @@ pub(crate) fn operations() -> Vec<Operation> {
     ]
 }
 
-async fn ticket(State(gateway): State<Gateway>, By(caller): By) -> Result<Response, Refusal> {
+async fn ticket(State(gateway): State<Gateway>, AuthenticatedCaller(caller): AuthenticatedCaller) -> Result<Response, ApiError> {
     let now_ms = gateway.engine.clock().now_ms();
-    let issued = gateway.tickets.issue(&caller, Opens::Socket, now_ms)?;
+    let issued = gateway.tickets.issue(&caller, TicketScope::Socket, now_ms)?;
     let data = json!({
-        "url": format!("{}?token={}", Opens::Socket.path(), issued.word),
+        "url": format!("{}?token={}", TicketScope::Socket.path(), issued.word),
         "token": issued.word,
         "expires_at_ms": issued.expires_at_ms,
     });
@@ -62,10 +62,10 @@ async fn open(
     extensions: Extensions,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
         let body = ErrorBody::new(Code::E1001, format!("no WebSocket: {}", rejection.body_text()));
-        Refusal::new(body.suggest("open this path as a WebSocket"))
+        ApiError::new(body.suggest("open this path as a WebSocket"))
     })?;
     let client = Client::of(&extensions)?;
     let trace = trace::of(&headers);

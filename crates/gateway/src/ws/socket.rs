@@ -17,13 +17,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::message::{self, Ask, Execute, refuse};
+use super::message::{self, ClientMessage, Execute, refuse};
 use crate::call::Call;
 use crate::limits;
-use crate::negotiate::{Signals, Wanted};
-use crate::response::Refusal;
+use crate::negotiate::{ModeSignals, RequestedMode};
+use crate::response::ApiError;
 use crate::route;
-use crate::stream_limit::{Client, Seat};
+use crate::stream_limit::{Client, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming::{OpenStream, last_word};
 
@@ -42,7 +42,7 @@ pub(super) struct Socket {
 }
 
 /// Why a socket ends.
-enum Parting {
+enum CloseReason {
     /// The client said so first.
     Answer,
     Broken(String),
@@ -51,7 +51,7 @@ enum Parting {
     Stop,
 }
 
-impl Parting {
+impl CloseReason {
     fn frame(self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Answer => return None,
@@ -109,16 +109,16 @@ impl Socket {
                     let answer = match heard {
                         Some(Ok(Message::Text(text))) => match self.is_let_in().await {
                             Ok(true) => self.follow(&text, &out).await,
-                            Ok(false) => break Parting::Unknown,
+                            Ok(false) => break CloseReason::Unknown,
                             Err(refusal) => Some(message::error(None, refusal)),
                         },
                         Some(Ok(Message::Binary(_))) => {
                             Some(message::error(None, refuse(Code::E1001, "messages are text")))
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
-                        Some(Ok(Message::Close(_))) => break Parting::Answer,
+                        Some(Ok(Message::Close(_))) => break CloseReason::Answer,
                         // Too large, no text, or no frame at all: what follows cannot be understood either.
-                        Some(Err(error)) => break Parting::Broken(error.to_string()),
+                        Some(Err(error)) => break CloseReason::Broken(error.to_string()),
                         None => return,
                     };
                     if let Some(answer) = answer
@@ -138,7 +138,7 @@ impl Socket {
                         return;
                     }
                     if let Ok(false) = self.is_let_in().await {
-                        break Parting::Unknown;
+                        break CloseReason::Unknown;
                     }
                     // A full queue is being written, which is sign of life enough.
                     out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
@@ -146,7 +146,7 @@ impl Socket {
                 () = stopping.cancelled() => {
                     // Runs are given their time by whoever stops the server; what they still say is sent.
                     while self.pumps.join_next().await.is_some() {}
-                    break Parting::Stop;
+                    break CloseReason::Stop;
                 }
             }
         };
@@ -157,23 +157,23 @@ impl Socket {
     }
 
     /// Whoever stays is asked again: keys are revoked, and tokens expire.
-    async fn is_let_in(&self) -> Result<bool, Refusal> {
+    async fn is_let_in(&self) -> Result<bool, ApiError> {
         let auth = self.gateway.auth();
         auth.still_knows(&self.client.caller).await
     }
 
     /// Does what a message asks, and says what is to be said at once.
     async fn follow(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
-        let (id, outcome) = match Ask::parse(text) {
+        let (id, outcome) = match ClientMessage::parse(text) {
             Err(misunderstood) => {
                 return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal));
             }
-            Ok(Ask::Ping { id }) => return Some(message::pong(id.as_deref())),
-            Ok(Ask::Execute(execute)) => {
+            Ok(ClientMessage::Ping { id }) => return Some(message::pong(id.as_deref())),
+            Ok(ClientMessage::Execute(execute)) => {
                 let id = execute.id.clone();
                 (id, self.execute(*execute, out).await)
             }
-            Ok(Ask::Resume {
+            Ok(ClientMessage::Resume {
                 id,
                 session_id,
                 place,
@@ -181,7 +181,7 @@ impl Socket {
                 let outcome = self.resume(&id, &session_id, ReadFrom::After(place), out).await;
                 (id, outcome)
             }
-            Ok(Ask::Cancel { id }) => {
+            Ok(ClientMessage::Cancel { id }) => {
                 let outcome = self.cancel(&id).await;
                 (id, outcome)
             }
@@ -189,7 +189,7 @@ impl Socket {
         outcome.err().map(|refusal| message::error(Some(&id), refusal))
     }
 
-    async fn execute(&mut self, execute: Execute, out: &mpsc::Sender<Message>) -> Result<(), Refusal> {
+    async fn execute(&mut self, execute: Execute, out: &mpsc::Sender<Message>) -> Result<(), ApiError> {
         let Execute {
             id,
             module,
@@ -203,9 +203,9 @@ impl Socket {
             client: self.client.clone(),
             module: route::find(&self.gateway, &module)?,
             body,
-            signals: Signals {
-                accept: Some(Wanted::Streaming),
-                ..Signals::default()
+            signals: ModeSignals {
+                accept: Some(RequestedMode::Streaming),
+                ..ModeSignals::default()
             },
             repeat,
         };
@@ -220,7 +220,7 @@ impl Socket {
         session_id: &str,
         from: ReadFrom,
         out: &mpsc::Sender<Message>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         self.admit(id)?;
         let gone = || {
             refuse(
@@ -243,7 +243,7 @@ impl Socket {
         Ok(())
     }
 
-    async fn cancel(&self, id: &str) -> Result<(), Refusal> {
+    async fn cancel(&self, id: &str) -> Result<(), ApiError> {
         let run = self.runs.get(id);
         let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
         let caller = &self.client.caller;
@@ -253,7 +253,7 @@ impl Socket {
     }
 
     /// One more run under this name. Each message is a request like any other.
-    fn admit(&mut self, id: &str) -> Result<(), Refusal> {
+    fn admit(&mut self, id: &str) -> Result<(), ApiError> {
         // One that has just ended need not have been noticed yet.
         while let Some(ended) = self.pumps.try_join_next() {
             ended.map(|id| self.runs.remove(&id)).ok();
@@ -277,7 +277,7 @@ impl Socket {
         id: &str,
         subscription: Subscription,
         mode: RunMode,
-        seat: Option<Seat>,
+        seat: Option<StreamPermit>,
         out: &mpsc::Sender<Message>,
     ) {
         self.runs.insert(String::from(id), subscription.run());
@@ -321,7 +321,7 @@ async fn pump_events(
 async fn pump_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Message>) {
     let text = match subscription.last().await {
         Ok(last) => message::event(id, &envelope(&last).to_string()),
-        Err(error) => message::error(Some(id), Refusal::from(error)),
+        Err(error) => message::error(Some(id), ApiError::from(error)),
     };
     out.send(Message::text(text)).await.ok();
 }

@@ -47,18 +47,18 @@ impl FromStr for Algorithm {
     }
 }
 
-pub struct Tokens {
+pub struct TokenVerifier {
     source: Arc<dyn JwksSource>,
     rules: TokenRules,
     algorithms: Vec<Algorithm>,
-    set: Mutex<Known>,
+    set: Mutex<CachedKeySet>,
     /// Whoever fetches the set; the others need not all do so.
     fetching: tokio::sync::Mutex<()>,
 }
 
 /// What is known of the key set.
 #[derive(Clone, Default)]
-struct Known {
+struct CachedKeySet {
     keys: Option<(Arc<JwkSet>, Instant)>,
     /// When it was last asked for, well or not.
     asked: Option<Instant>,
@@ -66,7 +66,7 @@ struct Known {
     again: bool,
 }
 
-impl Known {
+impl CachedKeySet {
     /// The key of this name, of a set that is no older than this.
     fn pick(&self, kid: Option<&str>, age_max: Duration) -> Option<Jwk> {
         let (keys, fetched) = self.keys.as_ref()?;
@@ -88,7 +88,7 @@ impl Known {
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens")
             .field("rules", &self.rules)
@@ -96,7 +96,7 @@ impl fmt::Debug for Tokens {
     }
 }
 
-impl Tokens {
+impl TokenVerifier {
     pub fn new(source: Arc<dyn JwksSource>, rules: TokenRules, algorithms: Vec<Algorithm>) -> Self {
         Self {
             source,
@@ -171,7 +171,7 @@ impl Tokens {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CachedKeySet> {
         // No code panics while it holds the lock, so what is poisoned is still whole.
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,7 +180,7 @@ impl Tokens {
     pub(super) fn inherit(&self, other: &Self) {
         if self.source.place() == other.source.place() {
             let keys = other.known().keys.clone();
-            *self.known() = Known {
+            *self.known() = CachedKeySet {
                 keys,
                 asked: None,
                 again: true,

@@ -35,7 +35,7 @@ impl JwksSource for Issuer {
     }
 }
 
-fn tokens(issuer: &Arc<Issuer>) -> Tokens {
+fn tokens(issuer: &Arc<Issuer>) -> TokenVerifier {
     let rules = TokenRules {
         issuer: String::new(),
         audience: String::new(),
@@ -43,7 +43,7 @@ fn tokens(issuer: &Arc<Issuer>) -> Tokens {
         scope_claim: String::new(),
         leeway_ms: 0,
     };
-    Tokens::new(issuer.clone(), rules, Vec::new())
+    TokenVerifier::new(issuer.clone(), rules, Vec::new())
 }
 
 #[tokio::test(start_paused = true)]

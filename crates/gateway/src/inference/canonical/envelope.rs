@@ -17,18 +17,18 @@ use wire::holes::Holes;
 
 use crate::inference::holed;
 use crate::headers::RUN_HEADER;
-use crate::response::Refusal;
+use crate::response::ApiError;
 
 /// What every answer to a request repeats, and the form in which vectors or pictures are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Named {
+pub(super) struct ResponseContext {
     request_id: String,
     operation: Value,
     run: Option<RunId>,
     pub(super) form: Option<String>,
 }
 
-impl Named {
+impl ResponseContext {
     pub(super) fn of(request: &Request) -> Self {
         let form = match &request.payload {
             Payload::Embeddings(asked) => asked.encoding_format.clone(),
@@ -59,20 +59,20 @@ impl Named {
 
 /// Why there is no payload.
 #[derive(Debug)]
-pub(super) struct Failure(Box<Told>);
+pub(super) struct CanonicalError(Box<Inner>);
 
 #[derive(Debug)]
-struct Told {
-    named: Named,
+struct Inner {
+    named: ResponseContext,
     error: Error,
     attempts: Option<u32>,
     status: StatusCode,
 }
 
-impl Failure {
-    pub(super) fn of(named: Named, error: Error) -> Self {
+impl CanonicalError {
+    pub(super) fn of(named: ResponseContext, error: Error) -> Self {
         let status = StatusCode::from_u16(wire::error_body::status_of(&error));
-        Self(Box::new(Told {
+        Self(Box::new(Inner {
             named,
             status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             error,
@@ -81,7 +81,7 @@ impl Failure {
     }
 
     /// What was refused before it came to the engine.
-    pub(super) fn refused(named: Named, refusal: Refusal) -> Self {
+    pub(super) fn refused(named: ResponseContext, refusal: ApiError) -> Self {
         let (status, body) = refusal.into_parts();
         let kind = match status.as_u16() {
             401 | 403 => ErrorKind::Auth,
@@ -100,7 +100,7 @@ impl Failure {
     }
 
     /// A module that failed; its code decides the status.
-    pub(super) fn of_module(named: Named, error: Error) -> Self {
+    pub(super) fn of_module(named: ResponseContext, error: Error) -> Self {
         let status = error.provider_code.as_deref().map(code::http_status);
         let mut failure = Self::of(named, error);
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
@@ -108,7 +108,7 @@ impl Failure {
         failure
     }
 
-    pub(super) fn failed(named: Named, failed: RelayFailure) -> Self {
+    pub(super) fn failed(named: ResponseContext, failed: RelayFailure) -> Self {
         let mut failure = Self::of(named.with_run(failed.run), failed.error);
         failure.0.attempts = Some(failed.attempts);
         // What a back-end says about the keys of this server is nobody's business, nor the caller's fault.
@@ -120,7 +120,7 @@ impl Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for CanonicalError {
     fn into_response(self) -> Response {
         let told = *self.0;
         let mut envelope = json!({
@@ -139,7 +139,7 @@ impl IntoResponse for Failure {
 
 /// What was answered, and by whom.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct CanonicalAnswer {
     pub(super) backend: BackendInfo,
     pub(super) payload: ResponsePayload,
     /// What of the payload is too large to be held.
@@ -149,7 +149,7 @@ pub(super) struct Answered {
 }
 
 /// The response of a request that was answered.
-pub(super) fn told(named: Named, run: RunId, answer: Answered) -> Response {
+pub(super) fn told(named: ResponseContext, run: RunId, answer: CanonicalAnswer) -> Response {
     let named = named.with_run(run);
     let mut response = ir::Response::new(named.request_id(), answer.payload);
     response.backend = Some(answer.backend);
@@ -160,7 +160,7 @@ pub(super) fn told(named: Named, run: RunId, answer: Answered) -> Response {
 
 /// The response of a module that was asked, with its whole envelope beside the answer.
 pub(super) fn told_by_module(
-    named: Named,
+    named: ResponseContext,
     run: RunId,
     answer: ChatResponse,
     envelope: Value,
@@ -183,7 +183,7 @@ fn with_run(mut response: Response, run: Option<RunId>) -> Response {
 
 /// The request in a body. What is not understood is refused by name: the version before all else, for it
 /// decides how the rest is read.
-pub(super) fn read(body: Value) -> Result<Request, Failure> {
+pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
     let Value::Object(map) = body else {
         return Err(wrong(&Map::new(), "the body is not an object"));
     };
@@ -203,7 +203,7 @@ pub(super) fn read(body: Value) -> Result<Request, Failure> {
     if !known.contains(&operation) {
         let message = format!("no operation {operation}; supported: {}", known.join(", "));
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
-        return Err(Failure::of(name(&map), error));
+        return Err(CanonicalError::of(name(&map), error));
     }
     if operation == Operation::ChatCompletions.as_str()
         && let Some(misfit) = field_type::misfit(Dialect::Canonical, &map)
@@ -212,27 +212,27 @@ pub(super) fn read(body: Value) -> Result<Request, Failure> {
     }
     let named = name(&map);
     let request: Request = serde_json::from_value(Value::Object(map))
-        .map_err(|error| Failure::of(named.clone(), Error::invalid_request(error.to_string())))?;
-    request.check().map_err(|error| Failure::of(named, error))?;
+        .map_err(|error| CanonicalError::of(named.clone(), Error::invalid_request(error.to_string())))?;
+    request.check().map_err(|error| CanonicalError::of(named, error))?;
     Ok(request)
 }
 
-fn wrong(map: &Map<String, Value>, message: impl Into<String>) -> Failure {
-    Failure::of(name(map), Error::invalid_request(message))
+fn wrong(map: &Map<String, Value>, message: impl Into<String>) -> CanonicalError {
+    CanonicalError::of(name(map), Error::invalid_request(message))
 }
 
 /// As far as a body that cannot be read says it.
-fn name(map: &Map<String, Value>) -> Named {
+fn name(map: &Map<String, Value>) -> ResponseContext {
     let request_id = match map.get("request_id") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
     };
     let operation = map.get("operation").filter(|operation| operation.is_string());
-    Named {
+    ResponseContext {
         request_id,
         operation: operation.cloned().unwrap_or_default(),
-        ..Named::default()
+        ..ResponseContext::default()
     }
 }
 

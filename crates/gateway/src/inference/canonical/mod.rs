@@ -24,22 +24,22 @@ use tenancy::Scope;
 use wire::holes::Holes;
 use wire::embedding_vector;
 
-use self::envelope::{Answered, Failure, Named, read, told};
+use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, told};
 use self::stream::Framing;
 use super::admission::admit;
 use super::holed;
-use super::module_model::ModuleCall;
+use super::module_model::ModuleChat;
 use super::image_output::in_form;
 use super::target::{Target, follow};
-use crate::endpoint::Operation;
-use crate::response::Refusal;
+use crate::endpoint::Endpoint;
+use crate::response::ApiError;
 use crate::request::read_json;
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(super) fn operations() -> Vec<Operation> {
-    let ask = Operation::post("/v1/canonical", "ask_canonical", ask)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let ask = Endpoint::post("/v1/canonical", "ask_canonical", ask)
         .says("Any operation, in canonical envelopes; a conversation also as a stream of events.")
         .takes(json!({
             "type": "object",
@@ -70,29 +70,29 @@ async fn answer(
     headers: &HeaderMap,
     extensions: &Extensions,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, CanonicalError> {
     // Nothing is read of a caller who may not ask.
-    let unread = |refusal| Failure::refused(Named::default(), refusal);
+    let unread = |refusal| CanonicalError::refused(ResponseContext::default(), refusal);
     let client = Client::of(extensions).map_err(unread)?;
     let may_ask = client.caller.require(Scope::Execute);
-    may_ask.map_err(|denial| unread(Refusal::from(denial)))?;
+    may_ask.map_err(|denial| unread(ApiError::from(denial)))?;
     let body = read_json(body, gateway.settings().body_read).await;
     let mut request = read(body.map_err(unread)?)?;
-    let named = Named::of(&request);
+    let named = ResponseContext::of(&request);
     let framing = Framing::of(headers, &request);
     let mut ledger = Ledger::new(Component::Router);
     host_policy::narrow(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
         Some(asked) => {
             let target = follow(gateway, &client.caller, asked);
-            Some(target.map_err(|refusal| Failure::refused(named.clone(), refusal))?)
+            Some(target.map_err(|refusal| CanonicalError::refused(named.clone(), refusal))?)
         }
         None => None,
     };
     if let Some(Target::Module(_)) = &target {
         host_policy::leave_to_module(&mut request, &mut ledger);
     }
-    let asking = Asking {
+    let asking = CanonicalCall {
         gateway,
         headers,
         client,
@@ -113,11 +113,11 @@ async fn answer(
 }
 
 /// A request that was read, with everything about it that is not in it.
-struct Asking<'a> {
+struct CanonicalCall<'a> {
     gateway: &'a Gateway,
     headers: &'a HeaderMap,
     client: Client,
-    named: Named,
+    named: ResponseContext,
     framing: Option<Framing>,
     /// The provider's own words are to stand beside the answer.
     wants_raw: bool,
@@ -125,15 +125,15 @@ struct Asking<'a> {
     changes: Vec<Adaptation>,
 }
 
-impl Asking<'_> {
-    async fn ask(self, mut request: Request) -> Result<Response, Failure> {
+impl CanonicalCall<'_> {
+    async fn ask(self, mut request: Request) -> Result<Response, CanonicalError> {
         let admission = admit(self.gateway, &self.client, &request.payload).await;
-        let admission = admission.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        let admission = admission.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         match &mut request.payload {
             Payload::Realtime(_) => {
                 let message = "realtime_voice is not spoken here: ask for speech_to_text and text_to_speech";
                 let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
-                Err(Failure::of(self.named, error))
+                Err(CanonicalError::of(self.named, error))
             }
             Payload::Chat(chat) => {
                 chat.generation.stream = Some(self.framing.is_some());
@@ -149,30 +149,30 @@ impl Asking<'_> {
         call
     }
 
-    async fn converse(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+    async fn converse(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let gateway = self.gateway;
         let max = gateway.settings().streams_per_client_max;
         let seat = self.framing.map(|_| gateway.seats.take(&self.client, max));
         let seat = seat.transpose();
-        let seat = seat.map_err(|refusal| Failure::refused(self.named.clone(), refusal))?;
+        let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);
         let relayed = gateway.engine.relay(&self.client.caller.tenant, call, admission);
         let relayed = relayed.await;
-        let relayed = relayed.map_err(|failed| Failure::failed(self.named.clone(), *failed))?;
+        let relayed = relayed.map_err(|failed| CanonicalError::failed(self.named.clone(), *failed))?;
         match self.framing {
             Some(framing) => Ok(stream::response(relayed, framing, self.changes, seat)),
             None => fold(self.named, relayed, self.changes, self.wants_raw).await,
         }
     }
 
-    async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, Failure> {
+    async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let (gateway, named) = (self.gateway, &self.named);
         let call = self.call(request);
         let asked = gateway.engine.ask(&self.client.caller.tenant, call, admission);
         let asked = asked.await;
-        let mut asked = asked.map_err(|failed| Failure::failed(named.clone(), *failed))?;
+        let mut asked = asked.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
         let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
-        let holes = shaped.map_err(|error| Failure::of(named.clone().with_run(asked.run), error))?;
+        let holes = shaped.map_err(|error| CanonicalError::of(named.clone().with_run(asked.run), error))?;
         let backend = BackendInfo {
             name: Some(asked.backend.name.clone()),
             instance: Some(asked.instance()),
@@ -186,7 +186,7 @@ impl Asking<'_> {
         if self.wants_raw && raw.is_none() {
             host_policy::note_missing_raw(&mut adaptations);
         }
-        let answer = Answered {
+        let answer = CanonicalAnswer {
             backend,
             payload: asked.answer.payload,
             holes,
@@ -196,12 +196,12 @@ impl Asking<'_> {
         Ok(told(self.named, asked.run, answer))
     }
 
-    async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, Failure> {
+    async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, CanonicalError> {
         let Payload::Chat(chat) = payload else {
             let error = Error::invalid_request("a module takes part in conversations only");
-            return Err(Failure::of(self.named, error));
+            return Err(CanonicalError::of(self.named, error));
         };
-        let call = ModuleCall {
+        let call = ModuleChat {
             client: self.client,
             module,
             chat: *chat,
@@ -229,11 +229,11 @@ async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&s
 
 /// The whole of a conversation's answer.
 async fn fold(
-    named: Named,
+    named: ResponseContext,
     mut relayed: RelayResponse,
     mut adaptations: Vec<Adaptation>,
     wants_raw: bool,
-) -> Result<Response, Failure> {
+) -> Result<Response, CanonicalError> {
     let mut fold = Fold::new();
     let mut raw = None;
     while let Some(part) = relayed.next().await {
@@ -246,7 +246,7 @@ async fn fold(
     }
     let run = relayed.run;
     let response = fold.finish();
-    let mut response = response.map_err(|error| Failure::of(named.clone().with_run(run), error))?;
+    let mut response = response.map_err(|error| CanonicalError::of(named.clone().with_run(run), error))?;
     adaptations.extend(envelope::announced(&mut response));
     if wants_raw && raw.is_none() {
         host_policy::note_missing_raw(&mut adaptations);
@@ -256,7 +256,7 @@ async fn fold(
         attempts: Some(Value::from(relayed.attempts())),
         ..BackendInfo::default()
     };
-    let answer = Answered {
+    let answer = CanonicalAnswer {
         backend,
         payload: ResponsePayload::Chat(Box::new(response)),
         holes: Holes::default(),

@@ -8,36 +8,36 @@ use ir::adaptation::Adaptation;
 use ir::fold::unfold;
 use serde_json::Value;
 
-use super::envelope::{Failure, Named, told_by_module};
+use super::envelope::{CanonicalError, ResponseContext, told_by_module};
 use super::module_wait;
 use super::stream::{Framing, announce};
-use crate::inference::module_model::{ModuleCall, envelope_of, error_of, outcome_of};
+use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
 use crate::headers::RUN_HEADER;
 use crate::state::Gateway;
 use crate::trace;
 
 pub(super) async fn answer(
-    call: ModuleCall,
+    call: ModuleChat,
     gateway: &Gateway,
     headers: &HeaderMap,
-    named: Named,
+    named: ResponseContext,
     framing: Option<Framing>,
     changes: Vec<Adaptation>,
-) -> Result<Response, Failure> {
+) -> Result<Response, CanonicalError> {
     let begun = call.begin(gateway, headers, false).await;
-    let begun = begun.map_err(|refusal| Failure::refused(named.clone(), refusal))?;
+    let begun = begun.map_err(|refusal| CanonicalError::refused(named.clone(), refusal))?;
     let (run, trace) = (begun.run, begun.trace);
     let response = match framing {
         None => {
             let envelope = envelope_of(begun.subscription.last().await);
             let answer = outcome_of(&envelope);
-            let answer = answer.map_err(|error| Failure::of_module(named.clone().with_run(run), error))?;
+            let answer = answer.map_err(|error| CanonicalError::of_module(named.clone().with_run(run), error))?;
             told_by_module(named, run, answer, envelope, changes)
         }
         Some(framing) => {
             let say = move |envelope: &Value| said(framing, envelope, changes);
             let body = module_wait::stream(begun, gateway, framing.heartbeat(), say).await;
-            let failed = |envelope: Value| Failure::of_module(named.with_run(run), error_of(&envelope));
+            let failed = |envelope: Value| CanonicalError::of_module(named.with_run(run), error_of(&envelope));
             let body = body.map_err(failed)?;
             let mut response = (framing.head(), body).into_response();
             if let Ok(run) = HeaderValue::from_str(&run.to_string()) {

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use futures::stream;
 use serde_json::Value;
 
-use crate::inference::module_model::{Begun, envelope_of};
+use crate::inference::module_model::{StartedModuleRun, envelope_of};
 use crate::limits;
 use crate::state::Gateway;
 use crate::streaming::OpenStream;
@@ -19,7 +19,7 @@ type Last = BoxFuture<'static, Result<EncodedEvent, engine::Error>>;
 /// Signs of life, and at the end whatever `say` makes of the envelope. An end that comes soon still has a
 /// status; a stream that has begun can only say it failed.
 pub(super) async fn stream(
-    begun: Begun,
+    begun: StartedModuleRun,
     gateway: &Gateway,
     heartbeat: &'static [u8],
     say: impl FnOnce(&Value) -> Vec<u8> + Send + 'static,

@@ -13,9 +13,9 @@ use ir::adaptation::Adaptation;
 use ir::event::{ADAPTED, Warning};
 use ir::{Event, Payload, Request};
 
-use crate::inference::call_metadata::Receipt;
+use crate::inference::call_metadata::CallMetadata;
 use crate::limits::HEARTBEAT;
-use crate::stream_limit::Seat;
+use crate::stream_limit::StreamPermit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -84,17 +84,17 @@ struct Reader {
     framing: Framing,
     first: Option<Vec<u8>>,
     ended: bool,
-    _seat: Option<Seat>,
+    _seat: Option<StreamPermit>,
 }
 
 pub(super) fn response(
     relayed: RelayResponse,
     framing: Framing,
     changes: Vec<Adaptation>,
-    seat: Option<Seat>,
+    seat: Option<StreamPermit>,
 ) -> Response {
     let mut headers = framing.head();
-    Receipt::of(&relayed).put(&mut headers);
+    CallMetadata::of(&relayed).put(&mut headers);
     let first = announce(framing, changes);
     let reader = Reader {
         relayed,

@@ -7,13 +7,13 @@ use ir::{Feature, Ledger, Component, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
 use wire::{openai_embeddings, embedding_vector};
 
-use super::{Asking, dressed, wrong_answer};
-use crate::inference::error::Failure;
+use super::{UnaryCall, dressed, wrong_answer};
+use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::{Operation, any_of_type, object, text};
+use crate::endpoint::{Endpoint, any_of_type, object, text};
 
-pub(super) fn operations() -> Vec<Operation> {
-    let embed = Operation::post("/v1/embeddings", "create_embeddings", embed)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let embed = Endpoint::post("/v1/embeddings", "create_embeddings", embed)
         .says("Vectors for texts, as OpenAI's clients ask for them.")
         .takes(json!({
             "type": "object",
@@ -39,13 +39,13 @@ fn answer() -> Value {
     ])
 }
 
-async fn embed(asking: Asking, body: Body) -> Result<Response, Failure> {
+async fn embed(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let body = asking.read(body).await?;
     let payload = openai_embeddings::decode_request(body)?;
     let form = payload.encoding_format.clone();
     let tokens = openai_embeddings::has_tokens(&payload);
     if payload.input.is_empty() && !tokens {
-        return Err(Failure::invalid("`input` is empty"));
+        return Err(VendorError::invalid("`input` is empty"));
     }
     let model = payload.model.clone();
     let mut request = Request::new("", Payload::Embeddings(payload));

@@ -7,18 +7,18 @@ use ir::{Ledger, MediaKind, Component, Payload, ResponsePayload};
 use serde_json::{Value, json};
 use wire::openai_images;
 
-use super::{Asking, dressed, wrong_answer};
-use crate::inference::error::Failure;
+use super::{UnaryCall, dressed, wrong_answer};
+use crate::inference::error::VendorError;
 use crate::inference::holed;
 use crate::inference::image_output::in_form;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::{Operation, any_of_type, object};
+use crate::endpoint::{Endpoint, any_of_type, object};
 
 const IMAGE: &[&str] = &["image", "image[]"];
 const MASK: &[&str] = &["mask"];
 const FILES: &[&str] = &["image", "image[]", "mask"];
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     let properties = json!({
         "model": {"type": "string"},
         "prompt": {"type": "string"},
@@ -28,12 +28,12 @@ pub(super) fn operations() -> Vec<Operation> {
         "style": {"type": "string"},
         "response_format": {"type": "string"},
     });
-    let generate = Operation::post("/v1/images/generations", "create_image", generate)
+    let generate = Endpoint::post("/v1/images/generations", "create_image", generate)
         .says("Pictures from a text, as OpenAI's clients ask for them.")
         .takes(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
         .speaks(Vendor::OpenAi)
         .gives_json(answer());
-    let edit = Operation::post("/v1/images/edits", "edit_image", edit)
+    let edit = Endpoint::post("/v1/images/edits", "edit_image", edit)
         .says("A picture changed by a text, with a mask or without; a form with files.")
         .takes_form(json!({
             "type": "object",
@@ -60,13 +60,13 @@ fn answer() -> Value {
     ])
 }
 
-async fn generate(asking: Asking, body: Body) -> Result<Response, Failure> {
+async fn generate(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let body = asking.read(body).await?;
     let payload = openai_images::decode_request(body)?;
     draw(&asking, payload).await
 }
 
-async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
+async fn edit(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let mut form = asking.form(body, FILES).await?;
     for key in ["n", "output_compression", "partial_images"] {
         form.make_number(key)?;
@@ -75,9 +75,9 @@ async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
     let (image, mask) = (images.pop(), masks.pop());
     if !images.is_empty() || !masks.is_empty() {
         let message = "one picture and one mask can be sent; more cannot be told apart by other back-ends";
-        return Err(Failure::invalid(message));
+        return Err(VendorError::invalid(message));
     }
-    let image = image.ok_or_else(|| Failure::invalid("`image` is missing"))?;
+    let image = image.ok_or_else(|| VendorError::invalid("`image` is missing"))?;
     let mut payload = openai_images::decode_request(Value::Object(std::mem::take(&mut form.fields)))?;
     payload.image = Some(image.with_kind(MediaKind::Image));
     payload.mask = mask.map(|mask| mask.with_kind(MediaKind::Image));
@@ -87,10 +87,10 @@ async fn edit(asking: Asking, body: Body) -> Result<Response, Failure> {
     answer
 }
 
-async fn draw(asking: &Asking, payload: ImageRequest) -> Result<Response, Failure> {
+async fn draw(asking: &UnaryCall, payload: ImageRequest) -> Result<Response, VendorError> {
     let streams = payload.ext.value(ir::Dialect::OpenaiImages, "stream") == Some(&Value::from(true));
     if streams {
-        return Err(Failure::invalid("pictures come whole here: leave `stream` out"));
+        return Err(VendorError::invalid("pictures come whole here: leave `stream` out"));
     }
     let form = payload.response_format.clone();
     let mut asked = asking.ask(Payload::Image(Box::new(payload))).await?;

@@ -18,18 +18,18 @@ use serde_json::Value;
 use tenancy::Scope;
 
 use super::admission::admit;
-use super::error::Failure;
-use super::multipart::Form;
-use super::call_metadata::Receipt;
+use super::error::VendorError;
+use super::multipart::MultipartForm;
+use super::call_metadata::CallMetadata;
 use super::target::{Target, resolve};
 use crate::headers::ADAPTED_HEADER;
-use crate::endpoint::Operation;
+use crate::endpoint::Endpoint;
 use crate::request::read_json;
 use crate::stream_limit::Client;
 use crate::state::Gateway;
 use crate::trace;
 
-pub(super) fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Endpoint> {
     [
         embeddings::operations(),
         images::operations(),
@@ -44,16 +44,16 @@ pub(super) fn operations() -> Vec<Operation> {
 /// Who asks, and what came along with the body. It is made before the body is read, and only for a caller who
 /// may ask.
 #[derive(Debug)]
-struct Asking {
+struct UnaryCall {
     gateway: Gateway,
     headers: HeaderMap,
     client: Client,
 }
 
-impl FromRequestParts<Gateway> for Asking {
-    type Rejection = Failure;
+impl FromRequestParts<Gateway> for UnaryCall {
+    type Rejection = VendorError;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, VendorError> {
         let client = Client::of(&parts.extensions)?;
         client.caller.require(Scope::Execute)?;
         Ok(Self {
@@ -64,22 +64,22 @@ impl FromRequestParts<Gateway> for Asking {
     }
 }
 
-impl Asking {
-    async fn read(&self, body: Body) -> Result<Value, Failure> {
+impl UnaryCall {
+    async fn read(&self, body: Body) -> Result<Value, VendorError> {
         Ok(read_json(body, self.gateway.settings().body_read).await?)
     }
 
     /// `files` are the fields that are files.
-    async fn form(&self, body: Body, files: &[&str]) -> Result<Form, Failure> {
-        Ok(Form::read(&self.headers, body, &self.gateway, files).await?)
+    async fn form(&self, body: Body, files: &[&str]) -> Result<MultipartForm, VendorError> {
+        Ok(MultipartForm::read(&self.headers, body, &self.gateway, files).await?)
     }
 
     /// One question to the engine. When the caller leaves, this is dropped, and the back-end is hung up on.
-    async fn ask(&self, payload: Payload) -> Result<RelayedUnary, Failure> {
+    async fn ask(&self, payload: Payload) -> Result<RelayedUnary, VendorError> {
         self.ask_as(Request::new("", payload)).await
     }
 
-    async fn ask_as(&self, mut request: Request) -> Result<RelayedUnary, Failure> {
+    async fn ask_as(&self, mut request: Request) -> Result<RelayedUnary, VendorError> {
         let (gateway, client) = (&self.gateway, &self.client);
         if let Some(asked) = request.model().filter(|model| !model.is_empty()) {
             match resolve(gateway, &client.caller, asked)? {
@@ -89,7 +89,7 @@ impl Asking {
                 }
                 Target::Module(_) => {
                     let message = "a module takes part in conversations only";
-                    return Err(Failure::invalid(message));
+                    return Err(VendorError::invalid(message));
                 }
             }
         }
@@ -98,19 +98,19 @@ impl Asking {
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;
         let asked = engine.ask(&client.caller.tenant, call, admission).await;
-        asked.map_err(|failed| Failure::of_call(*failed))
+        asked.map_err(|failed| VendorError::of_call(*failed))
     }
 }
 
 /// A back-end gave what belongs to another operation.
-fn wrong_answer() -> Failure {
+fn wrong_answer() -> VendorError {
     let message = "the back-end answered another question";
-    Failure::from(ir::Error::invalid_response(Phase::MidStream, message))
+    VendorError::from(ir::Error::invalid_response(Phase::MidStream, message))
 }
 
 /// Says in the head of an answer where it came from, and what was changed on the way.
 fn dressed(mut response: Response, asked: &RelayedUnary) -> Response {
-    let receipt = Receipt {
+    let receipt = CallMetadata {
         run: asked.run,
         backend: Some(asked.backend.name.clone()),
         attempts: Some(asked.attempts),

@@ -9,13 +9,13 @@ use ir::{Dialect, Ledger, Component, Payload, ResponsePayload};
 use serde_json::json;
 use wire::openai_speech::{self, AudioBytes};
 
-use super::{Asking, dressed, wrong_answer};
-use crate::inference::error::Failure;
+use super::{UnaryCall, dressed, wrong_answer};
+use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::Operation;
+use crate::endpoint::Endpoint;
 
-pub(super) fn operations() -> Vec<Operation> {
-    let speak = Operation::post("/v1/audio/speech", "create_speech", speak)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let speak = Endpoint::post("/v1/audio/speech", "create_speech", speak)
         .says("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
         .takes(json!({
             "type": "object",
@@ -33,15 +33,15 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![speak]
 }
 
-async fn speak(asking: Asking, body: Body) -> Result<Response, Failure> {
+async fn speak(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let body = asking.read(body).await?;
     let payload = openai_speech::decode_request(body)?;
     if payload.input.trim().is_empty() {
-        return Err(Failure::invalid("`input` is empty"));
+        return Err(VendorError::invalid("`input` is empty"));
     }
     if payload.ext.note(Dialect::OpenaiSpeech, "stream_format") == Some("sse") {
         let message = "speech comes as sound here: leave `stream_format` out";
-        return Err(Failure::invalid(message));
+        return Err(VendorError::invalid(message));
     }
     let asked = asking.ask(Payload::Speech(payload)).await?;
     let ResponsePayload::Speech(speech) = &asked.answer.payload else {

@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use wire::openai_transcriptions;
 use wire::subtitles::Subtitles;
 
-use super::{Asking, dressed, wrong_answer};
-use crate::inference::error::Failure;
-use crate::inference::multipart::Form;
+use super::{UnaryCall, dressed, wrong_answer};
+use crate::inference::error::VendorError;
+use crate::inference::multipart::MultipartForm;
 use crate::inference::vendor::Vendor;
-use crate::endpoint::Operation;
+use crate::endpoint::Endpoint;
 
 const FILE: &[&str] = &["file"];
 
-pub(super) fn operations() -> Vec<Operation> {
-    let transcribe = Operation::post("/v1/audio/transcriptions", "create_transcription", transcribe)
+pub(super) fn operations() -> Vec<Endpoint> {
+    let transcribe = Endpoint::post("/v1/audio/transcriptions", "create_transcription", transcribe)
         .says("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
         .takes_form(json!({
             "type": "object",
@@ -50,7 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// The form in which a transcript is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum TranscriptFormat {
     Json,
     Verbose,
     Text,
@@ -59,8 +59,8 @@ enum Wanted {
     Events,
 }
 
-impl Wanted {
-    fn of(form: &Form) -> Result<Self, Failure> {
+impl TranscriptFormat {
+    fn of(form: &MultipartForm) -> Result<Self, VendorError> {
         let field = |key: &str| form.fields.get(key).and_then(Value::as_str);
         if field("stream") == Some("true") {
             return Ok(Self::Events);
@@ -74,20 +74,20 @@ impl Wanted {
                 known.ok_or_else(|| {
                     let message =
                         format!("`response_format` {word} is not known: json, text, srt, verbose_json, vtt");
-                    Failure::invalid(message)
+                    VendorError::invalid(message)
                 })
             }
         }
     }
 }
 
-async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
+async fn transcribe(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     let mut form = asking.form(body, FILE).await?;
     form.make_number("temperature")?;
-    let wanted = Wanted::of(&form)?;
+    let wanted = TranscriptFormat::of(&form)?;
     let mut files = form.files(FILE);
     let audio = files.pop().filter(|_| files.is_empty());
-    let audio = audio.ok_or_else(|| Failure::invalid("send exactly one `file`"))?;
+    let audio = audio.ok_or_else(|| VendorError::invalid("send exactly one `file`"))?;
     let mut fields = std::mem::take(&mut form.fields);
     // The form of the answer is made here: every back-end is asked for what all forms can be made of.
     fields.shift_remove("response_format");
@@ -97,12 +97,12 @@ async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
     payload.audio = audio.with_kind(MediaKind::Audio);
     let mut request_needs_times = false;
     match wanted {
-        Wanted::Verbose => payload.timestamps = Some(true),
-        Wanted::Subtitles(_) => {
+        TranscriptFormat::Verbose => payload.timestamps = Some(true),
+        TranscriptFormat::Subtitles(_) => {
             payload.timestamps = Some(true);
             request_needs_times = true;
         }
-        Wanted::Json | Wanted::Text | Wanted::Events => {}
+        TranscriptFormat::Json | TranscriptFormat::Text | TranscriptFormat::Events => {}
     }
     let mut request = Request::new("", Payload::Transcription(Box::new(payload)));
     if request_needs_times {
@@ -121,28 +121,28 @@ async fn transcribe(asking: Asking, body: Body) -> Result<Response, Failure> {
     Ok(dressed(response, &asked))
 }
 
-fn render(transcript: &TranscriptionResponse, wanted: Wanted) -> Result<Response, Failure> {
+fn render(transcript: &TranscriptionResponse, wanted: TranscriptFormat) -> Result<Response, VendorError> {
     Ok(match wanted {
-        Wanted::Json | Wanted::Verbose => {
+        TranscriptFormat::Json | TranscriptFormat::Verbose => {
             let mut ledger = Ledger::new(Component::Adapter);
             let mut body = openai_transcriptions::encode_response(transcript, &mut ledger);
-            if wanted == Wanted::Verbose {
+            if wanted == TranscriptFormat::Verbose {
                 body["task"] = json!("transcribe");
             }
             Json(body).into_response()
         }
-        Wanted::Text => {
+        TranscriptFormat::Text => {
             let body = format!("{}\n", transcript.text);
             ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
         }
-        Wanted::Subtitles(form) => {
+        TranscriptFormat::Subtitles(form) => {
             let text = form.write(transcript).ok_or_else(|| {
                 let message = "the back-end told no times, so that there are no subtitles";
                 Error::new(ErrorKind::Unsupported, Phase::MidStream, message)
             })?;
             ([(CONTENT_TYPE, form.content_type())], text).into_response()
         }
-        Wanted::Events => {
+        TranscriptFormat::Events => {
             let usage = transcript.usage.as_ref();
             let usage = usage.and_then(|usage| usage.raw_in(Dialect::OpenaiTranscriptions));
             let mut done = json!({"type": "transcript.text.done", "text": transcript.text});
