@@ -29,7 +29,7 @@ const RECORDINGS_MAX: usize = 10_000;
 
 /// Who is asked: the same flags wherever a model is.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Asked {
+pub(crate) struct BackendArgs {
     /// Who is asked: a name from the configuration, or scripted:FILE.yaml. Given several times, the next
     /// one takes over when one fails.
     #[arg(long, value_name = "BACKEND")]
@@ -44,15 +44,15 @@ pub(crate) struct Asked {
 
 /// A fleet, and what happens to its answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct CommandEngine {
     pub(crate) fleet: Arc<Fleet>,
     gates: Gates,
     recorder: Option<Arc<Recorder>>,
     replay: Option<Arc<Replay>>,
 }
 
-impl Asking {
-    pub(crate) fn live(asked: &Asked) -> Result<Self> {
+impl CommandEngine {
+    pub(crate) fn live(asked: &BackendArgs) -> Result<Self> {
         let fleet = backends::fleet(&asked.backend, asked.config.as_deref(), &Depot::default())?;
         Ok(Self {
             fleet: Arc::new(fleet),
@@ -63,7 +63,7 @@ impl Asking {
     }
 
     /// The same, with every answer written down.
-    pub(crate) fn recorded(asked: &Asked) -> Result<Self> {
+    pub(crate) fn recorded(asked: &BackendArgs) -> Result<Self> {
         let secrets = config::known_secrets(asked.config.as_deref())?;
         Ok(Self::live(asked)?.recording(secrets))
     }

@@ -18,26 +18,26 @@ pub(crate) struct Output {
 
 /// An error that carries a way out beside what went wrong.
 #[derive(Debug)]
-pub(crate) struct Hinted {
+pub(crate) struct HintedError {
     message: String,
     hint: String,
 }
 
 /// What went wrong, and how to go on.
 pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Hinted {
+    anyhow::Error::new(HintedError {
         message: message.into(),
         hint: hint.into(),
     })
 }
 
-impl std::fmt::Display for Hinted {
+impl std::fmt::Display for HintedError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Hinted {}
+impl std::error::Error for HintedError {}
 
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
@@ -104,7 +104,7 @@ impl Output {
         for cause in error.chain().skip(1) {
             text.push_str(&format!("  {} {cause}\n", "caused by:".dimmed()));
         }
-        if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        if let Some(hinted) = error.downcast_ref::<HintedError>() {
             text.push_str(&format!("{} {}\n", "hint:".cyan().bold(), hinted.hint));
         }
         stream.write_all(text.as_bytes()).ok();

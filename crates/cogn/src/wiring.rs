@@ -38,9 +38,9 @@ pub(crate) fn load_module(path: &Path) -> Result<Module> {
 /// The modules that folders hold, by the folders' names and in the order of the search. A broken manifest does not say
 /// whose it is; its folder does.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Folders(Vec<(String, Arc<Module>)>);
+pub(crate) struct LoadedModules(Vec<(String, Arc<Module>)>);
 
-impl Folders {
+impl LoadedModules {
     /// By the names that the modules have.
     pub(crate) fn modules(&self) -> Modules {
         let named = |module: &Arc<Module>| (String::from(module.name()), module.clone());
@@ -54,7 +54,7 @@ impl Folders {
 }
 
 /// Every module that can be found and run. A broken one is named and left out: the others still serve.
-pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Folders> {
+pub(crate) fn load_all(search: &Search, output: &Output) -> Result<LoadedModules> {
     let mut folders = Vec::new();
     for found in search.all()? {
         if found.shadowed_by.is_some() {
@@ -65,12 +65,12 @@ pub(crate) fn load_all(search: &Search, output: &Output) -> Result<Folders> {
             Err(error) => output.note(format!("left out: {error}")),
         }
     }
-    Ok(Folders(folders))
+    Ok(LoadedModules(folders))
 }
 
 /// The modules as they are now. One that has become broken stays as it was and is named; so is one that
 /// never was good, and is left out.
-pub(crate) fn load_again(search: &Search, old: &Folders) -> Result<(Folders, Vec<String>)> {
+pub(crate) fn load_again(search: &Search, old: &LoadedModules) -> Result<(LoadedModules, Vec<String>)> {
     let mut folders = Vec::new();
     let mut broken = Vec::new();
     for found in search.all()? {
@@ -86,7 +86,7 @@ pub(crate) fn load_again(search: &Search, old: &Folders) -> Result<(Folders, Vec
             (Err(error), None) => broken.push(format!("{error:#}; it is left out")),
         }
     }
-    Ok((Folders(folders), broken))
+    Ok((LoadedModules(folders), broken))
 }
 
 /// A runtime for a command that waits for one thing.
@@ -97,13 +97,13 @@ pub(crate) fn small_runtime() -> Result<Runtime> {
 
 /// How many tasks a server works on before it looks who else has something to say. Looking sooner breaks up those who
 /// go on together; whoever comes meanwhile would have to stand behind the same tasks anyway.
-const TASKS_BETWEEN_LOOKS: u32 = 512;
+const EVENT_INTERVAL: u32 = 512;
 
 /// A runtime for a server.
 pub(crate) fn server_runtime() -> Result<Runtime> {
     let built = Builder::new_multi_thread()
         .enable_all()
-        .event_interval(TASKS_BETWEEN_LOOKS)
+        .event_interval(EVENT_INTERVAL)
         .build();
     built.context("cannot start the runtime")
 }

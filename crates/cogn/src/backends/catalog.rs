@@ -25,7 +25,7 @@ use crate::output::hinted;
 const CA_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct BackendCatalog {
     settings: Settings,
     /// Where media of answers goes.
     depot: Depot,
@@ -37,7 +37,7 @@ pub(crate) struct Shelf {
 
 /// A back-end of the configuration.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ConfiguredBackend {
     pub(crate) candidate: Candidate,
     pub(crate) base_url: Option<String>,
     /// Most calls in a minute, over all its keys.
@@ -50,7 +50,7 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug)]
 pub(crate) enum Instance {
     Http(HttpUpstream),
-    Program(program::Installed),
+    Program(program::InstalledProgram),
     Other(Arc<dyn Upstream>),
 }
 
@@ -77,7 +77,7 @@ impl Instance {
     }
 }
 
-impl Listed {
+impl ConfiguredBackend {
     pub(crate) fn is_usable(&self) -> bool {
         self.instances.is_ok() && self.candidate.weight > 0
     }
@@ -112,7 +112,7 @@ impl Listed {
     }
 }
 
-impl Shelf {
+impl BackendCatalog {
     pub(crate) fn new(settings: Settings, depot: Depot) -> Result<Self> {
         let way = way(&settings);
         Ok(Self {
@@ -148,12 +148,12 @@ impl Shelf {
     }
 
     /// Every back-end, whether it can be called or not.
-    pub(crate) fn all(&self) -> Vec<Listed> {
+    pub(crate) fn all(&self) -> Vec<ConfiguredBackend> {
         let backends = self.settings.backends.iter();
         backends.map(|backend| self.listed(backend)).collect()
     }
 
-    pub(crate) fn named(&self, wanted: &str) -> Result<Listed> {
+    pub(crate) fn named(&self, wanted: &str) -> Result<ConfiguredBackend> {
         let backends = &self.settings.backends;
         let found = backends.iter().find(|backend| backend.name == *wanted);
         if found.is_none() && wanted == local::NAME {
@@ -173,7 +173,7 @@ impl Shelf {
         Ok(self.listed(backend))
     }
 
-    fn listed(&self, backend: &Backend) -> Listed {
+    fn listed(&self, backend: &Backend) -> ConfiguredBackend {
         let mut candidate = Candidate::new(&backend.name, backend.kind.as_str(), Operation::ChatCompletions);
         candidate.model.clone_from(&backend.model);
         candidate.operations = backend.operations();
@@ -194,7 +194,7 @@ impl Shelf {
         if let (BackendKind::Local, Ok([Instance::Other(upstream)])) = (backend.kind, instances.as_deref()) {
             candidate.model.clone_from(&upstream.backend().model);
         }
-        Listed {
+        ConfiguredBackend {
             candidate,
             base_url: backend.base_url.clone(),
             per_minute: backend.limits.requests_per_minute,

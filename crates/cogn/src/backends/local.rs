@@ -6,7 +6,7 @@ use engine::port::Upstream;
 
 use super::catalog::Unavailable;
 use crate::config::Backend;
-use crate::models::{self, Missing};
+use crate::models::{self, ModelUnavailable};
 
 /// What the embedded model is called where nobody configured it.
 pub(super) const NAME: &str = "local";
@@ -18,7 +18,7 @@ pub(super) fn open(backend: &Backend) -> Result<Arc<dyn Upstream>, Unavailable> 
         true => models::encoder(&backend.name, model),
         false => models::embedded(&backend.name, model),
     };
-    opened.map_err(|Missing { reason, hint }| Unavailable {
+    opened.map_err(|ModelUnavailable { reason, hint }| Unavailable {
         reason,
         hint: Some(hint),
     })

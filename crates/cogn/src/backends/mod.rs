@@ -18,7 +18,7 @@ use engine::route::{HostPolicy, Policy};
 use providers::scripted::Script;
 use providers::{Client, ScriptedUpstream};
 
-pub(crate) use catalog::{Instance, Listed, Shelf, Unavailable};
+pub(crate) use catalog::{Instance, ConfiguredBackend, BackendCatalog, Unavailable};
 
 use crate::config::{Settings, Sources};
 use crate::output::hinted;
@@ -72,19 +72,19 @@ pub(crate) fn fleet(names: &[BackendName], config: Option<&Path>, depot: &Depot)
         return Ok(Fleet::in_order(scripted.collect::<Result<Vec<_>>>()?));
     }
     let settings = Settings::of(&Sources::from_environment(config)?.merge()?)?;
-    fleet_of(&Shelf::new(settings, depot.clone())?, names)
+    fleet_of(&BackendCatalog::new(settings, depot.clone())?, names)
 }
 
 /// The same for settings that were read already.
-pub(crate) fn fleet_of(shelf: &Shelf, names: &[BackendName]) -> Result<Fleet> {
+pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<Fleet> {
     let settings = shelf.fleet_settings();
     if names.is_empty() {
         let listed = shelf.all();
-        let usable = listed.iter().any(Listed::is_usable);
+        let usable = listed.iter().any(ConfiguredBackend::is_usable);
         if !usable {
             return Err(nobody(&listed));
         }
-        let members = listed.into_iter().flat_map(Listed::into_members);
+        let members = listed.into_iter().flat_map(ConfiguredBackend::into_members);
         let host = shelf.settings().routing.host()?;
         return Ok(Fleet::new(members.collect(), host, settings));
     }
@@ -104,7 +104,7 @@ pub(crate) fn fleet_of(shelf: &Shelf, names: &[BackendName]) -> Result<Fleet> {
     Ok(Fleet::new(members, host, settings))
 }
 
-fn named(shelf: &Shelf, name: &BackendName) -> Result<Vec<Member>> {
+fn named(shelf: &BackendCatalog, name: &BackendName) -> Result<Vec<Member>> {
     let wanted = match name {
         BackendName::Scripted(path) => {
             return Ok(vec![Member::capable_of_all(scripted(&stem(path), path)?)]);
@@ -123,7 +123,7 @@ fn named(shelf: &Shelf, name: &BackendName) -> Result<Vec<Member>> {
 }
 
 /// The error of a fleet in which nobody can be asked.
-fn nobody(listed: &[Listed]) -> anyhow::Error {
+fn nobody(listed: &[ConfiguredBackend]) -> anyhow::Error {
     let reasons = listed.iter().filter_map(|listed| match &listed.instances {
         Err(Unavailable { reason, .. }) => Some(format!("{}: {reason}", listed.candidate.name)),
         Ok(_) => None,

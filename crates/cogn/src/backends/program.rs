@@ -11,19 +11,19 @@ use providers::CommandUpstream;
 use providers::command::MemoryLimit;
 
 use super::catalog::{Instance, Unavailable};
-use crate::config::{Backend, Recipe};
+use crate::config::{Backend, Preset};
 
 /// What holds a program to a bound on its memory.
 const LAUNCHER: &str = "prlimit";
 
 /// A program that is here, and how to tell whether everything that it needs is.
 #[derive(Clone, Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledProgram {
     pub(crate) command: CommandUpstream,
-    recipe: Option<&'static Recipe>,
+    recipe: Option<&'static Preset>,
 }
 
-impl Installed {
+impl InstalledProgram {
     /// Why it would fail, if a trial says so. Only recipes know how to try.
     pub(crate) async fn trial(&self) -> Result<(), Unavailable> {
         let Some(recipe) = self.recipe else { return Ok(()) };
@@ -69,7 +69,7 @@ pub(super) fn open(backend: &Backend, total_ms: u64, depot: &Depot) -> Result<In
     options.timeout = Duration::from_millis(total_ms);
     options.depot = depot.clone();
     let command = CommandUpstream::new(options);
-    Ok(Instance::Program(Installed { command, recipe }))
+    Ok(Instance::Program(InstalledProgram { command, recipe }))
 }
 
 /// A path as it is; a name in the folders of `PATH`.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use module::compose::survey;
 
-use crate::graph::{self, Drawing};
+use crate::graph::{self, CompositionGraph};
 use crate::exit::Exit;
 use crate::modules::{Library, Search};
 use crate::output::Output;
@@ -42,7 +42,7 @@ impl Compose {
         let root = Arc::new(wiring::load_module(&found.path)?);
         let library = Library::around(search, &found.path);
         let graph = survey(&root, &|name| library.find(name));
-        let drawing = Drawing::of(&graph);
+        let drawing = CompositionGraph::of(&graph);
         match self
             .format
             .unwrap_or(if output.json { Format::Json } else { Format::Tree })

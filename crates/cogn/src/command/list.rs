@@ -16,12 +16,12 @@ pub(crate) struct List {}
 /// What is shown of a module.
 struct Row {
     found: Found,
-    facts: Option<Facts>,
+    facts: Option<ModuleDetails>,
     /// Why it cannot be used, if so.
     broken: Option<String>,
 }
 
-struct Facts {
+struct ModuleDetails {
     version: String,
     format: &'static str,
     tier: &'static str,
@@ -63,7 +63,7 @@ fn look(found: &Found) -> Row {
                 .iter()
                 .filter(|found| found.severity == module::Severity::Error);
             let broken = errors.next().map(|error| error.message.clone());
-            (loaded.module.as_ref().map(Facts::of), broken)
+            (loaded.module.as_ref().map(ModuleDetails::of), broken)
         }
     };
     Row {
@@ -73,7 +73,7 @@ fn look(found: &Found) -> Row {
     }
 }
 
-impl Facts {
+impl ModuleDetails {
     fn of(module: &Module) -> Self {
         Self {
             version: module.manifest.version.clone(),

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::media;
 use crate::modules::Search;
 use crate::output::Output;
-use crate::wiring::{self, Folders, SystemClock};
+use crate::wiring::{self, LoadedModules, SystemClock};
 
 /// How long a run is remembered once it has ended: nobody comes back for it.
 const KEEP_MS: u64 = 60_000;
@@ -75,7 +75,7 @@ impl Mcp {
         self,
         search: &Search,
         settings: Settings,
-        (ports, folders, desk): (Ports, Folders, MediaPipeline),
+        (ports, folders, desk): (Ports, LoadedModules, MediaPipeline),
         janitor: Janitor,
     ) -> io::Result<()> {
         let engine = Engine::new(ports, engine_settings(&settings), folders.modules()).with_media(desk);

@@ -54,11 +54,11 @@ fn target(text: &str) -> Result<Format, String> {
 struct Outcome {
     name: String,
     path: PathBuf,
-    result: Result<Done>,
+    result: Result<MigrateStatus>,
 }
 
 #[derive(Debug)]
-enum Done {
+enum MigrateStatus {
     /// It was, or would be, rewritten; or there was nothing to do.
     Planned {
         before: FileMap,
@@ -123,12 +123,12 @@ impl Migrate {
         }
     }
 
-    fn migrate(&self, path: &Path, stamp: &str) -> Result<Done> {
+    fn migrate(&self, path: &Path, stamp: &str) -> Result<MigrateStatus> {
         let real = fs::canonicalize(path).with_context(|| format!("cannot open {}", path.display()))?;
         let before = read_folder(&real)?;
         let plan = match plan(&before, self.to) {
             Ok(plan) => plan,
-            Err(refusal) => return Ok(Done::Refused(refusal)),
+            Err(refusal) => return Ok(MigrateStatus::Refused(refusal)),
         };
         let remaining = remaining(&plan);
         let mut backup = None;
@@ -148,7 +148,7 @@ impl Migrate {
                 stamp,
             })?;
         }
-        Ok(Done::Planned {
+        Ok(MigrateStatus::Planned {
             before,
             plan,
             remaining,
@@ -161,11 +161,11 @@ impl Migrate {
         let name = &outcome.name;
         match &outcome.result {
             Err(error) => output.error(error),
-            Ok(Done::Refused(refusal)) => {
+            Ok(MigrateStatus::Refused(refusal)) => {
                 let message = format!("{name} was not migrated: {refusal}");
                 output.error(&hinted(message, refusal.hint.clone()));
             }
-            Ok(Done::Planned {
+            Ok(MigrateStatus::Planned {
                 before,
                 plan,
                 remaining,
@@ -229,7 +229,7 @@ impl Migrate {
                 "status": "failed",
                 "message": format!("{error:#}"),
             }),
-            Ok(Done::Refused(refusal)) => json!({
+            Ok(MigrateStatus::Refused(refusal)) => json!({
                 "name": name,
                 "path": path,
                 "status": "refused",
@@ -238,7 +238,7 @@ impl Migrate {
                 "message": refusal.message,
                 "hint": refusal.hint,
             }),
-            Ok(Done::Planned {
+            Ok(MigrateStatus::Planned {
                 before,
                 plan,
                 remaining,
@@ -276,9 +276,9 @@ impl Outcome {
     fn exit(&self) -> Exit {
         match &self.result {
             Err(_) => Exit::Trouble,
-            Ok(Done::Refused(_)) => Exit::No,
-            Ok(Done::Planned { plan, remaining, .. }) if plan.is_open() || !remaining.is_empty() => Exit::No,
-            Ok(Done::Planned { .. }) => Exit::Good,
+            Ok(MigrateStatus::Refused(_)) => Exit::No,
+            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.is_open() || !remaining.is_empty() => Exit::No,
+            Ok(MigrateStatus::Planned { .. }) => Exit::Good,
         }
     }
 }
@@ -361,8 +361,8 @@ fn sum_up(outcomes: &[Outcome], dry_run: bool) -> String {
     let mut failed = 0;
     for outcome in outcomes {
         match (&outcome.result, outcome.exit()) {
-            (Err(_) | Ok(Done::Refused(_)), _) => failed += 1,
-            (Ok(Done::Planned { plan, .. }), exit) => {
+            (Err(_) | Ok(MigrateStatus::Refused(_)), _) => failed += 1,
+            (Ok(MigrateStatus::Planned { plan, .. }), exit) => {
                 changed += usize::from(!plan.is_empty());
                 open += usize::from(exit == Exit::No);
             }

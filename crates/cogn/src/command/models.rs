@@ -6,7 +6,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::models::{CATALOGUE, Entry, Form, Installed, Shelf, Source, Wanted, default_entry, pull};
+use crate::models::{CATALOGUE, Entry, ModelKind, InstalledModel, ModelStore, Source, PullSource, default_entry, pull};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ struct Pull {
 
 impl Models {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
-        let shelf = Shelf::from_environment()?;
+        let shelf = ModelStore::from_environment()?;
         match &self.action {
             Action::List => list(&shelf, output),
             Action::Pull(pull) => pull.run(&shelf, output),
@@ -60,10 +60,10 @@ impl Models {
 }
 
 impl Pull {
-    fn run(&self, shelf: &Shelf, output: &Output) -> Result<Exit> {
-        let wanted = match (&self.model, default_entry(Form::Writer)) {
-            (Some(model), _) => Wanted::read(model),
-            (None, Some(entry)) => Wanted::Name(String::from(entry.name)),
+    fn run(&self, shelf: &ModelStore, output: &Output) -> Result<Exit> {
+        let wanted = match (&self.model, default_entry(ModelKind::Writer)) {
+            (Some(model), _) => PullSource::read(model),
+            (None, Some(entry)) => PullSource::Name(String::from(entry.name)),
             (None, None) => return Err(hinted("no model is known", "name a file or an address")),
         };
         let pulled = pull(
@@ -93,7 +93,7 @@ impl Pull {
     }
 }
 
-fn list(shelf: &Shelf, output: &Output) -> Result<Exit> {
+fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
     let here = shelf.all()?;
     let others = here
         .iter()
@@ -139,7 +139,7 @@ fn list(shelf: &Shelf, output: &Output) -> Result<Exit> {
     Ok(Exit::Good)
 }
 
-fn entry_json(entry: &Entry, shelf: &Shelf) -> Value {
+fn entry_json(entry: &Entry, shelf: &ModelStore) -> Value {
     let installed = shelf.find(entry.name);
     json!({
         "name": entry.name,
@@ -153,7 +153,7 @@ fn entry_json(entry: &Entry, shelf: &Shelf) -> Value {
     })
 }
 
-fn installed_json(installed: &Installed) -> Value {
+fn installed_json(installed: &InstalledModel) -> Value {
     let note = installed.note.as_ref();
     json!({
         "name": installed.name,

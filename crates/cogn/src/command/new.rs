@@ -161,7 +161,7 @@ impl New {
 
     /// From the flags, and from a person for the rest.
     fn ask(&self, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Blueprint> {
-        let mut talk = Talk { from, to };
+        let mut talk = Prompts { from, to };
         let name = match &self.name {
             Some(name) => name.clone(),
             None => talk.ask("name", "my-module", |text| {
@@ -240,12 +240,12 @@ fn responsibility_problem(text: &str) -> Option<&'static str> {
 }
 
 /// Questions with defaults, one line each.
-struct Talk<'a> {
+struct Prompts<'a> {
     from: &'a mut dyn BufRead,
     to: &'a mut dyn Write,
 }
 
-impl Talk<'_> {
+impl Prompts<'_> {
     /// Asks until the answer will do. An empty line is the default.
     fn ask(
         &mut self,

@@ -16,8 +16,8 @@ use owo_colors::OwoColorize;
 use serde_json::{Map, Value, json};
 
 use super::run::read_file;
-use crate::command_engine::Asked;
-use crate::backends::{self, Listed, Shelf};
+use crate::command_engine::BackendArgs;
+use crate::backends::{self, ConfiguredBackend, BackendCatalog};
 use crate::config::{Settings, Sources};
 use crate::exit::Exit;
 use crate::modules::Search;
@@ -41,7 +41,7 @@ pub(crate) struct Route {
     #[arg(long, value_name = "N", default_value_t = 0)]
     turn: u64,
     #[command(flatten)]
-    asked: Asked,
+    asked: BackendArgs,
 }
 
 impl Route {
@@ -88,8 +88,8 @@ impl Route {
             );
         }
         let sources = Sources::from_environment(self.asked.config.as_deref())?;
-        let shelf = Shelf::new(Settings::of(&sources.merge()?)?, Depot::default())?;
-        let members = shelf.all().into_iter().flat_map(Listed::into_members);
+        let shelf = BackendCatalog::new(Settings::of(&sources.merge()?)?, Depot::default())?;
+        let members = shelf.all().into_iter().flat_map(ConfiguredBackend::into_members);
         let host = shelf.settings().routing.host()?;
         Ok(Fleet::new(members.collect(), host, shelf.fleet_settings()))
     }

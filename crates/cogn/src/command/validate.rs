@@ -9,7 +9,7 @@ use module::Strict;
 use module::check::{CheckContext, check_among};
 
 use crate::exit::Exit;
-use crate::modules::{Found, Neighbours, Search, is_module, read_folder, survey};
+use crate::modules::{Found, DependencyIndex, Search, is_module, read_folder, survey};
 use crate::output::{Output, hinted};
 use crate::render::{Checked, Style, Summary, renderer};
 
@@ -39,7 +39,7 @@ impl Validate {
         let out = BufWriter::new(output.stdout());
         let mut render = renderer(style, output.quiet, Box::new(out));
         let mut summary = Summary::default();
-        let neighbours = Neighbours::new(search);
+        let neighbours = DependencyIndex::new(search);
         let work = |found: &Result<Found>| match found {
             Ok(found) if found.shadowed_by.is_some() => Ok(None),
             Ok(found) => self.look(found, &neighbours).map(Some),
@@ -94,7 +94,7 @@ impl Validate {
         Ok(Box::new(found.into_iter().map(Ok)))
     }
 
-    fn look(&self, found: &Found, neighbours: &Neighbours<'_>) -> Result<Checked> {
+    fn look(&self, found: &Found, neighbours: &DependencyIndex<'_>) -> Result<Checked> {
         let files = read_folder(&found.path)?;
         let find = |name: &str| neighbours.find(&found.path, name);
         let surroundings = CheckContext {

@@ -17,7 +17,7 @@ mod vendor_env;
 pub(crate) use known_secrets::known_secrets;
 pub(crate) use merged::Merged;
 pub(crate) use proxy::proxy;
-pub(crate) use preset::Recipe;
+pub(crate) use preset::Preset;
 pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{

@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 4] = [
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Recipe {
+pub(crate) struct Preset {
     #[serde(skip)]
     pub(crate) name: &'static str,
     pub(crate) operation: Operation,
@@ -32,13 +32,13 @@ pub(crate) struct Recipe {
     pub(crate) command: Map<String, Value>,
 }
 
-impl Recipe {
+impl Preset {
     pub(crate) fn all() -> &'static [Self] {
-        static ALL: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
+        static ALL: LazyLock<Vec<Preset>> = LazyLock::new(|| {
             // A test reads every one of them.
             let read = FILES
                 .iter()
-                .filter_map(|(name, text)| Recipe::read(name, text).ok());
+                .filter_map(|(name, text)| Preset::read(name, text).ok());
             read.collect()
         });
         &ALL
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn every_recipe_can_be_used_as_it_stands() {
-        assert_eq!(Recipe::all().len(), FILES.len());
+        assert_eq!(Preset::all().len(), FILES.len());
         for (name, text) in FILES {
-            let recipe = Recipe::read(name, text).expect("it is a recipe");
+            let recipe = Preset::read(name, text).expect("it is a recipe");
             assert!(!recipe.install.is_empty());
             let program = Program::over(Some(&recipe.command), None).expect("its command is good");
             let options = program

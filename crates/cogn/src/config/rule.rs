@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::known_secrets::is_secret_name;
 use super::layer::escape;
 use super::merged::Merged;
-use super::preset::Recipe;
+use super::preset::Preset;
 use super::schema::Problem;
 use super::settings::Program;
 use crate::near::nearest;
@@ -24,7 +24,7 @@ const SECRET_HEADERS: [&str; 6] = [
 ];
 
 pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
-    let mut found = Found {
+    let mut found = Problems {
         merged,
         problems: Vec::new(),
     };
@@ -37,12 +37,12 @@ pub(super) fn rules(merged: &Merged) -> Vec<Problem> {
     found.problems
 }
 
-struct Found<'m> {
+struct Problems<'m> {
     merged: &'m Merged,
     problems: Vec<Problem>,
 }
 
-impl Found<'_> {
+impl Problems<'_> {
     fn credentials(&mut self) {
         for (index, credential) in self.list("credentials").iter().enumerate() {
             let pointer = format!("/credentials/{index}");
@@ -110,7 +110,7 @@ impl Found<'_> {
             let message = "it needs a `recipe`, or `command` with `argv`: the program and its arguments";
             return self.say(pointer, message);
         }
-        let recipe = recipe.and_then(Recipe::named);
+        let recipe = recipe.and_then(Preset::named);
         let said = backend["operations"].as_array().map(Vec::as_slice);
         let operation = match (said, recipe) {
             (Some([one]), _) => serde_json::from_value(one.clone()).ok(),

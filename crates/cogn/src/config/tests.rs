@@ -6,7 +6,7 @@ use super::layer::{Layer, Origin};
 use super::schema::SCHEMA;
 use super::settings::Settings;
 use super::settings::gate::GateAction;
-use super::{Merged, Recipe, Sources, problems};
+use super::{Merged, Preset, Sources, problems};
 
 const EXAMPLE: &str = r#"
 [[credentials]]
@@ -207,7 +207,7 @@ fn the_schema_knows_every_word_of_the_vocabularies() {
         let settings = Settings::of(&merged).expect("it is good");
         assert_eq!(settings.backends[0].kind.as_str(), kind);
     }
-    let recipes: Vec<_> = Recipe::all().iter().map(|recipe| recipe.name).collect();
+    let recipes: Vec<_> = Preset::all().iter().map(|recipe| recipe.name).collect();
     assert_eq!(words(&backend["recipe"]["enum"]), recipes);
 }
 

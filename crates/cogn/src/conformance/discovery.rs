@@ -10,13 +10,13 @@ use crate::output::hinted;
 
 /// A module that a person wants to be used, with its input if there is one.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct RequestedModule {
     pub(crate) name: String,
     pub(crate) input: Option<Value>,
 }
 
 /// The modules that were named; without names, those that the server lists.
-pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<TestModules> {
+pub(super) async fn discover(client: &Client, named: &[RequestedModule]) -> Result<TestModules> {
     let listing = client.send(&ServerRequest::list_modules()).await;
     let listing = listing.map_err(|reason| {
         hinted(
@@ -36,13 +36,13 @@ pub(super) async fn discover(client: &Client, named: &[Named]) -> Result<TestMod
         let names = rows.iter().filter_map(|row| row.get("name")?.as_str());
         // A name becomes part of an address, so it must be nothing but a name.
         let plain = names.filter(|name| is_plain(name)).take(limits::MODULES_MAX);
-        wanted.extend(plain.map(|name| Named {
+        wanted.extend(plain.map(|name| RequestedModule {
             name: String::from(name),
             input: None,
         }));
     }
     let mut listed = Vec::new();
-    for Named { name, input } in wanted {
+    for RequestedModule { name, input } in wanted {
         if !is_plain(&name) {
             return Err(anyhow!("`{name}` is no name of a module"));
         }

@@ -14,14 +14,14 @@ use module::conformance::server::{
 };
 
 pub(crate) use client::Client;
-pub(crate) use discovery::Named;
+pub(crate) use discovery::RequestedModule;
 
 use crate::output::hinted;
 
 /// Makes every check up to a level.
-pub(crate) async fn examine(client: &Client, named: &[Named], level: u8) -> Result<ServerReport> {
+pub(crate) async fn examine(client: &Client, named: &[RequestedModule], level: u8) -> Result<ServerReport> {
     let subjects = discovery::discover(client, named).await?;
-    let cast = Cast::rehearse(client, &subjects).await?;
+    let cast = ModuleSelection::rehearse(client, &subjects).await?;
     let mut rows = Vec::new();
     for check in checks().into_iter().filter(|check| check.level <= level) {
         let row = match cast.part(check.need) {
@@ -50,9 +50,9 @@ async fn make(client: &Client, check: &Check, subject: &TestModule) -> Result<()
 }
 
 /// Who plays which part, or why nobody does.
-struct Cast(HashMap<&'static str, Result<TestModule, String>>);
+struct ModuleSelection(HashMap<&'static str, Result<TestModule, String>>);
 
-impl Cast {
+impl ModuleSelection {
     async fn rehearse(client: &Client, subjects: &TestModules) -> Result<Self> {
         let mut parts = HashMap::new();
         for need in Capability::ALL {

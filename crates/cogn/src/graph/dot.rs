@@ -1,8 +1,8 @@
 //! The picture for Graphviz.
 
-use super::Drawing;
+use super::CompositionGraph;
 
-pub(crate) fn dot(drawing: &Drawing) -> String {
+pub(crate) fn dot(drawing: &CompositionGraph) -> String {
     let mut text = String::from("digraph composition {\n  node [shape=box];\n");
     for knot in &drawing.modules {
         let label = format!("{}\n{}", knot.name, knot.version);

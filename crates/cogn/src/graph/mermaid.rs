@@ -1,8 +1,8 @@
 //! The picture for Markdown pages that draw Mermaid.
 
-use super::{Drawing, Edge};
+use super::{CompositionGraph, Edge};
 
-pub(crate) fn mermaid(drawing: &Drawing) -> String {
+pub(crate) fn mermaid(drawing: &CompositionGraph) -> String {
     let mut text = String::from("flowchart TD\n");
     for knot in &drawing.modules {
         text.push_str(&format!(

@@ -7,6 +7,6 @@ mod mermaid;
 mod tree;
 
 pub(crate) use dot::dot;
-pub(crate) use model::{Drawing, Edge};
+pub(crate) use model::{CompositionGraph, Edge};
 pub(crate) use mermaid::mermaid;
 pub(crate) use tree::tree;

@@ -5,18 +5,18 @@ use module::manifest::Composition;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Drawing {
+pub(crate) struct CompositionGraph {
     pub(crate) root: String,
     /// Calls of the longest chain; null where there is a circle.
     pub(crate) depth: Option<usize>,
     pub(crate) max_depth: u64,
-    pub(crate) modules: Vec<Knot>,
+    pub(crate) modules: Vec<Node>,
     pub(crate) cycles: Vec<Vec<String>>,
     pub(crate) errors: Vec<Problem>,
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Knot {
+pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) pattern: &'static str,
@@ -45,13 +45,13 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-impl Drawing {
+impl CompositionGraph {
     pub(crate) fn of(graph: &Graph) -> Self {
         let root = graph.nodes.get(&graph.root);
         let modules = graph.nodes.iter().map(|(name, node)| {
             let manifest = &node.module.manifest;
             let links = node.links.iter();
-            Knot {
+            Node {
                 name: name.clone(),
                 version: manifest.version.clone(),
                 pattern: manifest.composition.pattern.as_str(),
@@ -74,7 +74,7 @@ impl Drawing {
         }
     }
 
-    pub(crate) fn knot(&self, name: &str) -> Option<&Knot> {
+    pub(crate) fn knot(&self, name: &str) -> Option<&Node> {
         self.modules.iter().find(|knot| knot.name == name)
     }
 }

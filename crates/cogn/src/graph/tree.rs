@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Drawing, Edge};
+use super::{CompositionGraph, Edge};
 
-pub(crate) fn tree(drawing: &Drawing) -> String {
+pub(crate) fn tree(drawing: &CompositionGraph) -> String {
     let mut text = String::new();
     if let Some(root) = drawing.knot(&drawing.root) {
         let pattern = match root.links.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn tree(drawing: &Drawing) -> String {
 }
 
 fn branches<'a>(
-    drawing: &'a Drawing,
+    drawing: &'a CompositionGraph,
     name: &str,
     indent: &str,
     way: &mut Vec<&'a str>,

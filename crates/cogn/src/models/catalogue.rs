@@ -10,21 +10,21 @@ pub(crate) struct Entry {
     pub(crate) sha256: &'static str,
     pub(crate) licence: &'static str,
     pub(crate) sources: &'static [Source],
-    pub(crate) form: Form,
+    pub(crate) form: ModelKind,
     /// What has to lie beside the weights.
     pub(crate) companions: &'static [Companion],
 }
 
 /// What weights are weights of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ModelKind {
     /// A model that writes, as one GGUF file.
     Writer,
     /// A model that makes embeddings, as safetensors with a tokenizer and a configuration.
     Encoder,
 }
 
-impl Form {
+impl ModelKind {
     /// What the file of the weights ends with.
     pub(crate) const fn extension(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".gguf",
             },
         ],
-        form: Form::Writer,
+        form: ModelKind::Writer,
         companions: &[],
     },
     Entry {
@@ -144,7 +144,7 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".bin",
             },
         ],
-        form: Form::Writer,
+        form: ModelKind::Writer,
         companions: &[],
     },
     Entry {
@@ -163,7 +163,7 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: "/model.safetensors",
             },
         ],
-        form: Form::Encoder,
+        form: ModelKind::Encoder,
         companions: &[
             Companion {
                 extension: "tokenizer.json",
@@ -184,6 +184,6 @@ pub(crate) const CATALOGUE: &[Entry] = &[
 ];
 
 /// The model of this form that is taken where nobody names one.
-pub(crate) fn default_entry(form: Form) -> Option<&'static Entry> {
+pub(crate) fn default_entry(form: ModelKind) -> Option<&'static Entry> {
     CATALOGUE.iter().find(|entry| entry.form == form)
 }

@@ -35,8 +35,8 @@ pub(crate) fn download(
             let before = file.stream_position()?;
             match transfer(&client, &url, &mut file, bytes_max, what, progress).await {
                 Ok(()) => return Ok(()),
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Broken(error)) => {
+                Err(DownloadError::Final(error)) => return Err(error),
+                Err(DownloadError::Broken(error)) => {
                     // Progress earns another try.
                     tries = if file.stream_position()? > before {
                         0
@@ -52,7 +52,7 @@ pub(crate) fn download(
     })
 }
 
-enum Failure {
+enum DownloadError {
     /// Another try may go on where this one ended.
     Broken(anyhow::Error),
     Final(anyhow::Error),
@@ -105,7 +105,7 @@ async fn transfer(
     bytes_max: u64,
     what: &str,
     progress: &Progress,
-) -> Result<(), Failure> {
+) -> Result<(), DownloadError> {
     let here = file.stream_position().map_err(final_error)?;
     let mut request = client.get(url.clone());
     if here > 0 {
@@ -115,7 +115,7 @@ async fn transfer(
     let mut response = request
         .send()
         .await
-        .map_err(|error| Failure::Broken(anyhow::Error::new(error).context(shown())))?;
+        .map_err(|error| DownloadError::Broken(anyhow::Error::new(error).context(shown())))?;
     let start = match response.status() {
         StatusCode::PARTIAL_CONTENT if starts_at(&response, here) => here,
         // Nothing is missing, or what is here is no beginning of it: the digest will tell.
@@ -126,7 +126,7 @@ async fn transfer(
             0
         }
         status => {
-            return Err(Failure::Final(anyhow::anyhow!(
+            return Err(DownloadError::Final(anyhow::anyhow!(
                 "{}: the server answered {status}",
                 shown()
             )));
@@ -134,7 +134,7 @@ async fn transfer(
     };
     let total = response.content_length().map(|length| start + length);
     if total.is_some_and(|total| total > bytes_max) {
-        return Err(Failure::Final(anyhow::anyhow!(
+        return Err(DownloadError::Final(anyhow::anyhow!(
             "{}: larger than {bytes_max} bytes",
             shown()
         )));
@@ -146,11 +146,11 @@ async fn transfer(
         let chunk = response
             .chunk()
             .await
-            .map_err(|error| Failure::Broken(anyhow::Error::new(error).context(shown())))?;
+            .map_err(|error| DownloadError::Broken(anyhow::Error::new(error).context(shown())))?;
         let Some(chunk) = chunk else { break };
         done += chunk.len() as u64;
         if done > bytes_max {
-            return Err(Failure::Final(anyhow::anyhow!(
+            return Err(DownloadError::Final(anyhow::anyhow!(
                 "{}: larger than {bytes_max} bytes",
                 shown()
             )));
@@ -159,7 +159,7 @@ async fn transfer(
         progress.at(done);
     }
     match total {
-        Some(total) if done < total => Err(Failure::Broken(anyhow::anyhow!(
+        Some(total) if done < total => Err(DownloadError::Broken(anyhow::anyhow!(
             "{}: broke off at {done} of {total} bytes",
             shown()
         ))),
@@ -174,6 +174,6 @@ fn starts_at(response: &Response, here: u64) -> bool {
     range.starts_with(&format!("bytes {here}-"))
 }
 
-fn final_error(error: std::io::Error) -> Failure {
-    Failure::Final(anyhow::Error::new(error).context("cannot write the download"))
+fn final_error(error: std::io::Error) -> DownloadError {
+    DownloadError::Final(anyhow::Error::new(error).context("cannot write the download"))
 }

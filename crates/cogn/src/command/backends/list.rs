@@ -4,10 +4,10 @@ use anyhow::Result;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
-use crate::backends::Listed;
+use crate::backends::ConfiguredBackend;
 use crate::output::Output;
 
-pub(super) fn print(listed: &[Listed], output: &Output) -> Result<()> {
+pub(super) fn print(listed: &[ConfiguredBackend], output: &Output) -> Result<()> {
     if output.json {
         return Ok(output.json(&listed.iter().map(row).collect::<Vec<_>>())?);
     }
@@ -43,7 +43,7 @@ pub(super) fn print(listed: &[Listed], output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn row(back_end: &Listed) -> Value {
+fn row(back_end: &ConfiguredBackend) -> Value {
     let candidate = &back_end.candidate;
     let why = back_end.instances.as_ref().err();
     json!({

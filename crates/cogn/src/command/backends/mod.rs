@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use engine::Depot;
 
-use crate::backends::Shelf;
+use crate::backends::BackendCatalog;
 use crate::config::{Settings, Sources};
 use crate::duration::Duration;
 use crate::exit::Exit;
@@ -47,7 +47,7 @@ enum Action {
 impl Backends {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
-        let shelf = Shelf::new(settings, Depot::default())?;
+        let shelf = BackendCatalog::new(settings, Depot::default())?;
         match &self.action {
             None | Some(Action::List) => {
                 list::print(&shelf.all(), output)?;

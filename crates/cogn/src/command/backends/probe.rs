@@ -21,7 +21,7 @@ const TOKENS_MAX: u64 = 48;
 
 /// An answer, and how it came.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ProbeAnswer {
     pub(super) first_token_ms: Option<u64>,
     /// In how many pieces the text came.
     pub(super) pieces: usize,
@@ -30,7 +30,7 @@ pub(super) struct Seen {
 }
 
 /// What a back-end says to a plain question, in a stream.
-pub(super) async fn speak(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<Seen, Error> {
+pub(super) async fn speak(upstream: &Arc<dyn Upstream>, patience: Duration) -> Result<ProbeAnswer, Error> {
     ask(
         upstream,
         question("Count from one to twelve, in words."),
@@ -90,7 +90,7 @@ fn question(text: &str) -> ChatRequest {
 
 /// Asks, and once more if the connection broke: servers close kept connections as they like, and no run
 /// stands behind a check that would try again.
-async fn ask(upstream: &Arc<dyn Upstream>, chat: ChatRequest, patience: Duration) -> Result<Seen, Error> {
+async fn ask(upstream: &Arc<dyn Upstream>, chat: ChatRequest, patience: Duration) -> Result<ProbeAnswer, Error> {
     match ask_once(upstream, chat.clone(), patience).await {
         Err(error) if error.kind == ErrorKind::Network && error.phase != Phase::BeforeSend => {
             ask_once(upstream, chat, patience).await
@@ -103,7 +103,7 @@ async fn ask_once(
     upstream: &Arc<dyn Upstream>,
     chat: ChatRequest,
     patience: Duration,
-) -> Result<Seen, Error> {
+) -> Result<ProbeAnswer, Error> {
     let started = Instant::now();
     let mut events = upstream.open(Arc::new(Request::chat("probe", chat)));
     let (mut fold, mut pieces, mut first) = (Fold::new(), 0, None);
@@ -130,7 +130,7 @@ async fn ask_once(
     let response = fold.finish()?;
     let mut parts = response.parts.iter();
     let calls_tool = parts.any(|part| matches!(part.body, PartBody::ToolCall(_)));
-    Ok(Seen {
+    Ok(ProbeAnswer {
         first_token_ms: first,
         pieces,
         text: response.text(),

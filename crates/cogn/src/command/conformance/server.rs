@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Conformance;
 use crate::config::secret_of_environment;
-use crate::conformance::{Client, Named, examine, limits};
+use crate::conformance::{Client, RequestedModule, examine, limits};
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
 use crate::wiring::small_runtime;
@@ -41,7 +41,7 @@ impl Conformance {
         Ok(Some(key))
     }
 
-    fn named(&self) -> Result<Vec<Named>> {
+    fn named(&self) -> Result<Vec<RequestedModule>> {
         if self.input.len() > self.module.len() {
             bail!(
                 "{} inputs are given for {} modules",
@@ -51,7 +51,7 @@ impl Conformance {
         }
         let mut inputs = self.input.iter();
         let named = self.module.iter().map(|name| {
-            Ok(Named {
+            Ok(RequestedModule {
                 name: name.clone(),
                 input: inputs.next().map(|path| read(path)).transpose()?,
             })

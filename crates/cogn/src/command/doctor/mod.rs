@@ -12,10 +12,10 @@ use engine::Depot;
 use owo_colors::OwoColorize;
 
 use self::finding::{Finding, State};
-use crate::backends::{Listed, Shelf, Unavailable};
+use crate::backends::{ConfiguredBackend, BackendCatalog, Unavailable};
 use crate::config::{self, Settings, Sources};
 use crate::exit::Exit;
-use crate::models::{self, Missing};
+use crate::models::{self, ModelUnavailable};
 use crate::modules::Search;
 use crate::output::Output;
 use crate::wiring;
@@ -100,12 +100,12 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         });
         findings.extend(credential.file.as_deref().and_then(filesystem::too_open));
     }
-    let shelf = Shelf::new(settings, Depot::default())?;
+    let shelf = BackendCatalog::new(settings, Depot::default())?;
     if let Some(problem) = shelf.way_problem() {
         let hint = "mend [network] in the configuration";
         findings.push(Finding::bad("network", problem, hint));
     }
-    let trials = shelf.all().into_iter().map(Listed::tried);
+    let trials = shelf.all().into_iter().map(ConfiguredBackend::tried);
     let listed = wiring::small_runtime()?.block_on(futures::future::join_all(trials));
     let usable = listed.iter().filter(|listed| listed.is_usable()).count();
     for back_end in &listed {
@@ -138,10 +138,10 @@ fn embedded(before: &[Finding]) -> Finding {
         .any(|finding| finding.name.starts_with("back-end ") && finding.state == State::Ok);
     match models::embedded("local", None) {
         Ok(_) => Finding::ok("embedded model", "its weights are here"),
-        Err(Missing { reason, .. }) if others => {
+        Err(ModelUnavailable { reason, .. }) if others => {
             Finding::ok("embedded model", format!("{reason}; others answer"))
         }
-        Err(Missing { reason, hint }) => Finding::warn("embedded model", reason, &hint),
+        Err(ModelUnavailable { reason, hint }) => Finding::warn("embedded model", reason, &hint),
     }
 }
 

@@ -15,12 +15,12 @@ use crate::output::{Output, hinted};
 use crate::human_output::LiveFields;
 
 /// How a run ended: with its own last event, or before it began.
-pub(crate) enum Last {
+pub(crate) enum RunEnding {
     Event(EncodedEvent),
     Refused(Value),
 }
 
-impl Last {
+impl RunEnding {
     pub(crate) fn envelope(&self) -> Value {
         match self {
             Self::Event(event) => run::envelope(event),
@@ -43,13 +43,13 @@ pub(crate) async fn answer(
     execute: RunRequest,
     output: &Output,
     mut trace: Option<&mut Trace>,
-) -> Result<Last> {
+) -> Result<RunEnding> {
     let streams = execute.mode == RunMode::Stream;
     let tenant = Tenant::local();
     let run = match engine.start(&tenant, execute).await {
         Ok(run) => run,
         Err(error @ engine::Error::Input(_)) => {
-            return Ok(Last::Refused(Envelope::failure(error.into_body()).into_value()));
+            return Ok(RunEnding::Refused(Envelope::failure(error.into_body()).into_value()));
         }
         Err(error) => return Err(error.into()),
     };
@@ -93,7 +93,7 @@ pub(crate) async fn answer(
             if let Some(trace) = trace {
                 trace.tried(engine.trace(&tenant, run).as_deref());
             }
-            return Ok(Last::Event(last));
+            return Ok(RunEnding::Event(last));
         }
     }
     Err(engine::Error::Lost(run).into())

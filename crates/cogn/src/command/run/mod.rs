@@ -16,12 +16,12 @@ use module::Module;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use self::answer::{Last, answer};
+use self::answer::{RunEnding, answer};
 use self::batch::Batch;
 use self::input::InputFlags;
 pub(crate) use self::input::read_file;
 use self::trace::Trace;
-use crate::command_engine::{Asked, Asking};
+use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::atomic_file;
 use crate::duration::Duration;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ pub(crate) struct Run {
     #[arg(long)]
     stream: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: BackendArgs,
     /// Give up after this time (500ms, 30s, 2m).
     #[arg(long, value_name = "TIME")]
     timeout: Option<Duration>,
@@ -100,7 +100,7 @@ impl Run {
         let running = answer(&engine, execute, output, trace.as_mut());
         let last = wiring::small_runtime()?.block_on(running)?;
         let envelope = last.envelope();
-        if let (Some(path), Last::Event(_)) = (&recording, &last) {
+        if let (Some(path), RunEnding::Event(_)) = (&recording, &last) {
             asking.save(path)?;
         }
         if let (Some(path), Some(trace)) = (&self.trace, trace) {
@@ -125,15 +125,15 @@ impl Run {
         }
     }
 
-    fn asking(&self) -> Result<Asking> {
+    fn asking(&self) -> Result<CommandEngine> {
         match (&self.record, &self.replay) {
-            (_, Some(path)) => Asking::replayed(path),
-            (Some(_), None) => Asking::recorded(&self.asked),
-            (None, None) => Asking::live(&self.asked),
+            (_, Some(path)) => CommandEngine::replayed(path),
+            (Some(_), None) => CommandEngine::recorded(&self.asked),
+            (None, None) => CommandEngine::live(&self.asked),
         }
     }
 
-    fn show(&self, last: &Last, envelope: &Value, output: &Output) -> Result<()> {
+    fn show(&self, last: &RunEnding, envelope: &Value, output: &Output) -> Result<()> {
         if let Some(path) = &self.output {
             atomic_file::write_json(path, envelope)?;
         }

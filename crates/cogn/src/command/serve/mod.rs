@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::reload::{Doors, Reload};
+use self::reload::{AuthReload, Reload};
 use crate::server_setup;
 use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
@@ -102,7 +102,7 @@ impl Serve {
                 engine,
                 gateway: gateway.clone(),
                 tls: tls.clone(),
-                doors: Some(Doors {
+                doors: Some(AuthReload {
                     journal: journal.clone(),
                     clock: clock.clone(),
                     require_auth: self.require_auth,

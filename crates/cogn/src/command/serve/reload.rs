@@ -22,7 +22,7 @@ use crate::backends::{self, BackendName};
 use crate::config::{Settings, Sources};
 use crate::media;
 use crate::modules::Search;
-use crate::wiring::{self, Folders};
+use crate::wiring::{self, LoadedModules};
 
 /// Most files of all modules together that are looked at; what is beyond waits for the signal.
 const FILES_MAX: usize = 100_000;
@@ -34,7 +34,7 @@ const DEPTH_MAX: usize = 8;
 pub(crate) struct Reload {
     pub(crate) search: Search,
     /// The last good state of every module.
-    pub(crate) folders: Arc<Mutex<Folders>>,
+    pub(crate) folders: Arc<Mutex<LoadedModules>>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) backends: Vec<BackendName>,
     pub(crate) listen: SocketAddr,
@@ -42,20 +42,20 @@ pub(crate) struct Reload {
     pub(crate) gateway: Gateway,
     pub(crate) tls: Option<Tls>,
     /// None where a pipe is the only way in.
-    pub(crate) doors: Option<Doors>,
+    pub(crate) doors: Option<AuthReload>,
     /// What cannot change is compared with this.
     pub(crate) begun_with: Arc<Settings>,
 }
 
 /// Who may call.
 #[derive(Clone)]
-pub(crate) struct Doors {
+pub(crate) struct AuthReload {
     pub(crate) journal: Arc<SqliteJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) require_auth: bool,
 }
 
-impl Doors {
+impl AuthReload {
     fn auth(&self, listen: SocketAddr, settings: &Settings) -> Result<Auth> {
         let required = self.require_auth || settings.auth.required;
         server_setup::refuse_open_door(listen, required)?;
@@ -65,7 +65,7 @@ impl Doors {
 
 /// How the files look from outside: names, sizes, times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Looks {
+struct FileFingerprints {
     modules: u64,
     config: u64,
     tls: u64,
@@ -74,7 +74,7 @@ struct Looks {
 impl Reload {
     /// Watches until it is dropped.
     pub(crate) async fn watch(self, every: Duration) {
-        let mut hangups = Hangups::new();
+        let mut hangups = SighupStream::new();
         let mut seen = self.look();
         loop {
             let told = tokio::select! {
@@ -94,7 +94,7 @@ impl Reload {
         }
     }
 
-    fn take(&self, seen: Looks, now: Looks, told: bool) {
+    fn take(&self, seen: FileFingerprints, now: FileFingerprints, told: bool) {
         if told || seen.modules != now.modules {
             self.note("modules", self.take_modules());
         }
@@ -151,7 +151,7 @@ impl Reload {
         Ok(())
     }
 
-    fn look(&self) -> Looks {
+    fn look(&self) -> FileFingerprints {
         let mut modules = DefaultHasher::new();
         let mut left = FILES_MAX;
         for root in self.search.roots() {
@@ -161,7 +161,7 @@ impl Reload {
         let config = sources.map(|sources| sources.files).unwrap_or_default();
         let scripts = self.backends.iter().filter_map(BackendName::script);
         let tls = self.tls.as_ref().map(Tls::files);
-        Looks {
+        FileFingerprints {
             modules: modules.finish(),
             config: look_at(config.iter().map(PathBuf::as_path).chain(scripts)),
             tls: look_at(tls.iter().flatten().copied()),
@@ -218,12 +218,12 @@ async fn pause(every: Duration) {
 }
 
 /// The signal by which servers are told to read their configuration again.
-struct Hangups {
+struct SighupStream {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
-impl Hangups {
+impl SighupStream {
     #[cfg(unix)]
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};

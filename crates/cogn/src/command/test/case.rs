@@ -13,7 +13,7 @@ use module::module::TestPair;
 use module::{Code, Module};
 use serde_json::Value;
 
-use crate::command_engine::{Asking, envelope_of};
+use crate::command_engine::{CommandEngine, envelope_of};
 use crate::media;
 
 pub(super) struct Case {
@@ -30,7 +30,7 @@ pub(super) struct Case {
 pub(super) enum Source {
     Recording(PathBuf),
     /// Back-ends that are written down, and the file for it.
-    Live(Asking, PathBuf),
+    Live(CommandEngine, PathBuf),
 }
 
 /// How a test ended.
@@ -79,7 +79,7 @@ impl Case {
                 if !there.with_context(|| format!("cannot read {}", tape.display()))? {
                     return Ok((Status::Unrecorded, None));
                 }
-                Asking::replayed(tape)?
+                CommandEngine::replayed(tape)?
             }
         };
         let execute = RunRequest {

@@ -17,7 +17,7 @@ use secrecy::SecretString;
 
 use self::case::{Case, Source};
 use self::report::{ModuleReport, Report, Thresholds};
-use crate::command_engine::{Asked, Asking};
+use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::atomic_file;
 use crate::config;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ pub(crate) struct Test {
     #[arg(long)]
     record: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: BackendArgs,
     /// Only tests whose name, as MODULE/TEST, contains this.
     #[arg(short = 'k', long = "filter", value_name = "TEXT")]
     filter: Option<String>,
@@ -74,8 +74,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// The back-ends that are asked when a recording is made.
-struct Live {
-    asking: Asking,
+struct LiveBackends {
+    asking: CommandEngine,
     secrets: Vec<SecretString>,
 }
 
@@ -121,9 +121,9 @@ impl Test {
         Ok(if report.is_good() { Exit::Good } else { Exit::No })
     }
 
-    fn live(&self) -> Result<Live> {
-        Ok(Live {
-            asking: Asking::live(&self.asked)?,
+    fn live(&self) -> Result<LiveBackends> {
+        Ok(LiveBackends {
+            asking: CommandEngine::live(&self.asked)?,
             secrets: config::known_secrets(self.asked.config.as_deref())?,
         })
     }
@@ -136,7 +136,7 @@ impl Test {
         self.module.iter().map(|name| search.find(name)).collect()
     }
 
-    fn collect(&self, search: &Search, live: Option<&Live>) -> Result<Collected> {
+    fn collect(&self, search: &Search, live: Option<&LiveBackends>) -> Result<Collected> {
         let (mut reports, mut cases) = (Vec::new(), Vec::new());
         for found in self.folders(search)? {
             let module = match wiring::load_module(&found.path) {

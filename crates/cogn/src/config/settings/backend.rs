@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Program;
-use crate::config::preset::Recipe;
+use crate::config::preset::Preset;
 
 /// An instance one can call.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) struct Backend {
     price: Option<Price>,
     #[serde(default)]
     pub(crate) limits: Limits,
-    pub(crate) timeouts: Option<PartTimeouts>,
+    pub(crate) timeouts: Option<TimeoutOverrides>,
     /// Headers that every call carries.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
@@ -89,7 +89,7 @@ pub(crate) struct Limits {
 /// An instance's own time limits; the general ones hold for what it leaves out.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PartTimeouts {
+pub(crate) struct TimeoutOverrides {
     pub(crate) connect_ms: Option<u64>,
     pub(crate) first_byte_ms: Option<u64>,
     pub(crate) idle_ms: Option<u64>,
@@ -140,8 +140,8 @@ impl Backend {
         self.kind == BackendKind::Local && self.operations().contains(&Operation::Embeddings)
     }
 
-    pub(crate) fn recipe(&self) -> Option<&'static Recipe> {
-        Recipe::named(self.recipe.as_deref()?)
+    pub(crate) fn recipe(&self) -> Option<&'static Preset> {
+        Preset::named(self.recipe.as_deref()?)
     }
 
     /// How the program is called, whatever of it comes from a recipe.

@@ -28,7 +28,7 @@ use crate::output::hinted;
 
 pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
 pub(crate) use alias::Alias;
-pub(crate) use backend::{Backend, BackendKind, PartTimeouts};
+pub(crate) use backend::{Backend, BackendKind, TimeoutOverrides};
 pub(crate) use gate::{Gate, GateAction, GateRule};
 pub(crate) use mcp::Mcp;
 pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
@@ -87,7 +87,7 @@ pub(crate) struct Timeouts {
 
 impl Timeouts {
     /// These, except where an instance has its own.
-    pub(crate) fn with(self, own: Option<PartTimeouts>) -> Self {
+    pub(crate) fn with(self, own: Option<TimeoutOverrides>) -> Self {
         let own = own.unwrap_or_default();
         Self {
             connect_ms: own.connect_ms.unwrap_or(self.connect_ms),

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use module::file_map::Entry;
 
-use super::{Replacement, Step, Watch};
+use super::{Replacement, Step, StepHook};
 
-pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: Watch<'_>) -> io::Result<()> {
+pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: StepHook<'_>) -> io::Result<()> {
     let mut copy = Copy { work, watch };
     copy.folder(work.path, target, "")?;
     copy.additions(target)?;
@@ -20,7 +20,7 @@ pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: Watch<'_>) -> 
 
 struct Copy<'a, 'w> {
     work: &'a Replacement<'a>,
-    watch: Watch<'w>,
+    watch: StepHook<'w>,
 }
 
 impl Copy<'_, '_> {

@@ -60,14 +60,14 @@ pub(crate) enum Step {
 }
 
 /// Told of every step before it is taken; an error stops the work there and then.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(Step) -> io::Result<()>;
+pub(crate) type StepHook<'a> = &'a mut dyn FnMut(Step) -> io::Result<()>;
 
 /// How two names trade places.
-type Exchange = fn(&Path, &Path) -> io::Result<()>;
+type SwapFn = fn(&Path, &Path) -> io::Result<()>;
 
 /// Replaces the folder; returns where the old one is kept. After a failure everything is as before.
 pub(crate) fn replace(work: &Replacement<'_>) -> Result<Option<PathBuf>> {
-    let places = Places::of(work)?;
+    let places = ReplacePaths::of(work)?;
     let _lock = lock(&places.parent)?;
     let done = carry_out(work, &places, exchange, &mut |_| Ok(()));
     if done.is_err() {
@@ -79,14 +79,14 @@ pub(crate) fn replace(work: &Replacement<'_>) -> Result<Option<PathBuf>> {
 
 /// The names that a replacement uses. Hidden ones are not seen as modules.
 #[derive(Debug)]
-struct Places {
+struct ReplacePaths {
     parent: PathBuf,
     name: String,
     part: PathBuf,
     backup: PathBuf,
 }
 
-impl Places {
+impl ReplacePaths {
     fn of(work: &Replacement<'_>) -> Result<Self> {
         let name = work.path.file_name().and_then(|name| name.to_str());
         let (Some(parent), Some(name)) = (work.path.parent(), name) else {
@@ -123,9 +123,9 @@ fn part_name(name: &str) -> String {
 /// The steps themselves. Nothing is cleaned up here: an error leaves what a crash would leave.
 fn carry_out(
     work: &Replacement<'_>,
-    places: &Places,
-    exchange: Exchange,
-    watch: Watch<'_>,
+    places: &ReplacePaths,
+    exchange: SwapFn,
+    watch: StepHook<'_>,
 ) -> Result<Option<PathBuf>> {
     build(work, &places.part, watch)
         .with_context(|| format!("cannot write the new folder beside {}", work.path.display()))?;
@@ -165,7 +165,7 @@ fn carry_out(
 }
 
 /// Two renames where one exchange is not to be had. Returns where the old folder went.
-fn step_aside(work: &Replacement<'_>, places: &Places, ready: &Path, watch: Watch<'_>) -> Result<PathBuf> {
+fn step_aside(work: &Replacement<'_>, places: &ReplacePaths, ready: &Path, watch: StepHook<'_>) -> Result<PathBuf> {
     let old = match work.backup {
         Backup::Keep => places.backup.clone(),
         Backup::Discard => places.old(work.stamp),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use module::migrate::plan;
 use module::{FileMap, Format};
 
-use super::{Backup, Exchange, Places, Replacement, Step, carry_out, exchange, recover, read_folder, replace};
+use super::{Backup, SwapFn, ReplacePaths, Replacement, Step, carry_out, exchange, recover, read_folder, replace};
 
 const STAMP: &str = "20260102T030405Z";
 
@@ -96,9 +96,9 @@ fn no_exchange(_: &Path, _: &Path) -> io::Result<()> {
 }
 
 /// Runs until the step of this number, and dies there. Returns the steps taken.
-fn run_until(bench: &Bench, backup: Backup, exchange: Exchange, fatal: usize) -> (bool, Vec<Step>) {
+fn run_until(bench: &Bench, backup: Backup, exchange: SwapFn, fatal: usize) -> (bool, Vec<Step>) {
     let work = bench.work(backup);
-    let places = Places::of(&work).expect("names");
+    let places = ReplacePaths::of(&work).expect("names");
     let mut steps = Vec::new();
     let done = carry_out(&work, &places, exchange, &mut |step| {
         steps.push(step);
@@ -113,7 +113,7 @@ fn run_until(bench: &Bench, backup: Backup, exchange: Exchange, fatal: usize) ->
 #[test]
 fn a_crash_leaves_the_old_module_or_the_new_one() {
     for backup in [Backup::Keep, Backup::Discard] {
-        for exchange in [exchange as Exchange, no_exchange] {
+        for exchange in [exchange as SwapFn, no_exchange] {
             let mut fatal = 0;
             loop {
                 let bench = bench();

@@ -12,10 +12,10 @@ use tracing::warn;
 pub(super) const TELL_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub(super) struct Losses {
+pub(super) struct DroppedTraces {
     /// Counted by those whose runs end, whoever they are.
     pub(super) no_room: Arc<Count>,
-    lost: Lost,
+    lost: DroppedCounts,
     told: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ impl Count {
 
 /// What one line tells, in runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct DroppedCounts {
     /// They came faster than they could be sent.
     pub(super) no_room: u64,
     /// The collector did not take them.
@@ -41,7 +41,7 @@ pub(super) struct Lost {
     pub(super) left: u64,
 }
 
-impl Losses {
+impl DroppedTraces {
     pub(super) fn refused(&mut self, runs: usize, error: &reqwest::Error) {
         self.lost.refused += count(runs);
         self.lost.error = Some(error.to_string());
@@ -65,13 +65,13 @@ impl Losses {
     }
 
     /// What is to be told now.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Lost> {
+    pub(super) fn due(&mut self, now: Instant) -> Option<DroppedCounts> {
         if self.told.is_some_and(|told| now < told + TELL_EVERY) {
             return None;
         }
         self.lost.no_room += self.no_room.0.swap(0, Ordering::Relaxed);
         let lost = std::mem::take(&mut self.lost);
-        if lost == Lost::default() {
+        if lost == DroppedCounts::default() {
             return None;
         }
         self.told = Some(now);
@@ -79,7 +79,7 @@ impl Losses {
     }
 }
 
-impl Lost {
+impl DroppedCounts {
     fn log(&self) {
         let Self {
             no_room,

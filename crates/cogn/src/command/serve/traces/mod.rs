@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::dropped::Losses;
+use self::dropped::DroppedTraces;
 use crate::config::{self, Settings};
 
 /// Runs whose spans wait to be sent; those of a run that finds no room are not sent.
@@ -41,7 +41,7 @@ pub(super) struct Exporter {
     queue: mpsc::Receiver<Vec<Value>>,
     /// The spans of the runs that are being sent.
     batch: Vec<Vec<Value>>,
-    losses: Losses,
+    losses: DroppedTraces,
 }
 
 impl Exporter {
@@ -68,7 +68,7 @@ impl Exporter {
         service_name: String,
     ) -> Result<(Self, impl Fn(Vec<Value>) + Send + Sync + 'static)> {
         let (out, queue) = mpsc::channel(QUEUE_MAX);
-        let losses = Losses::default();
+        let losses = DroppedTraces::default();
         let no_room = losses.no_room.clone();
         let exporter = Self {
             endpoint,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::dropped::{Losses, Lost, TELL_EVERY};
+use super::dropped::{DroppedTraces, DroppedCounts, TELL_EVERY};
 use super::{BATCH_MAX, Exporter, GATHER, QUEUE_MAX};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -95,16 +95,16 @@ async fn what_found_no_room_is_counted() {
     let (exporter, tell) = exporter(&collector());
     (0..QUEUE_MAX + 100).for_each(|number| tell(spans(number)));
     let mut losses = exporter.losses;
-    let expected = Lost {
+    let expected = DroppedCounts {
         no_room: 100,
-        ..Lost::default()
+        ..DroppedCounts::default()
     };
     assert_eq!(losses.due(Instant::now()), Some(expected));
 }
 
 #[test]
 fn losses_are_told_once_in_a_while_and_none_is_forgotten() {
-    let mut losses = Losses::default();
+    let mut losses = DroppedTraces::default();
     let began = Instant::now();
     let mut told = Vec::new();
     // Ten of them in each second of a minute.
