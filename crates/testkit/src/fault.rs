@@ -9,7 +9,7 @@ use ir::{Event, event::Block, event::Delta, event::FinishReason};
 use serde_json::json;
 use wire::{Encoder, chat};
 
-use crate::http::{Answer, HttpUpstream};
+use crate::http::{ScriptedResponse, MockServer};
 
 /// Longer than any patience of a test, shorter than a test that hangs.
 const LONG: Duration = Duration::from_secs(20);
@@ -26,36 +26,36 @@ pub struct Fault {
     pub code: &'static str,
     /// Whether another back-end is asked.
     pub elsewhere: bool,
-    make: Make,
+    make: FaultSetup,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Make {
+enum FaultSetup {
     /// Where the caller goes: nobody answers there.
     Address(fn() -> String),
     /// The whole answer, byte for byte.
-    Answer(fn(Dialect) -> Answer),
+    Answer(fn(Dialect) -> ScriptedResponse),
 }
 
 /// What stands where a back-end was expected.
 #[derive(Debug)]
-pub struct Broken {
+pub struct FaultyServer {
     /// Without the path of the dialect.
     pub url: String,
-    pub server: Option<HttpUpstream>,
+    pub server: Option<MockServer>,
 }
 
 impl Fault {
-    pub fn start(&self, dialect: Dialect) -> Broken {
+    pub fn start(&self, dialect: Dialect) -> FaultyServer {
         match self.make {
-            Make::Address(address) => Broken {
+            FaultSetup::Address(address) => FaultyServer {
                 url: address(),
                 server: None,
             },
-            Make::Answer(answer) => {
-                let server = HttpUpstream::playing(answer(dialect));
+            FaultSetup::Answer(answer) => {
+                let server = MockServer::playing(answer(dialect));
                 let url = server.url("");
-                Broken {
+                FaultyServer {
                     url,
                     server: Some(server),
                 }
@@ -72,7 +72,7 @@ const fn status(
     name: &'static str,
     (kind, code): (ErrorKind, &'static str),
     status: u16,
-    answer: fn(Dialect) -> Answer,
+    answer: fn(Dialect) -> ScriptedResponse,
 ) -> Fault {
     Fault {
         name,
@@ -81,7 +81,7 @@ const fn status(
         status: Some(status),
         code,
         elsewhere: true,
-        make: Make::Answer(answer),
+        make: FaultSetup::Answer(answer),
     }
 }
 
@@ -90,7 +90,7 @@ const fn broken(
     name: &'static str,
     (kind, code): (ErrorKind, &'static str),
     phase: Phase,
-    make: Make,
+    make: FaultSetup,
 ) -> Fault {
     Fault {
         name,
@@ -108,19 +108,19 @@ pub const FAULTS: &[Fault] = &[
         "connection refused",
         (Network, "E4001"),
         BeforeSend,
-        Make::Address(closed_port),
+        FaultSetup::Address(closed_port),
     ),
     broken(
         "name not found",
         (Network, "E4001"),
         BeforeSend,
-        Make::Address(|| String::from("http://nobody.invalid")),
+        FaultSetup::Address(|| String::from("http://nobody.invalid")),
     ),
     broken(
         "no TLS",
         (Network, "E4001"),
         BeforeSend,
-        Make::Address(speaks_no_tls),
+        FaultSetup::Address(speaks_no_tls),
     ),
     status("401", (Auth, "E4007"), 401, |d| {
         refused(d, "401 Unauthorized", &[])
@@ -146,7 +146,7 @@ pub const FAULTS: &[Fault] = &[
     }),
     status("502, a page of HTML", (Upstream, "E4001"), 502, |_| {
         let html = "<html><body><h1>502 Bad Gateway</h1></body></html>";
-        Answer::response("502 Bad Gateway", &[("content-type", "text/html")], html)
+        ScriptedResponse::response("502 Bad Gateway", &[("content-type", "text/html")], html)
     }),
     status("503", (Upstream, "E4001"), 503, |d| {
         refused(d, "503 Service Unavailable", &[])
@@ -155,28 +155,28 @@ pub const FAULTS: &[Fault] = &[
         "slow first byte",
         (Timeout, "E2002"),
         BeforeFirstByte,
-        Make::Answer(|d| good(d).after(LONG)),
+        FaultSetup::Answer(|d| good(d).after(LONG)),
     ),
     broken(
         "stall in the middle of a stream",
         (Timeout, "E2002"),
         MidStream,
-        Make::Answer(|d| half(d).pause(LONG)),
+        FaultSetup::Answer(|d| half(d).pause(LONG)),
     ),
-    broken("stream cut", (Network, "E2010"), MidStream, Make::Answer(half)),
+    broken("stream cut", (Network, "E2010"), MidStream, FaultSetup::Answer(half)),
     broken(
         "malformed stream",
         (InvalidResponse, "E3001"),
         MidStream,
-        Make::Answer(|d| Answer::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")),
+        FaultSetup::Answer(|d| ScriptedResponse::good(content_type(d), "data: {\"choices\": [{\"del\n\ndata: ]\n\n{]\n")),
     ),
     broken(
         "truncated JSON",
         (InvalidResponse, "E3001"),
         MidStream,
-        Make::Answer(|d| {
+        FaultSetup::Answer(|d| {
             let whole = whole(d);
-            Answer::good(
+            ScriptedResponse::good(
                 "application/json",
                 whole.get(..whole.len() / 2).unwrap_or_default(),
             )
@@ -186,43 +186,43 @@ pub const FAULTS: &[Fault] = &[
         "wrong content type",
         (InvalidResponse, "E3001"),
         BeforeFirstByte,
-        Make::Answer(|_| Answer::good("text/html; charset=utf-8", "<html>sign in</html>")),
+        FaultSetup::Answer(|_| ScriptedResponse::good("text/html; charset=utf-8", "<html>sign in</html>")),
     ),
     broken(
         "empty body",
         (InvalidResponse, "E3001"),
         MidStream,
-        Make::Answer(|_| Answer::good("application/json", "")),
+        FaultSetup::Answer(|_| ScriptedResponse::good("application/json", "")),
     ),
     broken(
         "empty stream",
         (Network, "E4001"),
         MidStream,
-        Make::Answer(|d| Answer::good(content_type(d), "")),
+        FaultSetup::Answer(|d| ScriptedResponse::good(content_type(d), "")),
     ),
     broken(
         "50 MB of JSON",
         (InvalidResponse, "E3001"),
         MidStream,
-        Make::Answer(|_| Answer::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)),
+        FaultSetup::Answer(|_| ScriptedResponse::good("application/json", "{\"text\": \"").repeat(vec![b'a'; 1 << 20], 50)),
     ),
     broken(
         "50 MB in one event",
         (InvalidResponse, "E3001"),
         MidStream,
-        Make::Answer(|d| Answer::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)),
+        FaultSetup::Answer(|d| ScriptedResponse::good(content_type(d), "data: ").repeat(vec![b'a'; 1 << 20], 50)),
     ),
     broken(
         "error inside a 200",
         (Upstream, "E4001"),
         BeforeFirstByte,
-        Make::Answer(|d| Answer::good("application/json", error_body(d, Upstream))),
+        FaultSetup::Answer(|d| ScriptedResponse::good("application/json", error_body(d, Upstream))),
     ),
     broken(
         "connection closed without an answer",
         (Network, "E4001"),
         BeforeFirstByte,
-        Make::Answer(|_| Answer::nothing()),
+        FaultSetup::Answer(|_| ScriptedResponse::nothing()),
     ),
 ];
 
@@ -257,14 +257,14 @@ fn content_type(dialect: Dialect) -> &'static str {
 }
 
 /// A refusal with a body that says no more than its status.
-fn refused(dialect: Dialect, status: &str, headers: &[(&str, &str)]) -> Answer {
+fn refused(dialect: Dialect, status: &str, headers: &[(&str, &str)]) -> ScriptedResponse {
     let body = match dialect {
         Dialect::Ollama => json!({"error": "no"}),
         _ => json!({"error": {"message": "no"}}),
     };
     let mut headers = headers.to_vec();
     headers.push(("content-type", "application/json"));
-    Answer::response(status, &headers, body.to_string())
+    ScriptedResponse::response(status, &headers, body.to_string())
 }
 
 fn error_body(dialect: Dialect, kind: ErrorKind) -> String {
@@ -312,14 +312,14 @@ pub fn stream_of(dialect: Dialect, events: &[Event]) -> Vec<u8> {
 
 const SENTENCE: &str = "The capital of France is Paris, and has been for a long time.";
 
-fn good(dialect: Dialect) -> Answer {
-    Answer::good(content_type(dialect), stream_of(dialect, &events(SENTENCE)))
+fn good(dialect: Dialect) -> ScriptedResponse {
+    ScriptedResponse::good(content_type(dialect), stream_of(dialect, &events(SENTENCE)))
 }
 
 /// The first half of a stream.
-fn half(dialect: Dialect) -> Answer {
+fn half(dialect: Dialect) -> ScriptedResponse {
     let bytes = stream_of(dialect, &events(SENTENCE));
-    Answer::good(
+    ScriptedResponse::good(
         content_type(dialect),
         bytes.get(..bytes.len() / 2).unwrap_or_default(),
     )

@@ -12,21 +12,21 @@ use tokio::sync::mpsc;
 const EVENTS_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Puppet {
+pub struct ManualUpstream {
     backend: Backend,
-    attempts: mpsc::Sender<Strings>,
-    opened: Mutex<mpsc::Receiver<Strings>>,
+    attempts: mpsc::Sender<ManualAttempt>,
+    opened: Mutex<mpsc::Receiver<ManualAttempt>>,
 }
 
 /// One attempt, held by the test.
 #[derive(Debug)]
-pub struct Strings {
+pub struct ManualAttempt {
     /// What was asked.
     pub request: Arc<Request>,
     events: mpsc::Sender<Event>,
 }
 
-impl Puppet {
+impl ManualUpstream {
     pub fn new(name: &str) -> Arc<Self> {
         let (attempts, opened) = mpsc::channel(16);
         Arc::new(Self {
@@ -41,7 +41,7 @@ impl Puppet {
     }
 
     /// The next attempt that a run opens.
-    pub async fn attempt(&self) -> Strings {
+    pub async fn attempt(&self) -> ManualAttempt {
         std::future::poll_fn(|context| {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
             opened.poll_recv(context)
@@ -51,14 +51,14 @@ impl Puppet {
     }
 }
 
-impl Upstream for Puppet {
+impl Upstream for ManualUpstream {
     fn backend(&self) -> &Backend {
         &self.backend
     }
 
     fn open(&self, request: Arc<Request>) -> EventStream {
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
-        let strings = Strings {
+        let strings = ManualAttempt {
             request,
             events: sender,
         };
@@ -67,7 +67,7 @@ impl Upstream for Puppet {
     }
 }
 
-impl Strings {
+impl ManualAttempt {
     pub async fn text(&self, text: &str) {
         self.say(Event::text(0, text)).await;
     }

@@ -69,7 +69,7 @@ fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
         Dialect::OpenaiChat,
         "- {match: Count, reply: 'one two three', chunk_bytes: 4}\n- {match: hello, reply: '{\"word\": \"quillfeather\"}'}\n- {reply: 'It is sunny.'}\n",
     );
-    let locked = testkit::http::HttpUpstream::playing(testkit::http::Answer::response(
+    let locked = testkit::http::MockServer::playing(testkit::http::ScriptedResponse::response(
         "401 Unauthorized",
         &[("content-type", "application/json")],
         "{\"error\": {\"message\": \"no such key\"}}",
@@ -154,13 +154,13 @@ fn a_key_gives_way(status: &'static str) {
     );
     // Whichever key comes first is refused, then and later.
     let refused = std::sync::OnceLock::new();
-    let server = testkit::http::HttpUpstream::answering(move |_, asked| {
+    let server = testkit::http::MockServer::answering(move |_, asked| {
         let key = asked.header("authorization").map(String::from);
         if *refused.get_or_init(|| key.clone()) == key {
             // Whoever waited for this key to be free again would wait for ever.
-            return testkit::http::Answer::response(status, &[("retry-after", "100000")], "{}");
+            return testkit::http::ScriptedResponse::response(status, &[("retry-after", "100000")], "{}");
         }
-        testkit::http::Answer::good("text/event-stream", &body)
+        testkit::http::ScriptedResponse::good("text/event-stream", &body)
     });
     let pool = "[[credentials]]\nname = \"a\"\nfile = \"a\"\n[[credentials]]\nname = \"b\"\nfile = \"b\"\n";
     let back_end = back_end(
@@ -200,10 +200,10 @@ fn a_key_gives_way(status: &'static str) {
 #[test]
 fn operations_besides_conversation_are_tried_each_by_itself() {
     let good = vendor();
-    let halting = testkit::http::HttpUpstream::answering(|_, asked| match asked.path() {
-        "/v1/models" => testkit::http::Answer::good("application/json", "{\"data\": []}"),
+    let halting = testkit::http::MockServer::answering(|_, asked| match asked.path() {
+        "/v1/models" => testkit::http::ScriptedResponse::good("application/json", "{\"data\": []}"),
         "/v1/embeddings" => crate::openai_unary::json_answer(&crate::openai_unary::vectors(1)),
-        _ => testkit::http::Answer::response(
+        _ => testkit::http::ScriptedResponse::response(
             "404 Not Found",
             &[],
             "{\"error\": {\"message\": \"no such thing\"}}",

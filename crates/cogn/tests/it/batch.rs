@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::harness::{REPLY, Stage};
 
@@ -76,8 +76,8 @@ fn a_batch_goes_on_where_it_was() {
 }
 
 /// The texts that a back-end was asked about, one for each call.
-fn texts_asked(server: &HttpUpstream) -> Vec<String> {
-    let text = |asked: &Asked| {
+fn texts_asked(server: &MockServer) -> Vec<String> {
+    let text = |asked: &ReceivedRequest| {
         let body = asked.text();
         let (_, words) = body.split_once("words of: ").unwrap();
         words.split(['\\', '"']).next().unwrap().to_owned()
@@ -99,16 +99,16 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
         .collect();
     fs::write(stage.path("in.jsonl"), lines.join("\n")).unwrap();
     // Four are answered; the others wait until the one who asks is gone.
-    let first = HttpUpstream::answering(|_, asked| {
+    let first = MockServer::answering(|_, asked| {
         let quick = (0..4).any(|n| asked.text().contains(&format!("line {n:02}")));
-        let answer = Answer::good("text/event-stream", piece());
+        let answer = ScriptedResponse::good("text/event-stream", piece());
         if quick {
             answer
         } else {
             answer.after(Duration::from_secs(600))
         }
     });
-    let config = |server: &HttpUpstream| {
+    let config = |server: &MockServer| {
         let url = server.url("/v1");
         stage.configure(&format!(
             "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
@@ -145,7 +145,7 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    let second = HttpUpstream::playing(Answer::good("text/event-stream", piece()));
+    let second = MockServer::playing(ScriptedResponse::good("text/event-stream", piece()));
     config(&second);
     let done = start().wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{done:?}");

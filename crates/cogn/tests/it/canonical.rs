@@ -3,14 +3,14 @@
 
 use ir::media::Base64;
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::openai_unary::{ALL, back_end, json_of, transcript, vectors, vendor, wav};
 use crate::harness::{Server, Stage};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/modules/image-analyzer/assets/sunset.png");
 
-fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
+fn serve(stage: &Stage, upstream: &MockServer, more: &str) -> Server {
     let config = back_end(
         "vendor",
         &upstream.url(""),
@@ -340,7 +340,7 @@ async fn the_providers_own_words_are_shown_where_the_host_says_so() {
 #[tokio::test]
 async fn a_time_limit_is_kept() {
     let stage = Stage::new();
-    let upstream = HttpUpstream::playing(Answer::nothing().pause(std::time::Duration::from_secs(30)));
+    let upstream = MockServer::playing(ScriptedResponse::nothing().pause(std::time::Duration::from_secs(30)));
     let server = serve(&stage, &upstream, "");
     let request =
         json!({"operation": "embeddings", "timeout_ms": 200, "payload": {"model": "m", "input": "a"}});

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream, scripted};
+use testkit::http::{ScriptedResponse, MockServer, scripted};
 
 use crate::canonical::ask;
 use crate::openai_unary::{ALL, back_end, vendor};
@@ -40,7 +40,7 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
         ),
         ("ollama", ir::Dialect::Ollama, "", "/options/num_predict"),
     ];
-    let upstreams: Vec<HttpUpstream> = kinds.iter().map(|kind| scripted(kind.1, SCRIPT)).collect();
+    let upstreams: Vec<MockServer> = kinds.iter().map(|kind| scripted(kind.1, SCRIPT)).collect();
     let mut config = String::from(ALLOWED);
     for ((kind, _, path, _), upstream) in kinds.iter().zip(&upstreams) {
         let url = upstream.url(path);
@@ -90,7 +90,7 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
 #[tokio::test]
 async fn whoever_takes_over_is_not_touched() {
     let (stage, second) = (Stage::new(), vendor());
-    let first = HttpUpstream::playing(Answer::response("500 Internal Server Error", &[], "{}"));
+    let first = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{ALLOWED}{}{}",
         back_end(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ir::Dialect;
 use serde_json::Value;
 use testkit::fault::{events, stream_of};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::harness::{REPLY, Stage, assemble, data, input};
 
@@ -33,9 +33,9 @@ async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
             Dialect::Ollama => "application/x-ndjson",
             _ => "text/event-stream",
         };
-        let upstream = HttpUpstream::answering(move |call, _| {
+        let upstream = MockServer::answering(move |call, _| {
             let cut = cuts[call % cuts.len()];
-            Answer::good(content_type, whole.get(..cut).unwrap())
+            ScriptedResponse::good(content_type, whole.get(..cut).unwrap())
         });
         let stage = Stage::new();
         let talker = stage.talker(0);

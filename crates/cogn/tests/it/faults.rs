@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use ir::{Dialect, ErrorKind, Phase};
 use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
-use testkit::http::{Answer, HttpUpstream, scripted};
+use testkit::http::{ScriptedResponse, MockServer, scripted};
 
 const REPLY: &str = include_str!("../../../../examples/modules/text-classifier/tests/replies/ok-plain.json");
 const PAGE: &str = include_str!("../../../../docs/reference/faults.md");
@@ -92,7 +92,7 @@ fn strange_ends_and_broken_tool_calls_are_judged_as_answers() {
         let first = json!({"choices": [{"index": 0, "delta": delta}]});
         let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
         let body = format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n");
-        let server = HttpUpstream::playing(Answer::good("text/event-stream", body));
+        let server = MockServer::playing(ScriptedResponse::good("text/event-stream", body));
         let ended = envelope(&run(&back_end("strange", &server.url(""), 0, "")));
         assert_eq!(ended["error"]["code"].as_str(), code, "{ended}");
         assert_eq!(ended["ok"] == true, code.is_none(), "{ended}");

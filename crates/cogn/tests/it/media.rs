@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use ir::media::Base64;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 use testkit::tools;
 
 use crate::examples::root;
@@ -17,7 +17,7 @@ use crate::harness::binary;
 const REPLY: &str = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"a test card"},"data":{"rationale":"colours","analysis":{"description":"a test card"}}}"#;
 
 /// A vendor that answers every chat with [`REPLY`].
-fn vendor() -> HttpUpstream {
+fn vendor() -> MockServer {
     let piece = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [
         {"index": 0, "delta": {"role": "assistant", "content": REPLY}, "finish_reason": null}
     ]});
@@ -25,7 +25,7 @@ fn vendor() -> HttpUpstream {
         {"index": 0, "delta": {}, "finish_reason": "stop"}
     ]});
     let body = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    HttpUpstream::playing(Answer::good("text/event-stream", body))
+    MockServer::playing(ScriptedResponse::good("text/event-stream", body))
 }
 
 struct Desk {
@@ -34,7 +34,7 @@ struct Desk {
 
 impl Desk {
     /// Back-ends of these kinds at these addresses, the first before the second.
-    fn new(backends: &[(&str, &HttpUpstream, &str)]) -> Self {
+    fn new(backends: &[(&str, &MockServer, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = String::new();
         for (place, (kind, upstream, features)) in backends.iter().enumerate() {
@@ -203,12 +203,12 @@ fn the_envelope_says_what_was_looked_at() {
 /// The second back-end gets the bytes that the first one got: nothing is read or fetched again.
 #[test]
 fn failover_carries_the_same_bytes() {
-    let broken = HttpUpstream::playing(Answer::response("500 Internal Server Error", &[], "no"));
+    let broken = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "no"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let messages = |upstream: &HttpUpstream| upstream.asked()[0].json()["messages"].clone();
+    let messages = |upstream: &MockServer| upstream.asked()[0].json()["messages"].clone();
     assert_eq!(messages(&broken), messages(&good));
     assert!(messages(&good).to_string().contains("data:image/jpeg;base64,"));
 }
@@ -288,11 +288,11 @@ fn fetching_can_be_turned_off() {
 #[test]
 fn a_picture_is_fetched_once_for_all_who_are_asked() {
     let picture = fs::read(root().join("examples/modules/image-analyzer/assets/sunset.png")).unwrap();
-    let web = HttpUpstream::answering(move |_, asked| match asked.path() {
-        "/sunset.png?token=1" => Answer::good("image/png", &picture),
-        _ => Answer::response("404 Not Found", &[], ""),
+    let web = MockServer::answering(move |_, asked| match asked.path() {
+        "/sunset.png?token=1" => ScriptedResponse::good("image/png", &picture),
+        _ => ScriptedResponse::response("404 Not Found", &[], ""),
     });
-    let broken = HttpUpstream::playing(Answer::response("500 Internal Server Error", &[], "{}"));
+    let broken = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let item = json!({"type": "url", "url": web.url("/sunset.png?token=1")});

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ir::media::Base64;
 use tempfile::TempDir;
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::examples::root;
 use crate::harness::binary;
@@ -40,7 +40,7 @@ struct Place {
 }
 
 impl Place {
-    fn new(upstream: &HttpUpstream, sound: &[u8]) -> Self {
+    fn new(upstream: &MockServer, sound: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("sound.wav"), sound).unwrap();
         fs::create_dir(folder.path().join("spool")).unwrap();
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-fn sound_in(asked: &Asked) -> Vec<u8> {
+fn sound_in(asked: &ReceivedRequest) -> Vec<u8> {
     let body = asked.json();
     let parts = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
     let part = parts
@@ -98,14 +98,14 @@ fn peak_with(bytes: usize) -> usize {
     let process = Arc::new(OnceLock::<u32>::new());
     let peak = Arc::new(Mutex::new(0));
     let (seen, looked, expected) = (process.clone(), peak.clone(), sound.clone());
-    let upstream = HttpUpstream::answering(move |count, asked| {
+    let upstream = MockServer::answering(move |count, asked| {
         let length: usize = asked.header("content-length").unwrap().parse().unwrap();
         assert_eq!(length, asked.body.len(), "its length is told");
         assert!(sound_in(asked) == *expected, "call {count} has the sound");
         *looked.lock().unwrap() = peak_of(*seen.wait());
         match count {
-            0 => Answer::response("500 Internal Server Error", &[], "{}"),
-            _ => Answer::response("400 Bad Request", &[], "{}"),
+            0 => ScriptedResponse::response("500 Internal Server Error", &[], "{}"),
+            _ => ScriptedResponse::response("400 Bad Request", &[], "{}"),
         }
     });
     let place = Place::new(&upstream, &sound);
@@ -130,7 +130,7 @@ fn however_large_media_is_a_piece_of_it_is_in_memory() {
 
 #[test]
 fn nothing_of_it_has_a_name_while_the_run_lasts_or_stays_when_it_is_killed() {
-    let upstream = HttpUpstream::playing(Answer::nothing().after(Duration::from_secs(600)));
+    let upstream = MockServer::playing(ScriptedResponse::nothing().after(Duration::from_secs(600)));
     let place = Place::new(&upstream, &wav(MIB));
     let mut child = place.start();
     while upstream.asked().is_empty() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ir::media::Base64;
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::openai_unary::{ALL, back_end, form, json_of, wav};
 use crate::harness::{Server, Stage};
@@ -35,19 +35,19 @@ fn sound(length: usize) -> Vec<u8> {
 }
 
 /// A vendor whose first answer of each kind is small.
-fn vendor() -> HttpUpstream {
+fn vendor() -> MockServer {
     let picture_of = |length| {
         let text = Base64::from_bytes(&picture(length))
             .into_string()
             .replace('/', "\\/");
         let body =
             format!("{{\"created\":1,\"output_format\":\"png\",\"data\":[{{\"b64_json\":\"{text}\"}}]}}");
-        Answer::good("application/json", body)
+        ScriptedResponse::good("application/json", body)
     };
-    let sound_of = |length| Answer::good("audio/ogg", sound(length));
+    let sound_of = |length| ScriptedResponse::good("audio/ogg", sound(length));
     let pictures = (picture_of(1_000), picture_of(LARGE));
     let sounds = (sound_of(1_000), sound_of(LARGE));
-    HttpUpstream::answering(move |_, asked| {
+    MockServer::answering(move |_, asked| {
         let is_large = asked.text().contains("large");
         let (small, large) = match asked.path() {
             "/v1/images/generations" => &pictures,
@@ -57,7 +57,7 @@ fn vendor() -> HttpUpstream {
     })
 }
 
-fn serve(stage: &Stage, upstream: &HttpUpstream, media: &str) -> Server {
+fn serve(stage: &Stage, upstream: &MockServer, media: &str) -> Server {
     fs::create_dir_all(stage.path("spool")).unwrap();
     let config = format!(
         "[server]\nraw_answers = true\n[media]\nfolder = \"{}\"\n{media}\n{}",

@@ -2,7 +2,7 @@
 //! of servers that answer as vendors do.
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::serve_recipes::play;
 use crate::harness::{Server, Stage};
@@ -40,8 +40,8 @@ pub(crate) fn transcript() -> Value {
 }
 
 /// A vendor's server for every operation.
-pub(crate) fn vendor() -> HttpUpstream {
-    HttpUpstream::answering(|_, asked| match asked.path() {
+pub(crate) fn vendor() -> MockServer {
+    MockServer::answering(|_, asked| match asked.path() {
         "/v1/embeddings" => {
             let texts = asked.json()["input"].as_array().map_or(1, Vec::len);
             json_answer(&vectors(texts))
@@ -51,18 +51,18 @@ pub(crate) fn vendor() -> HttpUpstream {
                 "usage": {"input_tokens": 5, "output_tokens": 100, "total_tokens": 105}}),
         ),
         "/v1/audio/transcriptions" => json_answer(&transcript()),
-        "/v1/audio/speech" => Answer::good("audio/wav", wav(1)),
+        "/v1/audio/speech" => ScriptedResponse::good("audio/wav", wav(1)),
         "/v1/chat/completions" => json_answer(&json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "A sunset."}}],
             "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
         })),
-        _ => Answer::response("404 Not Found", &[], "{}"),
+        _ => ScriptedResponse::response("404 Not Found", &[], "{}"),
     })
 }
 
-pub(crate) fn json_answer(body: &Value) -> Answer {
-    Answer::good("application/json", body.to_string())
+pub(crate) fn json_answer(body: &Value) -> ScriptedResponse {
+    ScriptedResponse::good("application/json", body.to_string())
 }
 
 pub(crate) const ALL: &str =
@@ -72,7 +72,7 @@ pub(crate) fn back_end(name: &str, url: &str, more: &str) -> String {
     format!("[[backends]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{url}/v1\"\n{more}\n")
 }
 
-fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
+fn serve(stage: &Stage, upstream: &MockServer, more: &str) -> Server {
     let config = back_end(
         "vendor",
         &upstream.url(""),
@@ -117,7 +117,7 @@ pub(crate) fn form(
     request.body(body)
 }
 
-fn last(upstream: &HttpUpstream) -> Asked {
+fn last(upstream: &MockServer) -> ReceivedRequest {
     upstream.asked().pop().expect("it was asked")
 }
 
@@ -222,7 +222,7 @@ async fn transcribe(server: &Server, sound: &[u8], fields: &[(&str, &str)]) -> r
 #[tokio::test]
 async fn pictures_come_in_the_form_that_was_asked_for() {
     let stage = Stage::new();
-    let upstream = HttpUpstream::playing(json_answer(
+    let upstream = MockServer::playing(json_answer(
         &json!({"created": 1, "data": [{"url": "http://127.0.0.1:9/a.png"}]}),
     ));
     let server = serve(&stage, &upstream, "");
@@ -395,7 +395,7 @@ async fn a_text_becomes_sound() {
 #[tokio::test]
 async fn the_next_back_end_takes_over_and_both_are_booked() {
     let (stage, upstream) = (Stage::new(), vendor());
-    let broken = HttpUpstream::playing(Answer::response("503 Service Unavailable", &[], "{}"));
+    let broken = MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{}{}",
         back_end(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ir::Dialect;
 use serde_json::{Value, json};
 use testkit::fault::{events, stream_of};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::harness::{REPLY, Server, Stage, assemble, chunks, input};
 
@@ -17,8 +17,8 @@ use crate::harness::{REPLY, Server, Stage, assemble, chunks, input};
 async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {
     let whole = stream_of(Dialect::OpenaiChat, &events(REPLY));
     let half = whole.len() / 2;
-    let begun = Answer::good("text/event-stream", &whole[..half]);
-    let silent = HttpUpstream::playing(begun.pause(Duration::from_secs(600)));
+    let begun = ScriptedResponse::good("text/event-stream", &whole[..half]);
+    let silent = MockServer::playing(begun.pause(Duration::from_secs(600)));
     let stage = Stage::new();
     let config = stage.config(&format!(
         "[timeouts]\nidle_ms = 200\n[routing]\nretry = {{share = 0.0, reserve = 0, same_max = 0}}\n\

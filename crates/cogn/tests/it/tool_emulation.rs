@@ -4,7 +4,7 @@
 use ir::event::FinishReason;
 use ir::{Dialect, Event, Fold};
 use serde_json::{Value, json};
-use testkit::http::{HttpUpstream, scripted};
+use testkit::http::{MockServer, scripted};
 
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, error_of, path, question, read, with_tool};
@@ -28,7 +28,7 @@ fn script() -> String {
     answers.to_string()
 }
 
-fn serve(stage: &Stage, kind: &str, upstream: &HttpUpstream) -> Server {
+fn serve(stage: &Stage, kind: &str, upstream: &MockServer) -> Server {
     let config = format!(
         "[[backends]]\nname = \"plain\"\nkind = \"{kind}\"\nbase_url = \"{}\"\nmodel = \"m\"\nfeatures = [\"supports_stream\"]\n",
         upstream.url("")

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::openai_unary::{ALL, back_end, json_of, vendor};
 use crate::serve_trace::{attribute, listener};
@@ -22,13 +22,13 @@ struct Scene {
     stage: Stage,
     server: Server,
     spans: Receiver<(String, String)>,
-    _upstreams: [HttpUpstream; 2],
+    _upstreams: [MockServer; 2],
 }
 
 impl Scene {
     fn new() -> Self {
         let stage = Stage::new();
-        let busy = HttpUpstream::playing(Answer::response("503 Service Unavailable", &[], "{}"));
+        let busy = MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
         let good = vendor();
         let (collector, spans) = listener("200 OK");
         let first = back_end(

@@ -4,7 +4,7 @@
 use ir::Dialect;
 use ir::event::FinishReason;
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream, scripted};
+use testkit::http::{ScriptedResponse, MockServer, scripted};
 
 use crate::harness::{Server, Stage};
 use crate::vendor_client::{DIALECTS, ask, body_of, is_ended, path, question, read, with_tool};
@@ -129,9 +129,9 @@ async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
         "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":3}}\n\n",
         "data: [DONE]\n\n"
     );
-    let upstream = HttpUpstream::answering(move |_, asked| match asked.json()["stream"] == true {
-        true => Answer::good("text/event-stream", stream),
-        false => Answer::good("application/json", whole),
+    let upstream = MockServer::answering(move |_, asked| match asked.json()["stream"] == true {
+        true => ScriptedResponse::good("text/event-stream", stream),
+        false => ScriptedResponse::good("application/json", whole),
     });
     let stage = Stage::new();
     let server = serve(&stage, &configured("openai", &upstream.url("")));
@@ -201,7 +201,7 @@ async fn names_lead_to_models_and_one_back_end_where_the_configuration_says_so()
 
 #[tokio::test]
 async fn another_back_end_takes_over_before_anything_was_said() {
-    let broken = HttpUpstream::playing(Answer::response("503 Busy", &[], "later"));
+    let broken = MockServer::playing(ScriptedResponse::response("503 Busy", &[], "later"));
     let good = scripted(Dialect::Anthropic, &script());
     let stage = Stage::new();
     let config = format!(
@@ -340,9 +340,9 @@ async fn media_is_passed_on_in_the_words_of_the_back_end() {
 
 #[tokio::test]
 async fn tokens_are_counted_by_whoever_knows_and_else_estimated() {
-    let counting = HttpUpstream::answering(|_, asked| match asked.path().ends_with("/count_tokens") {
-        true => Answer::good("application/json", r#"{"input_tokens": 41}"#),
-        false => Answer::nothing(),
+    let counting = MockServer::answering(|_, asked| match asked.path().ends_with("/count_tokens") {
+        true => ScriptedResponse::good("application/json", r#"{"input_tokens": 41}"#),
+        false => ScriptedResponse::nothing(),
     });
     let silent = scripted(Dialect::OpenaiChat, &script());
     let stage = Stage::new();

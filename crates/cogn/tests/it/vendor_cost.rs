@@ -4,7 +4,7 @@
 use ir::Dialect;
 use reqwest::Response;
 use serde_json::{Value, json};
-use testkit::http::{HttpUpstream, scripted};
+use testkit::http::{MockServer, scripted};
 
 use crate::openai_unary::{ALL, back_end, form, json_answer, vendor, wav};
 use crate::harness::{Server, Stage};
@@ -12,7 +12,7 @@ use crate::vendor_client::{DIALECTS, ask, body_of, question};
 
 const PRICE: &str = "price = { input_usd = 0.15, output_usd = 0.6 }";
 
-fn serve(stage: &Stage, upstream: &HttpUpstream, more: &str) -> Server {
+fn serve(stage: &Stage, upstream: &MockServer, more: &str) -> Server {
     let more = format!("operations = {ALL}\n{more}");
     let config = stage.config(&back_end("vendor", &upstream.url(""), &more));
     stage.serve_with(&["--config", &config], &[])
@@ -25,8 +25,8 @@ fn cost(response: &Response) -> Option<&str> {
 }
 
 /// A server whose answer used this.
-fn using(usage: Value) -> HttpUpstream {
-    HttpUpstream::answering(move |_, _| {
+fn using(usage: Value) -> MockServer {
+    MockServer::answering(move |_, _| {
         json_answer(&json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}],
@@ -130,7 +130,7 @@ async fn the_head_of_a_stream_cannot_know_it() {
 #[tokio::test]
 async fn a_second_try_is_paid_for_too() {
     let answers = ["not json", "{\"n\": 1}"];
-    let upstream = HttpUpstream::answering(move |before, _| {
+    let upstream = MockServer::answering(move |before, _| {
         json_answer(&json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ir::Dialect;
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::keys::key;
@@ -157,7 +157,7 @@ async fn a_server_that_asks_for_no_key_takes_anybodys() {
 
 #[tokio::test]
 async fn bad_requests_are_refused_before_anybody_is_asked() {
-    let upstream = HttpUpstream::playing(Answer::nothing());
+    let upstream = MockServer::playing(ScriptedResponse::nothing());
     let stage = Stage::new();
     let config = stage.config(&format!(
         "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
@@ -273,8 +273,8 @@ fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
 async fn what_a_back_end_refuses_is_told_with_the_callers_status() {
     for (status, body, told, openai_kind, anthropic_kind) in refusals() {
         let body = body.to_string();
-        let upstream = HttpUpstream::answering(move |_, _| {
-            Answer::response(
+        let upstream = MockServer::answering(move |_, _| {
+            ScriptedResponse::response(
                 status,
                 &[("content-type", "application/json"), ("retry-after", "0")],
                 &body,
@@ -385,7 +385,7 @@ fn embedded(_: &Stage) -> Option<String> {
 /// Whoever would answer, nobody is asked: a back-end of the same dialect, one of another, or the embedded model.
 #[tokio::test]
 async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
-    let upstream = HttpUpstream::playing(Answer::response("500 Oops", &[], "{}"));
+    let upstream = MockServer::playing(ScriptedResponse::response("500 Oops", &[], "{}"));
     let stage = Stage::new();
     let reached = |kind: &str| {
         let url = upstream.url("");

@@ -3,7 +3,7 @@
 
 use ir::{Dialect, FinishReason};
 use serde_json::{Value, json};
-use testkit::http::{HttpUpstream, scripted};
+use testkit::http::{MockServer, scripted};
 use testkit::llama_server::Llama;
 
 use crate::harness::Stage;
@@ -55,7 +55,7 @@ fn configured(kind: &str, dying: &str, llama: &str, features: &str) -> String {
 }
 
 /// It says so much, and is gone.
-fn dying(dialect: Dialect) -> HttpUpstream {
+fn dying(dialect: Dialect) -> MockServer {
     let reply = format!("{BEGUN} seven, eight");
     let script = json!([{"reply": reply, "chunk_bytes": 5, "cut_after_bytes": BEGUN.len()}]);
     scripted(dialect, &script.to_string())

@@ -36,7 +36,7 @@ fn text_of(dialect: Dialect, stream: &str) -> String {
         .text()
 }
 
-fn serve(stage: &Stage, flags: &[&str], delay_ms: u64) -> (testkit::http::HttpUpstream, Server) {
+fn serve(stage: &Stage, flags: &[&str], delay_ms: u64) -> (testkit::http::MockServer, Server) {
     let script = json!([{"reply": "one two three four", "chunk_bytes": 4, "delay_ms": delay_ms}]);
     let upstream = scripted(Dialect::OpenaiChat, &script.to_string());
     let config = stage.config(&format!(

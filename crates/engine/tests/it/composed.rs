@@ -13,7 +13,7 @@ use providers::scripted::Script;
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::manual_upstream::Puppet;
+use testkit::manual_upstream::ManualUpstream;
 use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(10);
@@ -224,7 +224,7 @@ fn percents_of(events: &[EncodedEvent]) -> Vec<u64> {
 
 #[tokio::test]
 async fn progress_never_falls_even_when_another_server_takes_over() {
-    let (journal, puppet) = (Arc::new(MemoryJournal::default()), Puppet::new("p"));
+    let (journal, puppet) = (Arc::new(MemoryJournal::default()), ManualUpstream::new("p"));
     let server = |upstream: Arc<dyn Upstream>| {
         let ports = Ports {
             fleet: Arc::new(Fleet::in_order([upstream])),
@@ -287,7 +287,7 @@ async fn what_fails_on_the_way_is_left_out_replaced_or_the_end() {
 
 #[tokio::test]
 async fn what_cannot_run_starts_nothing() {
-    let puppet = Puppet::new("never asked");
+    let puppet = ManualUpstream::new("never asked");
     let engine = engine(library(), vec![puppet], Settings::default());
     for (name, code) in [("lost", "E4006"), ("round", "E4004"), ("hidden", "E4007")] {
         let envelope = answer(&engine, name, json!({})).await;
@@ -326,7 +326,7 @@ async fn every_call_of_every_step_is_recorded() {
 
 #[tokio::test]
 async fn whoever_leaves_takes_all_steps_along() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let both = "composition: {pattern: parallel, requires: [{name: a}, {name: b}]}\n";
     let modules = vec![
         module("a", "", "I am A"),
@@ -356,7 +356,7 @@ async fn whoever_leaves_takes_all_steps_along() {
 
 #[tokio::test]
 async fn steps_have_their_own_time_and_the_whole_has_its() {
-    let puppet = Puppet::new("silent");
+    let puppet = ManualUpstream::new("silent");
     let own = "composition: {requires: [{name: a, timeout_ms: 50}]}\n";
     let slow = "composition: {timeout_ms: 70, requires: [{name: a}]}\n";
     let modules = vec![
@@ -408,7 +408,7 @@ async fn context_goes_down_and_what_is_shared_comes_back() {
 
 #[tokio::test]
 async fn a_request_that_is_too_long_costs_no_call() {
-    let puppet = Puppet::new("never asked");
+    let puppet = ManualUpstream::new("never asked");
     let modules = vec![module(
         "m",
         "runtime_requirements: {max_input_tokens: 400}\n",

@@ -15,7 +15,7 @@ use ir::operation::Feature;
 use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role, RunId, Usage};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::manual_upstream::Puppet;
+use testkit::manual_upstream::ManualUpstream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -65,7 +65,7 @@ impl World {
 }
 
 /// In this order; those that continue a prefix are marked.
-fn members<const N: usize>(puppets: [(&Arc<Puppet>, bool); N]) -> Vec<Member> {
+fn members<const N: usize>(puppets: [(&Arc<ManualUpstream>, bool); N]) -> Vec<Member> {
     let members = (0..).zip(puppets).map(|(place, (puppet, continues))| {
         let upstream: Arc<dyn Upstream> = puppet.clone();
         let mut member = Member::capable_of_all(upstream);
@@ -102,7 +102,7 @@ async fn next(relayed: &mut RelayResponse) -> Option<Event> {
 
 #[tokio::test]
 async fn an_answer_is_passed_on_and_accounted_for() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
         let strings = puppet.attempt().await;
@@ -139,7 +139,7 @@ async fn an_answer_is_passed_on_and_accounted_for() {
 
 #[tokio::test]
 async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     // Before the first word.
     let leaving = async {
@@ -175,7 +175,7 @@ async fn whoever_leaves_is_hung_up_on_at_once_and_gets_an_estimate() {
 
 #[tokio::test]
 async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, _strings) = tokio::join!(world.relay(call()), async {
         let strings = puppet.attempt().await;
@@ -197,7 +197,7 @@ async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
 
 #[tokio::test]
 async fn a_stream_that_dies_goes_on_where_somebody_continues_it() {
-    let (first, second) = (Puppet::new("first"), Puppet::new("second"));
+    let (first, second) = (ManualUpstream::new("first"), ManualUpstream::new("second"));
     let world = World::new(members([(&first, false), (&second, true)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
         let strings = first.attempt().await;
@@ -237,7 +237,7 @@ async fn a_stream_that_dies_goes_on_where_somebody_continues_it() {
 
 #[tokio::test]
 async fn a_stream_that_dies_for_good_ends_in_one_error() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, strings) = tokio::join!(world.relay(call()), async {
         let strings = puppet.attempt().await;
@@ -255,7 +255,7 @@ async fn a_stream_that_dies_for_good_ends_in_one_error() {
 
 #[tokio::test]
 async fn nobody_is_asked_for_a_model_that_the_caller_may_not_have_and_permits_come_back() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let freed = Arc::new(Notify::new());
     let admission = Admission {
@@ -284,7 +284,7 @@ impl Drop for Freed {
 
 #[tokio::test]
 async fn there_are_only_so_many_at_once() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let settings = Settings {
         runs_max: 1,
         ..Settings::default()
@@ -304,7 +304,7 @@ async fn there_are_only_so_many_at_once() {
 
 #[tokio::test]
 async fn what_a_killed_server_left_open_is_closed_by_the_next() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (relayed, _strings) = tokio::join!(world.relay(call()), async {
         let strings = puppet.attempt().await;
@@ -341,7 +341,7 @@ impl FrameEncoder for Plain {
 }
 
 impl World {
-    async fn resumable(&self, puppet: &Puppet) -> (ResumableResponse, testkit::manual_upstream::Strings) {
+    async fn resumable(&self, puppet: &ManualUpstream) -> (ResumableResponse, testkit::manual_upstream::ManualAttempt) {
         let tenant = Tenant::local();
         let relayed = self
             .engine
@@ -377,7 +377,7 @@ fn bodies(frames: &[EncodedEvent]) -> Vec<(Option<u64>, &str)> {
 
 #[tokio::test]
 async fn whoever_comes_back_gets_the_rest_of_the_frames() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (mut relayed, strings) = world.resumable(&puppet).await;
     let seen = frames(&mut relayed.frames, 1).await;
@@ -409,7 +409,7 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
 
 #[tokio::test]
 async fn nobody_comes_back_for_ever() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let settings = Settings {
         resume_grace_ms: 20,
         ..Settings::default()
@@ -427,7 +427,7 @@ async fn nobody_comes_back_for_ever() {
 
 #[tokio::test]
 async fn an_answer_that_may_be_resumed_is_left_to_the_next_server() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let world = World::new(members([(&puppet, false)]), Settings::default());
     let (mut relayed, strings) = world.resumable(&puppet).await;
     frames(&mut relayed.frames, 1).await;

@@ -20,7 +20,7 @@ use providers::{Client, ClientOptions, HttpOptions, openai};
 use serde_json::{Value, json};
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 use tokio::time::timeout;
 use wire::{Decoder, Encoder};
 
@@ -54,7 +54,7 @@ fn stream(id: &str, words: &[&str]) -> String {
 }
 
 /// Goes on behind what the caller says it has.
-fn continuing(asked: &Asked) -> Answer {
+fn continuing(asked: &ReceivedRequest) -> ScriptedResponse {
     let body = asked.json();
     let last = body["messages"].as_array().unwrap().last().unwrap();
     let prefix = match last["role"] == "assistant" {
@@ -66,7 +66,7 @@ fn continuing(asked: &Asked) -> Answer {
     };
     let whole = WORDS.concat();
     let rest = whole.strip_prefix(prefix).unwrap();
-    Answer::good("text/event-stream", stream("second", &[rest]))
+    ScriptedResponse::good("text/event-stream", stream("second", &[rest]))
 }
 
 struct World {
@@ -193,10 +193,10 @@ fn places(stream: &str) -> Vec<usize> {
 #[tokio::test]
 async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
     let whole = stream("first", &WORDS);
-    let second = HttpUpstream::answering(|_, asked| continuing(asked));
+    let second = MockServer::answering(|_, asked| continuing(asked));
     for place in places(&whole) {
         let cut = whole.get(..place).unwrap().as_bytes().to_vec();
-        let first = HttpUpstream::playing(Answer::good("text/event-stream", cut));
+        let first = MockServer::playing(ScriptedResponse::good("text/event-stream", cut));
         let world = World::new(&[first.url(""), second.url("")]);
         let written = written(world.relay().await.unwrap()).await;
         let (text, events) = read(&written);
@@ -219,7 +219,7 @@ async fn wherever_a_lone_server_dies_the_caller_reads_one_error_and_no_good_end(
     let whole = stream("first", &WORDS);
     for place in places(&whole) {
         let cut = whole.get(..place).unwrap().as_bytes().to_vec();
-        let first = HttpUpstream::playing(Answer::good("text/event-stream", cut));
+        let first = MockServer::playing(ScriptedResponse::good("text/event-stream", cut));
         let world = World::new(&[first.url("")]);
         let Ok(relayed) = world.relay().await else {
             assert!(!whole.get(..place).unwrap().contains("Grüße"), "{place}");

@@ -15,7 +15,7 @@ use module::{FileMap, Module, load};
 use serde_json::json;
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::manual_upstream::Puppet;
+use testkit::manual_upstream::ManualUpstream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -81,7 +81,7 @@ fn assemble(events: &[EncodedEvent]) -> Assembled {
 
 #[tokio::test]
 async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),
@@ -109,7 +109,7 @@ async fn a_slow_reader_finds_in_the_journal_what_it_missed() {
 
 #[tokio::test]
 async fn what_a_reader_sees_is_in_the_journal() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let (run, mut reader) = start(&engine, RunMode::Stream).await;
@@ -137,7 +137,7 @@ async fn what_a_reader_sees_is_in_the_journal() {
 
 #[tokio::test]
 async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let journal = || Arc::new(MemoryJournal::default());
     let opening = |opening_ms| Settings {
         opening_ms,
@@ -165,7 +165,7 @@ async fn what_a_quick_back_end_says_first_shares_the_write_of_its_run() {
 /// On one thread, where whoever goes on keeps all others from going on.
 #[tokio::test]
 async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal, puppet.clone(), Settings::default());
     let (_, mut reader) = start(&engine, RunMode::Stream).await;
@@ -190,7 +190,7 @@ async fn first_words_are_passed_on_before_the_rest_of_an_answer_is_looked_at() {
 
 #[tokio::test]
 async fn a_caller_who_waits_for_the_whole_and_leaves_cancels_the_back_end() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let journal = Arc::new(MemoryJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let (run, caller) = start(&engine, RunMode::Sync).await;
@@ -209,7 +209,7 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
         resume_grace_ms: 60,
         ..Settings::default()
     };
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet.clone(), settings);
     let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
@@ -233,7 +233,7 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
 
 #[tokio::test]
 async fn a_run_belongs_to_its_tenant() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet, Settings::default());
     let (run, _reader) = start(&engine, RunMode::Stream).await;
     let other = Tenant::new("other");
@@ -247,7 +247,7 @@ async fn a_run_belongs_to_its_tenant() {
 
 #[tokio::test]
 async fn a_cancelled_run_ends_and_drops_its_back_end() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),
@@ -273,7 +273,7 @@ async fn more_runs_than_may_be_are_refused() {
         runs_max: 1,
         ..Settings::default()
     };
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(Arc::new(MemoryJournal::default()), puppet, settings);
     let (_run, _reader) = start(&engine, RunMode::Stream).await;
     let second = engine.start(&Tenant::local(), execute(RunMode::Stream)).await;
@@ -283,7 +283,7 @@ async fn more_runs_than_may_be_are_refused() {
 #[tokio::test]
 async fn a_server_that_takes_a_run_over_is_its_only_writer() {
     let journal = Arc::new(MemoryJournal::default());
-    let (old, new) = (Puppet::new("old"), Puppet::new("new"));
+    let (old, new) = (ManualUpstream::new("old"), ManualUpstream::new("new"));
     let first = engine(journal.clone(), old.clone(), Settings::default());
     let second = engine(journal.clone(), new.clone(), Settings::default());
     let (run, mut reader) = start(&first, RunMode::Stream).await;
@@ -315,7 +315,7 @@ async fn a_server_that_takes_a_run_over_is_its_only_writer() {
 #[tokio::test]
 async fn a_server_that_stops_leaves_its_runs_to_the_next() {
     let journal = Arc::new(MemoryJournal::default());
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
@@ -329,7 +329,7 @@ async fn a_server_that_stops_leaves_its_runs_to_the_next() {
 #[tokio::test]
 async fn when_the_journal_fails_readers_get_one_honest_end() {
     let journal = Arc::new(FullJournal::default());
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let (run, reader) = start(&engine, RunMode::Stream).await;
     let strings = puppet.attempt().await;
@@ -359,7 +359,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
 /// A journal that has no room when the stream opens may have some when the run's turn comes.
 #[tokio::test]
 async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
-    let (journal, puppet) = (Arc::new(FullJournal::default()), Puppet::new("p"));
+    let (journal, puppet) = (Arc::new(FullJournal::default()), ManualUpstream::new("p"));
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     let ((come, coming), (turn, turns)) = (oneshot::channel(), oneshot::channel::<()>());
     let queue = Queue::new(async move {
@@ -391,8 +391,8 @@ async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
 /// The first server is gone before the first chunk was written: the next one opens the stream.
 #[tokio::test]
 async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
-    let (journal, puppet) = (Arc::new(MemoryJournal::default()), Puppet::new("p"));
-    let first = engine(journal.clone(), Puppet::new("gone"), Settings::default());
+    let (journal, puppet) = (Arc::new(MemoryJournal::default()), ManualUpstream::new("p"));
+    let first = engine(journal.clone(), ManualUpstream::new("gone"), Settings::default());
     let tenant = Tenant::local();
     let run = first.start(&tenant, execute(RunMode::Stream)).await.unwrap();
     timeout(SOON, first.stop()).await.unwrap();
@@ -411,7 +411,7 @@ async fn a_run_that_was_never_opened_is_opened_by_the_next_server() {
 
 #[tokio::test]
 async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let journal = Arc::new(FullJournal::default());
     let engine = engine(journal.clone(), puppet.clone(), Settings::default());
     for mode in [RunMode::Sync, RunMode::Stream] {
@@ -428,7 +428,7 @@ async fn nobody_is_asked_for_a_run_that_could_not_be_entered_in_the_accounts() {
 /// A request's id must serve as an idempotency key: no two requests share one, and a run can be found by it.
 #[tokio::test]
 async fn every_request_has_an_id_of_its_own() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),
@@ -449,7 +449,7 @@ async fn every_request_has_an_id_of_its_own() {
 
 #[tokio::test]
 async fn an_answer_is_asked_for_whole_where_its_silence_is_no_news() {
-    let puppet = Puppet::new("p");
+    let puppet = ManualUpstream::new("p");
     let engine = engine(
         Arc::new(MemoryJournal::default()),
         puppet.clone(),

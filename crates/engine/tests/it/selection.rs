@@ -11,12 +11,12 @@ use ir::RunId;
 use serde_json::json;
 use store::memory::MemoryJournal;
 use testkit::clock::ManualClock;
-use testkit::manual_upstream::Puppet;
+use testkit::manual_upstream::ManualUpstream;
 use tokio::time::timeout;
 
 use crate::runs::{OPENING, SOON, module};
 
-fn engine(puppets: &[Arc<Puppet>], policy: Policy) -> Engine {
+fn engine(puppets: &[Arc<ManualUpstream>], policy: Policy) -> Engine {
     let members = (0..).zip(puppets).map(|(place, puppet)| {
         let upstream: Arc<dyn Upstream> = puppet.clone();
         let mut member = Member::capable_of_all(upstream);
@@ -52,7 +52,7 @@ async fn start(engine: &Engine, mode: RunMode) -> (RunId, Subscription) {
 
 #[tokio::test]
 async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
-    let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
+    let (slow, quick) = (ManualUpstream::new("slow"), ManualUpstream::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
     let (run, caller) = start(&engine, RunMode::Sync).await;
@@ -82,7 +82,7 @@ async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
 
 #[tokio::test]
 async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
-    let (slow, quick) = (Puppet::new("slow"), Puppet::new("quick"));
+    let (slow, quick) = (ManualUpstream::new("slow"), ManualUpstream::new("quick"));
     let policy = Policy::Hedged { k: 2, delay_ms: 1 };
     let engine = engine(&[slow.clone(), quick.clone()], policy);
     let (run, caller) = start(&engine, RunMode::Sync).await;
@@ -99,7 +99,7 @@ async fn a_caller_who_leaves_cancels_all_that_race_for_the_answer() {
 
 #[tokio::test]
 async fn a_copy_delays_nobody_and_is_dropped_with_the_server() {
-    let (asked, copied) = (Puppet::new("asked"), Puppet::new("copied"));
+    let (asked, copied) = (ManualUpstream::new("asked"), ManualUpstream::new("copied"));
     let to = String::from("copied");
     let engine = engine(&[asked.clone(), copied.clone()], Policy::Mirror { to });
     let (_, caller) = start(&engine, RunMode::Sync).await;

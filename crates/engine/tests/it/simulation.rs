@@ -14,7 +14,7 @@ use ir::error::Phase;
 use ir::event::FinishReason;
 use ir::{ChatRequest, Error, ErrorKind, Event, Message, Request, RunId};
 use module::{FileMap, Module, load};
-use testkit::manual_upstream::Puppet;
+use testkit::manual_upstream::ManualUpstream;
 
 pub(crate) const ANSWER: &str =
     r#"{"ok":true,"meta":{"confidence":1,"risk":"none","explain":"e"},"data":{"rationale":"r"}}"#;
@@ -71,7 +71,7 @@ pub(crate) fn fleet(
     adjust: impl Fn(usize, &mut Member),
 ) -> Arc<Fleet> {
     let members = (0..count).map(|number| {
-        let upstream: Arc<dyn Upstream> = Puppet::new(&format!("b{number}"));
+        let upstream: Arc<dyn Upstream> = ManualUpstream::new(&format!("b{number}"));
         let mut member = Member::capable_of_all(upstream);
         adjust(number, &mut member);
         member

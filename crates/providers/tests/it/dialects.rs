@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ir::{Dialect, ErrorKind, Event, ResponseFormat};
 use providers::{ClientOptions, HttpOptions, Proxy};
 use serde_json::json;
-use testkit::http::{Answer, HttpUpstream, scripted};
+use testkit::http::{ScriptedResponse, MockServer, scripted};
 
 use crate::kinds::{KEY, KINDS, ask, chat, client, error_of, options, run, text};
 
@@ -178,7 +178,7 @@ fn a_server_with_one_model_is_asked_for_it_and_one_with_several_needs_a_name() {
             );
 
             let many = json!({"data": [{"id": "a"}, {"id": "b"}], "models": [{"name": "a"}, {"name": "b"}]});
-            let server = HttpUpstream::playing(Answer::good("application/json", many.to_string()));
+            let server = MockServer::playing(ScriptedResponse::good("application/json", many.to_string()));
             let unbound = HttpOptions {
                 model: None,
                 ..options(&server.url(""))

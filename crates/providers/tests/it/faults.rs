@@ -6,7 +6,7 @@ use futures::future::join_all;
 use ir::{Dialect, ErrorKind, Event, Phase};
 use providers::{ClientOptions, HttpOptions, Timeouts};
 use testkit::fault::{FAULTS, Fault, events, stream_of};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use crate::kinds::{KEY, KINDS, Open, PATIENT, ask, chat, client, error_of, options, run, text};
 
@@ -72,7 +72,7 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
             };
             let cuts = bytes.len();
             let server =
-                HttpUpstream::answering(move |count, _| Answer::good(kind, &bytes[..count.min(bytes.len())]));
+                MockServer::answering(move |count, _| ScriptedResponse::good(kind, &bytes[..count.min(bytes.len())]));
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let mut whole = 0;
             for cut in 0..=cuts {
@@ -107,8 +107,8 @@ fn a_word_that_nobody_knows_for_the_end_is_an_end() {
             let reason = ir::event::FinishReason::Other(String::from("mystery"));
             let mut said = said.clone();
             said.push(Event::Finish { reason });
-            let answer = Answer::good("", stream_of(dialect, &said));
-            let server = HttpUpstream::playing(answer);
+            let answer = ScriptedResponse::good("", stream_of(dialect, &said));
+            let server = MockServer::playing(answer);
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let seen = ask(&back_end, chat()).await;
             assert_eq!(text(&seen).as_deref(), Ok("Yes."), "{dialect}: {seen:?}");
@@ -122,7 +122,7 @@ fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
                   \"function\":{\"name\":\"look\",\"arguments\":\"{\\\"where\\\": \"}}]}}]}\n\n\
                   data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
     run(async {
-        let server = HttpUpstream::playing(Answer::good("text/event-stream", broken));
+        let server = MockServer::playing(ScriptedResponse::good("text/event-stream", broken));
         let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
         let seen = ask(&back_end, chat()).await;
         let mut fold = ir::fold::Fold::new();
@@ -145,11 +145,11 @@ fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
 #[test]
 fn the_whole_call_has_a_limit_however_lively_it_is() {
     run(async {
-        let mut drip = Answer::good("text/event-stream", "");
+        let mut drip = ScriptedResponse::good("text/event-stream", "");
         for _ in 0..400 {
             drip = drip.then(": still here\n\n").pause(Duration::from_millis(50));
         }
-        let server = HttpUpstream::playing(drip);
+        let server = MockServer::playing(drip);
         let limits = Timeouts {
             total: Duration::from_millis(700),
             ..PATIENT
@@ -172,8 +172,8 @@ fn the_whole_call_has_a_limit_however_lively_it_is() {
 fn a_key_that_a_server_quotes_is_not_passed_on() {
     run(async {
         let body = format!("{{\"error\":{{\"message\":\"Incorrect API key provided: {KEY}\"}}}}");
-        let answer = Answer::response("401 Unauthorized", &[("content-type", "application/json")], body);
-        let server = HttpUpstream::playing(answer);
+        let answer = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], body);
+        let server = MockServer::playing(answer);
         for (open, _) in KINDS {
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let seen = ask(&back_end, chat()).await;

@@ -7,7 +7,7 @@ use engine::port::{RawItem, Upstream, RawRequest};
 use futures::StreamExt;
 use ir::{Dialect, Event, Feature, Request};
 use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, openai};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 const CHAT_STREAM: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat-stream.sse");
 const CHAT: &str = include_str!("../../../wire/tests/fixtures/llama-server/chat.json");
@@ -54,7 +54,7 @@ async fn forward(back_end: &HttpUpstream, dialect: Dialect, body: &str) -> Optio
 }
 
 fn sse(body: &str) -> HttpUpstream {
-    HttpUpstream::playing(Answer::good("text/event-stream", body))
+    HttpUpstream::playing(ScriptedResponse::good("text/event-stream", body))
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_stream_passes_both_ways_byte_for_byte() {
 
 #[tokio::test]
 async fn a_whole_answer_passes_byte_for_byte() {
-    let server = HttpUpstream::playing(Answer::good("application/json", CHAT));
+    let server = HttpUpstream::playing(ScriptedResponse::good("application/json", CHAT));
     let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}";
     let (bytes, events) = forward(&back_end(openai, &server, |_| {}), Dialect::OpenaiChat, body)
         .await
@@ -154,7 +154,7 @@ async fn what_has_to_be_said_differently_is_translated() {
 
 #[tokio::test]
 async fn an_answer_in_another_form_than_asked_comes_as_events() {
-    let whole = HttpUpstream::playing(Answer::good("application/json", CHAT));
+    let whole = HttpUpstream::playing(ScriptedResponse::good("application/json", CHAT));
     let body = "{\"model\":\"m\",\"messages\":[],\"stream\":true}";
     let (bytes, events) = forward(&back_end(openai, &whole, |_| {}), Dialect::OpenaiChat, body)
         .await

@@ -11,16 +11,16 @@ use ir::{
 };
 use providers::ClientOptions;
 use serde_json::{Value, json};
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::kinds::{KEY, KINDS, Open, chat, client, error_of, options};
 
 /// Refuses everything, and remembers what it was asked.
-fn deaf() -> HttpUpstream {
-    HttpUpstream::playing(Answer::response("503 Service Unavailable", &[], "{}"))
+fn deaf() -> MockServer {
+    MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"))
 }
 
-async fn opened(open: Open, request: Request) -> (Vec<Event>, Vec<Asked>) {
+async fn opened(open: Open, request: Request) -> (Vec<Event>, Vec<ReceivedRequest>) {
     let server = deaf();
     let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
     let events = back_end.open(Arc::new(request)).collect().await;
@@ -79,7 +79,7 @@ async fn a_body_is_changed_in_every_dialect() {
         assert_eq!(refused(&events), ["/patches/6", "/patches/7"], "{dialect}");
         // Neither the address nor the head is anybody's but ours.
         assert_eq!(asked[0].path(), plain[0].path());
-        let key = |asked: &Asked| asked.head.contains(KEY);
+        let key = |asked: &ReceivedRequest| asked.head.contains(KEY);
         assert!(key(&asked[0]) && key(&plain[0]));
         assert!(!asked[0].text().contains(KEY));
     }
@@ -197,7 +197,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
 #[tokio::test]
 async fn an_answer_tells_what_was_refused() {
     let answer = json!({"object": "list", "model": "small", "data": [{"index": 0, "embedding": [0.5]}]});
-    let server = HttpUpstream::playing(Answer::good("application/json", answer.to_string()));
+    let server = MockServer::playing(ScriptedResponse::good("application/json", answer.to_string()));
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
     let patches = json!([{"pointer": "/user", "value": "x"}, {"pointer": "/truncate", "value": true}]);
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "patches": patches});

@@ -7,13 +7,13 @@ use futures::StreamExt;
 use ir::{Dialect, Event, Request};
 use providers::ClientOptions;
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream, scripted};
+use testkit::http::{ScriptedResponse, MockServer, scripted};
 
 use crate::kinds::{KEY, KINDS, Open, chat, client, options, text};
 
 const SCRIPT: &str = "- reply: \"It is Paris.\"\n  chunk_bytes: 4\n";
 
-async fn said(open: Open, server: &HttpUpstream, streams: bool, raw: bool) -> Vec<Event> {
+async fn said(open: Open, server: &MockServer, streams: bool, raw: bool) -> Vec<Event> {
     let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
     let mut chat = chat();
     chat.generation.stream = Some(streams);
@@ -99,14 +99,14 @@ async fn a_key_that_is_quoted_is_told_to_nobody() {
         "id": KEY, "object": "chat.completion", "created": 1, "model": "small", KEY: 1,
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}]
     });
-    let server = HttpUpstream::playing(Answer::good("application/json", answer.to_string()));
+    let server = MockServer::playing(ScriptedResponse::good("application/json", answer.to_string()));
     let events = said(providers::openai, &server, false, true).await;
     let words = words(&events);
     assert_eq!(words[0]["id"], "(key)");
     assert!(!words[0].to_string().contains(KEY));
 
     let vectors = json!({"object": "list", "model": KEY, "data": [{"index": 0, "embedding": [0.5]}]});
-    let server = HttpUpstream::playing(Answer::good("application/json", vectors.to_string()));
+    let server = MockServer::playing(ScriptedResponse::good("application/json", vectors.to_string()));
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "extra": {"raw": true}});
     let request: Request = serde_json::from_value(request).unwrap();

@@ -11,7 +11,7 @@ use ir::{Error, ErrorKind, MediaSource, Operation, Phase, Request, ResponsePaylo
 use providers::limits::MEDIA_ANSWER_BYTES_MAX;
 use providers::{ClientOptions, CommandUpstream, CommandOptions, HttpUpstream, HttpOptions};
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 use tokio::task::JoinSet;
 
 use crate::kinds::{client, options, run};
@@ -42,7 +42,7 @@ fn draw() -> Request {
     request("image_generation", &json!({"prompt": "a fox"}))
 }
 
-async fn ask(answer: Answer, request: Request, depot: &Depot) -> Result<Answered, Error> {
+async fn ask(answer: ScriptedResponse, request: Request, depot: &Depot) -> Result<Answered, Error> {
     let server = HttpUpstream::playing(answer);
     back_end(&server, depot).answer(Arc::new(request)).await
 }
@@ -76,8 +76,8 @@ fn drawn(pictures: &[Vec<u8>]) -> String {
     )
 }
 
-fn json_of(text: &str) -> Answer {
-    Answer::good("application/json", text)
+fn json_of(text: &str) -> ScriptedResponse {
+    ScriptedResponse::good("application/json", text)
 }
 
 fn bytes(source: &MediaSource) -> Vec<u8> {
@@ -98,7 +98,7 @@ fn sound_lies_in_memory_or_in_the_depot_by_its_size() {
     run(async {
         for length in [10, THRESHOLD as usize - 4, THRESHOLD as usize - 3, 3_000_000] {
             let (depot, sound) = (roomy(), sound(length));
-            let answer = Answer::good("application/octet-stream", &sound);
+            let answer = ScriptedResponse::good("application/octet-stream", &sound);
             let answered = ask(answer, speak(), &depot).await.unwrap();
             let ResponsePayload::Speech(speech) = &answered.payload else {
                 panic!("{answered:?}")
@@ -187,22 +187,22 @@ fn half(text: &str) -> &str {
 }
 
 /// What is announced and never comes.
-fn cut(content_type: &str, body: &[u8]) -> Answer {
+fn cut(content_type: &str, body: &[u8]) -> ScriptedResponse {
     let length = (body.len() + 1).to_string();
     let headers = [
         ("content-type", content_type),
         ("content-length", length.as_str()),
     ];
-    Answer::response("200 OK", &headers, body)
+    ScriptedResponse::response("200 OK", &headers, body)
 }
 
-fn announced(content_type: &str, length: usize) -> Answer {
+fn announced(content_type: &str, length: usize) -> ScriptedResponse {
     let length = length.to_string();
     let headers = [
         ("content-type", content_type),
         ("content-length", length.as_str()),
     ];
-    Answer::response("200 OK", &headers, "RIFF")
+    ScriptedResponse::response("200 OK", &headers, "RIFF")
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn whatever_goes_wrong_ends_in_one_error_and_leaves_nothing_behind() {
     let elsewhere = text
         .replacen("\"data\"", "\"more\"", 1)
         .replacen('{', "{\"data\": [],", 1);
-    let endless = Answer::good("audio/wav", "RIFF").repeat(vec![7; 1 << 20], MEDIA_ANSWER_BYTES_MAX >> 20);
+    let endless = ScriptedResponse::good("audio/wav", "RIFF").repeat(vec![7; 1 << 20], MEDIA_ANSWER_BYTES_MAX >> 20);
     let cases = [
         ("sound cut", speak(), cut("audio/wav", &large), ErrorKind::Network),
         (
@@ -269,7 +269,7 @@ fn a_full_depot_is_nobodys_fault_but_ours() {
     let tight = Depot::new(None, THRESHOLD, 900_000);
     run(async {
         for (request, answer) in [
-            (speak(), Answer::good("audio/wav", &large)),
+            (speak(), ScriptedResponse::good("audio/wav", &large)),
             (draw(), json_of(&text)),
         ] {
             let error = ask(answer, request, &tight).await.unwrap_err();
@@ -285,7 +285,7 @@ fn a_full_depot_is_nobodys_fault_but_ours() {
         // What was refused took nothing from what fits.
         let fits = sound(800_000);
         assert!(
-            ask(Answer::good("audio/wav", &fits), speak(), &tight)
+            ask(ScriptedResponse::good("audio/wav", &fits), speak(), &tight)
                 .await
                 .is_ok()
         );
@@ -295,10 +295,10 @@ fn a_full_depot_is_nobodys_fault_but_ours() {
 #[test]
 fn whoever_leaves_frees_the_room() {
     let text = drawn(&[picture(1_000_000)]);
-    let stall = |answer: Answer| answer.pause(Duration::from_secs(600));
+    let stall = |answer: ScriptedResponse| answer.pause(Duration::from_secs(600));
     run(async {
         for (request, answer) in [
-            (speak(), stall(Answer::good("audio/wav", sound(1_000_000)))),
+            (speak(), stall(ScriptedResponse::good("audio/wav", sound(1_000_000)))),
             (draw(), stall(json_of(half(&text)))),
         ] {
             let depot = roomy();

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{ChatRequest, Feature, Media, MediaId, MediaSource, Message, Part, Request, Role};
 use providers::{Client, ClientOptions, HttpUpstream, HttpOptions, anthropic, gemini, ollama, openai};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 fn request(media: &[u8], held: bool) -> Arc<Request> {
     let source = if held {
@@ -42,7 +42,7 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
         ("ollama", ollama),
     ];
     for (kind, make) in kinds {
-        let server = HttpUpstream::playing(Answer::response("503 Service Unavailable", &[], "{}"));
+        let server = HttpUpstream::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
         let options = HttpOptions {
             name: String::from("tested"),
             base_url: server.url(""),

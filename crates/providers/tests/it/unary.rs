@@ -10,7 +10,7 @@ use ir::{Error, ErrorKind, Media, MediaSource, Payload, Phase, Request, Response
 use providers::{ClientOptions, HttpUpstream, HttpOptions, Timeouts};
 use serde_json::{Value, json};
 use testkit::fault::{FAULTS, Fault};
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::kinds::{KEY, Open, PATIENT, client, options, run};
 
@@ -24,11 +24,11 @@ fn back_end(open: Open, server: &HttpUpstream) -> HttpUpstream {
     open(client(&ClientOptions::default()), options(&server.url("")))
 }
 
-fn good(body: &Value) -> Answer {
-    Answer::good("application/json", body.to_string())
+fn good(body: &Value) -> ScriptedResponse {
+    ScriptedResponse::good("application/json", body.to_string())
 }
 
-async fn ask(open: Open, answer: Answer, request: Request) -> (Result<Answered, Error>, Vec<Asked>) {
+async fn ask(open: Open, answer: ScriptedResponse, request: Request) -> (Result<Answered, Error>, Vec<ReceivedRequest>) {
     let server = HttpUpstream::playing(answer);
     let answered = back_end(open, &server).answer(Arc::new(request)).await;
     (answered, server.asked())
@@ -212,7 +212,7 @@ fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
 fn a_text_becomes_sound() {
     run(async {
         let speech = json!({"input": "Hello.", "voice": "alloy", "format": "wav", "speed": 1.5});
-        let answer = Answer::good("audio/wav", WAV);
+        let answer = ScriptedResponse::good("audio/wav", WAV);
         let (answered, calls) = ask(providers::openai, answer, request("text_to_speech", &speech)).await;
         assert_eq!(calls[0].path(), "/audio/speech");
         let sent = json!({"model": "small", "input": "Hello.", "voice": "alloy", "response_format": "wav", "speed": 1.5});
@@ -228,7 +228,7 @@ fn a_text_becomes_sound() {
         assert_eq!(data.decode().unwrap(), WAV);
         let (answered, _) = ask(
             providers::openai,
-            Answer::good("audio/wav", ""),
+            ScriptedResponse::good("audio/wav", ""),
             request("text_to_speech", &speech),
         )
         .await;

@@ -12,12 +12,12 @@ use ir::RunId;
 use super::journal::{chunks, last, new, run};
 
 /// A journal and its archive are the same thing seen twice.
-type Shared = (Arc<dyn Journal>, Arc<dyn Archive>);
+type Stores = (Arc<dyn Journal>, Arc<dyn Archive>);
 
 /// Runs every case.
 pub async fn suite<F>(empty: impl Fn() -> F)
 where
-    F: Future<Output = Shared>,
+    F: Future<Output = Stores>,
 {
     runs_are_listed_newest_first_page_by_page(empty().await).await;
     runs_are_found_by_their_state(empty().await).await;
@@ -33,7 +33,7 @@ where
     too_much_makes_the_oldest_go(empty().await).await;
 }
 
-async fn runs_are_listed_newest_first_page_by_page((journal, archive): Shared) {
+async fn runs_are_listed_newest_first_page_by_page((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=5 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -55,7 +55,7 @@ async fn runs_are_listed_newest_first_page_by_page((journal, archive): Shared) {
     assert_eq!(seen, [5, 4, 3, 2, 1].map(run));
 }
 
-async fn runs_are_found_by_their_state((journal, archive): Shared) {
+async fn runs_are_found_by_their_state((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=4 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -85,7 +85,7 @@ async fn runs_are_found_by_their_state((journal, archive): Shared) {
     }
 }
 
-async fn the_first_word_on_a_run_stands((journal, archive): Shared) {
+async fn the_first_word_on_a_run_stands((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=2 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -120,7 +120,7 @@ async fn the_first_word_on_a_run_stands((journal, archive): Shared) {
     assert_eq!(archive.list(&tenant, &filter).await.unwrap().len(), 2);
 }
 
-async fn every_run_is_accounted_for_exactly_once((journal, archive): Shared) {
+async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
@@ -149,7 +149,7 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Shared) {
     assert_eq!(archive.spent(&Tenant::new("other"), run(1)).await.unwrap(), []);
 }
 
-async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shared) {
+async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stores) {
     let tenant = Tenant::local();
     let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
     let close = |number: u128, code: Option<&str>, tokens: u64| {
@@ -204,7 +204,7 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Shar
     assert_eq!(archive.spent(&tenant, run(52)).await.unwrap(), known);
 }
 
-async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared) {
+async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=3 {
         journal.note(&tenant, LifecycleRecord::Enter(new(run(number)))).unwrap();
@@ -231,7 +231,7 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Shared
     assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
 }
 
-async fn a_booked_run_may_say_something((journal, _): Shared) {
+async fn a_booked_run_may_say_something((journal, _): Stores) {
     let tenant = Tenant::local();
     let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
     // A run that says only one thing says it with its end, and whoever reads it finds it at once.
@@ -271,7 +271,7 @@ async fn a_booked_run_may_say_something((journal, _): Shared) {
     journal.finish(&tenant, run(54), 1, &tail, &ended).await.unwrap();
 }
 
-async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
+async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Stores) {
     let tenant = Tenant::local();
     for (number, module, spent) in [
         (
@@ -332,7 +332,7 @@ async fn usage_adds_up_and_unknown_stays_unknown((journal, archive): Shared) {
     assert_eq!((all.len(), all[0].runs, all[0].input_tokens), (1, 3, Some(15)));
 }
 
-async fn usage_is_cut_by_time_and_tenant((journal, archive): Shared) {
+async fn usage_is_cut_by_time_and_tenant((journal, archive): Stores) {
     let other = Tenant::new("other");
     for (tenant, number, at_ms) in [
         (Tenant::local(), 1, 10),
@@ -366,7 +366,7 @@ async fn usage_is_cut_by_time_and_tenant((journal, archive): Shared) {
     assert_eq!(runs(Some(Tenant::new("nobody")), None, None).await, 0);
 }
 
-async fn old_runs_go_and_their_usage_stays((journal, archive): Shared) {
+async fn old_runs_go_and_their_usage_stays((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=5 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -390,7 +390,7 @@ async fn old_runs_go_and_their_usage_stays((journal, archive): Shared) {
     assert_eq!(all[0].runs, 3);
 }
 
-async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shared) {
+async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=3 {
         journal.create(&tenant, &new(run(number))).await.unwrap();
@@ -430,7 +430,7 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Shar
     }
 }
 
-async fn too_much_makes_the_oldest_go((journal, archive): Shared) {
+async fn too_much_makes_the_oldest_go((journal, archive): Stores) {
     let tenant = Tenant::local();
     let mut large = last(EventKind::Final);
     large.body = Arc::from("x".repeat(100_000));

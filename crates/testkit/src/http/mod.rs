@@ -11,37 +11,37 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use response::{Answer, Piece};
-pub use received::Asked;
+pub use response::{ScriptedResponse, ResponsePart};
+pub use received::ReceivedRequest;
 pub use scripted::scripted;
 
-type Answering = dyn Fn(usize, &Asked) -> Answer + Send + Sync;
+type Responder = dyn Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync;
 
 #[derive(Debug)]
-pub struct HttpUpstream {
+pub struct MockServer {
     pub address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     stopped: Mutex<bool>,
     changed: Condvar,
 }
 
-impl HttpUpstream {
+impl MockServer {
     /// Every call gets the same answer.
-    pub fn playing(answer: Answer) -> Self {
+    pub fn playing(answer: ScriptedResponse) -> Self {
         Self::answering(move |_, _| answer.clone())
     }
 
     /// The answer depends on the call and on how many came before it.
-    pub fn answering(answering: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn answering(answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::<Shared>::default();
-        let (of_server, answering) = (shared.clone(), Arc::new(answering) as Arc<Answering>);
+        let (of_server, answering) = (shared.clone(), Arc::new(answering) as Arc<Responder>);
         thread::spawn(move || {
             for caller in listener.incoming() {
                 if of_server.is_stopped() {
@@ -62,12 +62,12 @@ impl HttpUpstream {
     }
 
     /// The calls so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.asked).clone()
     }
 }
 
-impl Drop for HttpUpstream {
+impl Drop for MockServer {
     fn drop(&mut self) {
         *lock(&self.shared.stopped) = true;
         self.shared.changed.notify_all();
@@ -91,9 +91,9 @@ impl Shared {
     }
 
     /// One caller, as long as it stays.
-    fn serve(&self, mut caller: TcpStream, answering: &Answering) {
+    fn serve(&self, mut caller: TcpStream, answering: &Responder) {
         caller.set_nodelay(true).ok();
-        while let Some(asked) = Asked::read(&mut caller) {
+        while let Some(asked) = ReceivedRequest::read(&mut caller) {
             let count = {
                 let mut all = lock(&self.asked);
                 all.push(asked.clone());
@@ -108,16 +108,16 @@ impl Shared {
     }
 
     /// A caller may hang up at any time: that is its good right.
-    fn play(&self, caller: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
+    fn play(&self, caller: &mut TcpStream, answer: &ScriptedResponse) -> std::io::Result<()> {
         for piece in &answer.pieces {
             match piece {
-                Piece::Bytes(bytes) => caller.write_all(bytes)?,
-                Piece::Repeat(bytes, times) => {
+                ResponsePart::Bytes(bytes) => caller.write_all(bytes)?,
+                ResponsePart::Repeat(bytes, times) => {
                     for _ in 0..*times {
                         caller.write_all(bytes)?;
                     }
                 }
-                Piece::Pause(pause) => self.pause(*pause),
+                ResponsePart::Pause(pause) => self.pause(*pause),
             }
         }
         Ok(())

@@ -7,13 +7,13 @@ use std::net::TcpStream;
 const CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The first line and the headers, as they came.
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The next call; `None` when the caller has gone.
     pub(super) fn read(caller: &mut TcpStream) -> Option<Self> {
         let mut seen = Vec::new();

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
-    pub pieces: Vec<Piece>,
+pub struct ScriptedResponse {
+    pub pieces: Vec<ResponsePart>,
     /// Whether the caller may ask again over the same connection.
     pub keeps_open: bool,
 }
 
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum ResponsePart {
     Bytes(Vec<u8>),
     /// The same bytes many times over, which nobody has to hold.
     Repeat(Vec<u8>, usize),
     Pause(Duration),
 }
 
-impl Answer {
+impl ScriptedResponse {
     /// Nothing at all: the connection ends.
     pub fn nothing() -> Self {
         Self::default()
@@ -44,26 +44,26 @@ impl Answer {
 
     #[must_use]
     pub fn then(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.pieces.push(Piece::Bytes(bytes.into()));
+        self.pieces.push(ResponsePart::Bytes(bytes.into()));
         self
     }
 
     #[must_use]
     pub fn repeat(mut self, bytes: impl Into<Vec<u8>>, times: usize) -> Self {
-        self.pieces.push(Piece::Repeat(bytes.into(), times));
+        self.pieces.push(ResponsePart::Repeat(bytes.into(), times));
         self
     }
 
     #[must_use]
     pub fn pause(mut self, pause: Duration) -> Self {
-        self.pieces.push(Piece::Pause(pause));
+        self.pieces.push(ResponsePart::Pause(pause));
         self
     }
 
     /// Silence before anything else.
     #[must_use]
     pub fn after(mut self, pause: Duration) -> Self {
-        self.pieces.insert(0, Piece::Pause(pause));
+        self.pieces.insert(0, ResponsePart::Pause(pause));
         self
     }
 }

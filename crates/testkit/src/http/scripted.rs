@@ -10,19 +10,19 @@ use providers::scripted::{Exchange, Script, play};
 use serde_json::json;
 use wire::{Encoder, chat};
 
-use super::{Answer, Asked, HttpUpstream};
+use super::{ScriptedResponse, ReceivedRequest, MockServer};
 
 /// A server that plays `yaml` in a dialect. Asked for its models, it names one: `scripted`.
-pub fn scripted(dialect: Dialect, yaml: &str) -> HttpUpstream {
+pub fn scripted(dialect: Dialect, yaml: &str) -> MockServer {
     let script = Script::parse(yaml).unwrap();
     let scripted = ScriptedUpstream::new("scripted", script);
-    HttpUpstream::answering(move |_, asked| answer(dialect, &scripted, asked))
+    MockServer::answering(move |_, asked| answer(dialect, &scripted, asked))
 }
 
-fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &Asked) -> Answer {
+fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &ReceivedRequest) -> ScriptedResponse {
     if asked.head.starts_with("GET ") {
         let models = json!({"data": [{"id": "scripted"}], "models": [{"name": "scripted"}]});
-        return Answer::good("application/json", models.to_string());
+        return ScriptedResponse::good("application/json", models.to_string());
     }
     let chat = match chat::decode_request(dialect, asked.json()) {
         Ok(chat) => chat,
@@ -47,7 +47,7 @@ fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &Asked) -> Answe
     }
 }
 
-fn wants_stream(dialect: Dialect, asked: &Asked, chat: &ChatRequest) -> bool {
+fn wants_stream(dialect: Dialect, asked: &ReceivedRequest, chat: &ChatRequest) -> bool {
     match dialect {
         Dialect::Gemini => asked.path().contains(":streamGenerateContent"),
         Dialect::Ollama => asked.json()["stream"] != json!(false),
@@ -55,19 +55,19 @@ fn wants_stream(dialect: Dialect, asked: &Asked, chat: &ChatRequest) -> bool {
     }
 }
 
-fn refusal(dialect: Dialect, status: u16, error: &ir::Error, headers: &[(&str, &str)]) -> Answer {
+fn refusal(dialect: Dialect, status: u16, error: &ir::Error, headers: &[(&str, &str)]) -> ScriptedResponse {
     let mut headers = headers.to_vec();
     headers.push(("content-type", "application/json"));
     let body = chat::encode_error(dialect, error).to_string();
-    Answer::response(&format!("{status} Scripted"), &headers, body)
+    ScriptedResponse::response(&format!("{status} Scripted"), &headers, body)
 }
 
-fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&str, &str)]) -> Answer {
+fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&str, &str)]) -> ScriptedResponse {
     let mut encoder = Encoder::new(dialect).unwrap();
     let mut ledger = Ledger::new(Component::Adapter);
     let mut headers = headers.to_vec();
     headers.push(("content-type", content_type(dialect)));
-    let mut answer = Answer::response("200 OK", &headers, "");
+    let mut answer = ScriptedResponse::response("200 OK", &headers, "");
     for event in events {
         let mut bytes = Vec::new();
         encoder.push(event, &mut bytes, &mut ledger);
@@ -85,7 +85,7 @@ fn stream(dialect: Dialect, exchange: &Exchange, events: &[Event], headers: &[(&
     answer
 }
 
-fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> Answer {
+fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> ScriptedResponse {
     let mut fold = Fold::new();
     events.into_iter().for_each(|event| fold.push(event));
     let mut headers = headers.to_vec();
@@ -94,10 +94,10 @@ fn whole(dialect: Dialect, events: Vec<Event>, headers: &[(&str, &str)]) -> Answ
         Ok(response) => {
             let mut ledger = Ledger::new(Component::Adapter);
             let body = chat::encode_response(dialect, &response, &mut ledger).unwrap();
-            Answer::response("200 OK", &headers, body.to_string())
+            ScriptedResponse::response("200 OK", &headers, body.to_string())
         }
         // Whatever was to be cut was cut before its first byte.
-        Err(_) => Answer::nothing(),
+        Err(_) => ScriptedResponse::nothing(),
     }
 }
 

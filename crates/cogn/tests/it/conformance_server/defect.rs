@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, Asked, HttpUpstream};
+use testkit::http::{ScriptedResponse, ReceivedRequest, MockServer};
 
 use crate::harness::Server;
 
@@ -69,9 +69,9 @@ impl Response {
 pub(super) type Spoil = (fn(&mut Request), fn(&mut Response));
 
 /// The server behind somebody who spoils what passes.
-pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> HttpUpstream {
+pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> MockServer {
     let address = String::from(server.address());
-    HttpUpstream::answering(move |_, asked: &Asked| {
+    MockServer::answering(move |_, asked: &ReceivedRequest| {
         let mut request = Request {
             head: asked.head.clone(),
             body: asked.json(),
@@ -98,7 +98,7 @@ pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> HttpUpstream {
         };
         response.without("content-length");
         say(&mut response);
-        Answer::bytes(format!(
+        ScriptedResponse::bytes(format!(
             "{}\r\nconnection: close\r\n\r\n{}",
             response.head, response.body
         ))

@@ -14,7 +14,7 @@ use module::conformance::server::{
     ServerResponse as Said, ServerRequest, Check, ListedModule, Method, Capability, Transport, CheckEnd, TestModules, checks, kit,
 };
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 
 use self::defect::{defects, go_between, leave, pass};
 
@@ -118,12 +118,12 @@ fn what_cannot_be_checked_is_said() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("cannot be reached"), "{stderr}");
     assert_eq!(conformance(&["--url", "nonsense"]).0, Some(2));
-    let none = HttpUpstream::playing(Answer::good("application/json", r#"{"modules": []}"#));
+    let none = MockServer::playing(ScriptedResponse::good("application/json", r#"{"modules": []}"#));
     let (code, _, stderr) = conformance(&["--url", &none.url("")]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--emit-modules"), "{stderr}");
-    let closed = Answer::response("401 Unauthorized", &[("content-type", "application/json")], "{}");
-    let closed = HttpUpstream::playing(closed);
+    let closed = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], "{}");
+    let closed = MockServer::playing(closed);
     let (code, _, stderr) = conformance(&["--url", &closed.url("")]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--key-env"), "{stderr}");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use ir::Dialect;
 use serde_json::{Value, json};
-use testkit::http::{HttpUpstream, scripted};
+use testkit::http::{MockServer, scripted};
 use testkit::llama_server::Llama;
 
 use crate::examples::root;
@@ -22,7 +22,7 @@ pub(super) struct Scene {
     key: String,
     slow_key: String,
     /// They answer as long as they are held.
-    _scripts: [HttpUpstream; 2],
+    _scripts: [MockServer; 2],
 }
 
 impl Scene {
@@ -90,7 +90,7 @@ fn embedded(stage: &Stage) -> String {
     format!("[[backends]]\nname = \"embedded\"\nkind = \"local\"\nmodel = \"{weights}\"\n")
 }
 
-fn fleet(scripts: &[HttpUpstream; 2]) -> String {
+fn fleet(scripts: &[MockServer; 2]) -> String {
     let llama = Llama::shared();
     let [openai, anthropic] = scripts;
     let able = r#"features = ["supports_stream", "supports_tools", "supports_json_schema"]"#;

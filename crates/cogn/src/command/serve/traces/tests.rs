@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::http::{Answer, HttpUpstream};
+use testkit::http::{ScriptedResponse, MockServer};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,11 +13,11 @@ use super::{BATCH_MAX, Exporter, GATHER, QUEUE_MAX};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn collector() -> HttpUpstream {
-    HttpUpstream::playing(Answer::good("application/json", "{}"))
+fn collector() -> MockServer {
+    MockServer::playing(ScriptedResponse::good("application/json", "{}"))
 }
 
-fn exporter(collector: &HttpUpstream) -> (Exporter, impl Fn(Vec<Value>) + use<>) {
+fn exporter(collector: &MockServer) -> (Exporter, impl Fn(Vec<Value>) + use<>) {
     let endpoint = collector.url("/v1/traces");
     Exporter::to(endpoint, None, String::from("cogn")).unwrap()
 }
@@ -27,7 +27,7 @@ fn spans(number: usize) -> Vec<Value> {
 }
 
 /// The runs of each message, as they were sent.
-fn collected(collector: &HttpUpstream) -> Vec<Vec<u64>> {
+fn collected(collector: &MockServer) -> Vec<Vec<u64>> {
     let messages = collector.asked();
     let numbers = messages.iter().map(|message| {
         let message = message.json();
@@ -81,7 +81,7 @@ async fn a_full_message_does_not_wait() {
 
 #[tokio::test]
 async fn a_collector_that_takes_nothing_holds_up_no_stop_for_ever() {
-    let collector = HttpUpstream::playing(Answer::nothing().pause(PATIENCE));
+    let collector = MockServer::playing(ScriptedResponse::nothing().pause(PATIENCE));
     let (exporter, tell) = exporter(&collector);
     (0..QUEUE_MAX).for_each(|number| tell(spans(number)));
     let stop = CancellationToken::new();
