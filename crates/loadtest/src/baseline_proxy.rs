@@ -24,7 +24,7 @@ type Problem = Box<dyn std::error::Error + Send + Sync>;
 type Body = BoxBody<Bytes, Problem>;
 
 #[derive(Debug, Args)]
-pub(crate) struct Floor {
+pub(crate) struct BaselineProxy {
     /// Where to listen; port 0 takes any free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -33,7 +33,7 @@ pub(crate) struct Floor {
     upstream: SocketAddr,
 }
 
-impl Floor {
+impl BaselineProxy {
     #[expect(clippy::print_stdout, reason = "whoever started it waits for the address")]
     pub(crate) async fn serve(self) -> Result<()> {
         let mut connector = HttpConnector::new();

@@ -12,12 +12,12 @@ pub(crate) struct Behaviour {
     pub(crate) gap: Duration,
     /// The connection breaks after so many tokens.
     pub(crate) dies_after: Option<u64>,
-    pub(crate) form: Form,
+    pub(crate) form: OutputKind,
 }
 
 /// What the tokens add up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OutputKind {
     Text,
     /// An envelope of a module; the tokens are its rationale.
     Envelope,
@@ -30,11 +30,11 @@ impl Behaviour {
             first: Duration::ZERO,
             gap: Duration::ZERO,
             dies_after: None,
-            form: Form::Text,
+            form: OutputKind::Text,
         };
         for word in model.split('-') {
             if word == "env" {
-                behaviour.form = Form::Envelope;
+                behaviour.form = OutputKind::Envelope;
             }
             let mut letters = word.chars();
             let letter = letters.next();
@@ -61,7 +61,7 @@ mod tests {
     fn a_name_says_what_happens() {
         let plain = Behaviour::of("mock");
         assert_eq!(plain.tokens, 64);
-        assert_eq!(plain.form, Form::Text);
+        assert_eq!(plain.form, OutputKind::Text);
         let all = Behaviour::of("mock-env-t8-f1000-i20-d3");
         assert_eq!(
             all,
@@ -70,7 +70,7 @@ mod tests {
                 first: Duration::from_millis(1),
                 gap: Duration::from_micros(20),
                 dies_after: Some(3),
-                form: Form::Envelope,
+                form: OutputKind::Envelope,
             }
         );
         assert_eq!(Behaviour::of("é-t"), plain);

@@ -35,7 +35,7 @@ enum Command {
     /// A server that answers like a model server, as its model's name says.
     Upstream(upstream::Upstream),
     /// A proxy that parses every body and event and passes it on.
-    Floor(baseline_proxy::Floor),
+    Floor(baseline_proxy::BaselineProxy),
     /// Ask for a while and print one line of JSON.
     Load(load::Load),
 }

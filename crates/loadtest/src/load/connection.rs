@@ -24,7 +24,7 @@ const MIDDLE: &str = "32";
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct EncodedRequest {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) body: Bytes,
@@ -36,7 +36,7 @@ pub(crate) struct Question {
     pub(crate) upstream: Option<String>,
 }
 
-impl Question {
+impl EncodedRequest {
     pub(crate) fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
         let (accept, kind) = match self.mode {
             Mode::Leave => (self.endpoint.accept(), self.endpoint.content_type()),
@@ -67,7 +67,7 @@ impl Question {
 }
 
 pub(crate) struct Connection {
-    question: Question,
+    question: EncodedRequest,
     /// The run that is read again.
     session: Option<String>,
     sender: Option<SendRequest<Full<Bytes>>>,
@@ -75,7 +75,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(question: Question) -> Self {
+    pub(crate) fn new(question: EncodedRequest) -> Self {
         Self {
             question,
             session: None,

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
-use super::connection::{Question, count_tokens};
+use super::connection::{EncodedRequest, count_tokens};
 use crate::process::now_us;
 
 /// How long to wait for an upstream to be asked, or to notice.
@@ -21,7 +21,7 @@ const LEFT_US_MAX: u64 = 10_000_000;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Microseconds from leaving to the upstream's noticing.
-pub(super) async fn leave(question: &Question) -> Result<u64> {
+pub(super) async fn leave(question: &EncodedRequest) -> Result<u64> {
     let upstream = question.upstream.as_deref();
     let upstream = upstream.context("whom to ask when it was hung up on")?;
     let before = Seen::at(upstream).await?;

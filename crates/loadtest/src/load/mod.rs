@@ -99,7 +99,7 @@ impl Load {
             until: from + Duration::from_secs_f64(self.seconds),
             once: self.once,
         };
-        let question = connection::Question {
+        let question = connection::EncodedRequest {
             host,
             path: String::from(self.url.path()),
             body: match self.mode {

@@ -10,7 +10,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use crate::behaviour::{Behaviour, Form};
+use crate::behaviour::{Behaviour, OutputKind};
 
 /// One token. The load counts them.
 pub(crate) const TOKEN: &str = "tok ";
@@ -89,7 +89,7 @@ pub(crate) struct Events {
 impl Events {
     /// `piece` says some text in the dialect.
     fn new(behaviour: Behaviour, first: String, piece: impl Fn(&str) -> String, last: String) -> Self {
-        let framed = behaviour.form == Form::Envelope;
+        let framed = behaviour.form == OutputKind::Envelope;
         Self {
             first: Bytes::from(first),
             head: framed.then(|| Bytes::from(piece(ENVELOPE_HEAD))),
@@ -104,8 +104,8 @@ impl Events {
 fn content(behaviour: Behaviour) -> String {
     let tokens = TOKEN.repeat(usize::try_from(behaviour.tokens).unwrap_or(usize::MAX));
     match behaviour.form {
-        Form::Text => tokens,
-        Form::Envelope => format!("{ENVELOPE_HEAD}{tokens}{ENVELOPE_TAIL}"),
+        OutputKind::Text => tokens,
+        OutputKind::Envelope => format!("{ENVELOPE_HEAD}{tokens}{ENVELOPE_TAIL}"),
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use self::stats::{Stats, Waiting};
+use self::stats::{Stats, DisconnectGuard};
 use crate::behaviour::Behaviour;
 use crate::response::{Events, Route};
 
@@ -111,7 +111,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
     if !asked.is_object() {
         return Ok(refusal(StatusCode::BAD_REQUEST, "no JSON"));
     }
-    let waiting = Waiting::new(stats.clone());
+    let waiting = DisconnectGuard::new(stats.clone());
     stats.asked();
     let model = asked["model"].as_str().unwrap_or("mock");
     let behaviour = Behaviour::of(model);
@@ -128,7 +128,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
     Ok(framed(kind, full(bytes)))
 }
 
-fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: Waiting) -> Response<Body> {
+fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: DisconnectGuard) -> Response<Body> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         if speak(&sender, &events, behaviour, &stats).await.is_ok() {
@@ -142,11 +142,11 @@ fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: Wait
 type Sender = mpsc::Sender<Result<Frame<Bytes>, io::Error>>;
 
 /// Nobody reads any more.
-struct Gone;
+struct Disconnected;
 
 /// Fails when nobody reads any more, at once and not only at the next word.
-async fn speak(sender: &Sender, events: &Events, behaviour: Behaviour, stats: &Stats) -> Result<(), Gone> {
-    let say = async |piece| sender.send(piece).await.map_err(|_| Gone);
+async fn speak(sender: &Sender, events: &Events, behaviour: Behaviour, stats: &Stats) -> Result<(), Disconnected> {
+    let say = async |piece| sender.send(piece).await.map_err(|_| Disconnected);
     pause(sender, behaviour.first).await?;
     for event in [Some(&events.first), events.head.as_ref()].into_iter().flatten() {
         say(Ok(Frame::data(event.clone()))).await?;
@@ -168,13 +168,13 @@ async fn speak(sender: &Sender, events: &Events, behaviour: Behaviour, stats: &S
     Ok(())
 }
 
-async fn pause(sender: &Sender, time: Duration) -> Result<(), Gone> {
+async fn pause(sender: &Sender, time: Duration) -> Result<(), Disconnected> {
     if time.is_zero() {
         return Ok(());
     }
     tokio::select! {
         () = tokio::time::sleep(time) => Ok(()),
-        () = sender.closed() => Err(Gone),
+        () = sender.closed() => Err(Disconnected),
     }
 }
 

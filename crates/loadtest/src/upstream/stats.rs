@@ -42,9 +42,9 @@ impl Stats {
 }
 
 /// Somebody waits. Dropped before the answer is over, it notes that they have left, and when.
-pub(super) struct Waiting(Option<Arc<Stats>>);
+pub(super) struct DisconnectGuard(Option<Arc<Stats>>);
 
-impl Waiting {
+impl DisconnectGuard {
     pub(super) fn new(stats: Arc<Stats>) -> Self {
         Self(Some(stats))
     }
@@ -55,7 +55,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         if let Some(stats) = &self.0 {
             // The time first: whoever sees the count reads the time that belongs to it.
