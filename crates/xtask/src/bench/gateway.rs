@@ -148,7 +148,7 @@ impl Bench<'_> {
     }
 
     /// Several loads one behind the other, again and again: a loud minute is loud for all of them.
-    fn in_turn<const N: usize>(&self, loads: [(&Server, &str, &[&str]); N]) -> Result<Turns<N>> {
+    fn in_turn<const N: usize>(&self, loads: [(&Server, &str, &[&str]); N]) -> Result<Rounds<N>> {
         let mut rounds = Vec::new();
         for round in 0..ROUNDS {
             // Only the first finds everything cold.
@@ -160,7 +160,7 @@ impl Bench<'_> {
             }
             rounds.push(figures);
         }
-        Ok(Turns(rounds))
+        Ok(Rounds(rounds))
     }
 
     fn floor(&self) -> Result<Server> {
@@ -192,9 +192,9 @@ impl Bench<'_> {
 }
 
 /// What several loads in turn have shown, round by round.
-struct Turns<const N: usize>(Vec<[Value; N]>);
+struct Rounds<const N: usize>(Vec<[Value; N]>);
 
-impl<const N: usize> Turns<N> {
+impl<const N: usize> Rounds<N> {
     /// The median of a figure that each round has.
     fn median(&self, figure: impl Fn(&[Value; N]) -> Result<f64>) -> Result<f64> {
         let mut figures: Vec<f64> = self.0.iter().map(figure).collect::<Result<_>>()?;
@@ -211,7 +211,7 @@ impl<const N: usize> Turns<N> {
 }
 
 /// A baseline, and what is held against it.
-impl Turns<2> {
+impl Rounds<2> {
     fn cpu(&self, what: &str) -> Result<Row> {
         let us = self.median(|[_, ours]| number(ours, CPU))?;
         Ok(bound(&format!("{what}: CPU of one call"), us, "us", 80.0))
@@ -234,7 +234,7 @@ impl Turns<2> {
 }
 
 /// The upstream itself, the floor, and what is held against them.
-impl Turns<3> {
+impl Rounds<3> {
     /// What one who asks alone waits longer than if the upstream were asked itself.
     fn added(&self, what: &str, share: &str, limit_us: f64) -> Result<Row> {
         let at = format!("/whole_us/{share}");
