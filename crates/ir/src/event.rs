@@ -45,7 +45,7 @@ pub enum Event {
         warning: Warning,
     },
     /// An event that only its dialect understands, word for word.
-    Foreign {
+    VendorSpecific {
         dialect: String,
         name: Option<String>,
         data: Value,

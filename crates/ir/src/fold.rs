@@ -39,7 +39,7 @@ impl Fold {
             Event::Usage { usage } => self.response.usage.get_or_insert_default().update(usage),
             Event::Meta { ext } => self.response.ext.merge(ext),
             Event::Warning { warning } => self.response.warnings.push(warning),
-            Event::Foreign { .. } | Event::Raw { .. } => {}
+            Event::VendorSpecific { .. } | Event::Raw { .. } => {}
             Event::Finish { reason } => self.response.finish_reason = Some(reason),
             Event::Error { error } => self.error = Some(error),
         }

@@ -35,7 +35,7 @@ impl Holes {
     pub fn cut<'a>(media: impl IntoIterator<Item = &'a mut Media>, secret: u128) -> Self {
         let mut holes = Vec::new();
         for media in media {
-            if let MediaSource::Stored(StoredRef::Held(held)) = &media.source {
+            if let MediaSource::Stored(StoredRef::Handle(held)) = &media.source {
                 let held = held.clone();
                 let stand_in = stand_in(&held, holes.len(), secret);
                 media.source = MediaSource::Inline(Base64::from_text(stand_in.clone()));

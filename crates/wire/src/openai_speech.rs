@@ -77,7 +77,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(A
             let bytes = text.decode();
             AudioBytes::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
         }
-        MediaSource::Stored(StoredRef::Held(held)) => AudioBytes::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Handle(held)) => AudioBytes::Held(held.clone()),
         _ => {
             let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
             return Err(bad(message));

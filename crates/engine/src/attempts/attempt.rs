@@ -70,7 +70,7 @@ impl Attempt {
             | Event::BlockEnd { .. }
             | Event::Meta { .. }
             | Event::Warning { .. }
-            | Event::Foreign { .. }
+            | Event::VendorSpecific { .. }
             | Event::Raw { .. }
             | Event::Error { .. } => {}
         }

@@ -178,7 +178,7 @@ impl Keeping {
         let half = digest.iter().take(16);
         let id = MediaId::new(half.fold(0, |bits, byte| bits << 8 | u128::from(*byte)));
         let bytes = Arc::new(Part { file, start, length });
-        Ok(MediaSource::Stored(StoredRef::Held(MediaHandle::new(id, bytes)?)))
+        Ok(MediaSource::Stored(StoredRef::Handle(MediaHandle::new(id, bytes)?)))
     }
 
     fn spill(&mut self, bytes: &[u8]) -> io::Result<()> {

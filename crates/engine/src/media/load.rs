@@ -72,7 +72,7 @@ impl MediaItem {
             MediaSource::Inline(data) => Origin::Inline(data.clone()),
             MediaSource::Remote(url) => Origin::Url(url.clone()),
             // No reference that comes from outside can name these: only the host makes them.
-            MediaSource::Stored(StoredRef::Held(held)) => Origin::Held(held.clone()),
+            MediaSource::Stored(StoredRef::Handle(held)) => Origin::Held(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
             MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),

@@ -348,7 +348,7 @@ async fn large_media_lies_in_a_nameless_file_for_as_long_as_anyone_holds_it() {
     drop(ready);
     for (index, media) in copy.media.iter().enumerate() {
         match &media.source {
-            MediaSource::Stored(StoredRef::Held(held)) => {
+            MediaSource::Stored(StoredRef::Handle(held)) => {
                 assert_eq!(held.to_base64().unwrap().decode().unwrap(), large, "{index}");
                 assert_eq!(media.facts.size_bytes, Some(large.len() as u64));
             }

@@ -86,7 +86,7 @@ impl Continuation {
             Event::BlockStart { .. }
             | Event::BlockDelta { .. }
             | Event::BlockEnd { .. }
-            | Event::Foreign { .. } => {
+            | Event::VendorSpecific { .. } => {
                 self.spoiled = true;
                 self.text = String::new();
             }
@@ -148,7 +148,7 @@ impl Continuation {
         };
         match event {
             // The answer has begun already, and facts about another one are none about it.
-            Event::Started { .. } | Event::Meta { .. } | Event::Foreign { .. } | Event::Raw { .. } => None,
+            Event::Started { .. } | Event::Meta { .. } | Event::VendorSpecific { .. } | Event::Raw { .. } => None,
             Event::BlockStart {
                 index,
                 block: Block::Text,

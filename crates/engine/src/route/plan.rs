@@ -228,7 +228,7 @@ fn can_prompt_tools(request: &Request) -> bool {
     !insists
         && request
             .as_chat()
-            .is_some_and(|chat| chat.speaks_of_tools() && chat.tools.iter().all(own))
+            .is_some_and(|chat| chat.uses_tools() && chat.tools.iter().all(own))
 }
 
 fn affinity_key(key: HashKey, request: &Request) -> u64 {

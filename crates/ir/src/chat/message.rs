@@ -97,7 +97,7 @@ impl Message {
     }
 
     /// Whether it calls a tool or tells what came of a call.
-    pub fn speaks_of_tools(&self) -> bool {
+    pub fn uses_tools(&self) -> bool {
         let is_told = |part: &Part| matches!(part.body, PartBody::ToolCall(_) | PartBody::ToolResult(_));
         self.parts.iter().any(is_told)
     }

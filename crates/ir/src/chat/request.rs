@@ -129,8 +129,8 @@ impl ChatRequest {
     }
 
     /// Whether there are tools to call, or any were called.
-    pub fn speaks_of_tools(&self) -> bool {
-        !self.tools.is_empty() || self.messages.iter().any(Message::speaks_of_tools)
+    pub fn uses_tools(&self) -> bool {
+        !self.tools.is_empty() || self.messages.iter().any(Message::uses_tools)
     }
 
     /// Every piece of media, wherever in the messages it stands.

@@ -92,7 +92,7 @@ impl Requirements {
 
 fn of_chat(chat: &ChatRequest, need: &mut impl FnMut(bool, Feature)) {
     need(chat.streams(), Feature::Stream);
-    need(chat.speaks_of_tools(), Feature::Tools);
+    need(chat.uses_tools(), Feature::Tools);
     need(
         matches!(chat.response_format, Some(ResponseFormat::JsonSchema { .. })),
         Feature::JsonSchema,

@@ -18,7 +18,7 @@ pub struct MediaId(u128);
 pub enum StoredRef {
     Id(MediaId),
     /// At hand for as long as this value lives.
-    Held(MediaHandle),
+    Handle(MediaHandle),
     Foreign {
         dialect: Dialect,
         text: String,

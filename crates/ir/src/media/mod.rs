@@ -216,7 +216,7 @@ impl Media {
         }
         match &self.source {
             MediaSource::Inline(data) => sniff(&data.head()).map(String::from),
-            MediaSource::Stored(StoredRef::Held(held)) => sniff(held.head()).map(String::from),
+            MediaSource::Stored(StoredRef::Handle(held)) => sniff(held.head()).map(String::from),
             _ => None,
         }
     }

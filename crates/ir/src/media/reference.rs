@@ -39,7 +39,7 @@ impl Media {
                 put("kind", json!("sms_file"));
                 match stored {
                     StoredRef::Id(id) => put("uri", json!(id.uri())),
-                    StoredRef::Held(held) => put("uri", json!(held.id().uri())),
+                    StoredRef::Handle(held) => put("uri", json!(held.id().uri())),
                     StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => put("uri", json!(text)),
                     StoredRef::Foreign { dialect, text } => {
                         put("alias", json!({"dialect": dialect, "id": text}));

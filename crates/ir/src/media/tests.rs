@@ -118,7 +118,7 @@ fn held_media_is_mentioned_by_its_id_and_read_by_whoever_has_it() {
     assert_eq!((&one, &other), (&bytes, &bytes));
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), bytes);
 
-    let media = Media::new(MediaSource::Stored(StoredRef::Held(held)), None);
+    let media = Media::new(MediaSource::Stored(StoredRef::Handle(held)), None);
     assert_eq!(media.mime_or_sniffed().as_deref(), Some("image/png"));
     let mention = json!({"kind": "sms_file", "uri": MediaId::new(7).uri()});
     assert_eq!(serde_json::to_value(&media).unwrap(), mention);

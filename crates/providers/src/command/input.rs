@@ -101,7 +101,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
             let bytes = data.decode();
             Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
         }
-        MediaSource::Stored(StoredRef::Held(held)) => Content::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Handle(held)) => Content::Held(held.clone()),
         _ => {
             return Err(unsupported(
                 options,

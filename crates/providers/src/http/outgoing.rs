@@ -61,14 +61,14 @@ pub(super) async fn cut(chat: &mut ChatRequest) -> Result<Holes, Error> {
             .mime
             .as_deref()
             .is_some_and(|mime| mime.starts_with("text/"));
-        if let (MediaSource::Stored(StoredRef::Held(held)), true) = (&media.source, text) {
+        if let (MediaSource::Stored(StoredRef::Handle(held)), true) = (&media.source, text) {
             let held = held.clone();
             let read = tokio::task::spawn_blocking(move || held.to_base64()).await;
             let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
             media.source = MediaSource::Inline(read.map_err(|_| unreadable())?);
         }
     }
-    let is_held = |media: &Media| matches!(media.source, MediaSource::Stored(StoredRef::Held(_)));
+    let is_held = |media: &Media| matches!(media.source, MediaSource::Stored(StoredRef::Handle(_)));
     if !chat.media_mut().iter().any(|media| is_held(media)) {
         return Ok(Holes::default());
     }

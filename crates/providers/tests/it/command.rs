@@ -275,7 +275,7 @@ async fn audio_is_heard_if_the_program_takes_its_format() {
     let held = MediaHandle::new(MediaId::new(1), Arc::new(b"RIFF....WAVEdata".to_vec())).expect("held");
     let mut there = Request::clone(&hear(b""));
     if let Payload::Transcription(asked) = &mut there.payload {
-        asked.audio.source = MediaSource::Stored(StoredRef::Held(held));
+        asked.audio.source = MediaSource::Stored(StoredRef::Handle(held));
     }
     let again = answer(ear.clone(), Arc::new(there)).await.expect("text");
     assert_eq!(again.payload, ResponsePayload::Transcription(heard));

@@ -106,7 +106,7 @@ async fn bodies_with_holes_and_schemas_are_changed_too() {
         let source = match held {
             true => {
                 let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone())).unwrap();
-                MediaSource::Stored(StoredRef::Held(held))
+                MediaSource::Stored(StoredRef::Handle(held))
             }
             false => MediaSource::Inline(ir::media::Base64::from_bytes(&bytes)),
         };

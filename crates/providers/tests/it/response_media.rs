@@ -83,14 +83,14 @@ fn json_of(text: &str) -> ScriptedResponse {
 fn bytes(source: &MediaSource) -> Vec<u8> {
     let text = match source {
         MediaSource::Inline(data) => data.clone(),
-        MediaSource::Stored(StoredRef::Held(held)) => held.to_base64().unwrap(),
+        MediaSource::Stored(StoredRef::Handle(held)) => held.to_base64().unwrap(),
         other => panic!("{other:?}"),
     };
     text.decode().unwrap()
 }
 
 fn is_held(source: &MediaSource) -> bool {
-    matches!(source, MediaSource::Stored(StoredRef::Held(_)))
+    matches!(source, MediaSource::Stored(StoredRef::Handle(_)))
 }
 
 #[test]

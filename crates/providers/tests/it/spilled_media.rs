@@ -14,7 +14,7 @@ use testkit::http::{ScriptedResponse, MockServer};
 fn request(media: &[u8], held: bool) -> Arc<Request> {
     let source = if held {
         let held = MediaHandle::new(MediaId::new(1), Arc::new(media.to_vec())).unwrap();
-        MediaSource::Stored(StoredRef::Held(held))
+        MediaSource::Stored(StoredRef::Handle(held))
     } else {
         MediaSource::Inline(Base64::from_bytes(media))
     };

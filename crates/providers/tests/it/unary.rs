@@ -183,7 +183,7 @@ fn sound_becomes_text_from_memory_and_from_where_it_is_held() {
         if let Payload::Transcription(asked) = &mut there.payload {
             let held = MediaHandle::new(MediaId::new(1), Arc::new(long.clone())).unwrap();
             asked.audio = Media::new(
-                MediaSource::Stored(StoredRef::Held(held)),
+                MediaSource::Stored(StoredRef::Handle(held)),
                 Some(String::from("audio/wav")),
             );
         }

@@ -133,7 +133,7 @@ impl StreamDecoder {
                 let value = Value::Object(whole);
                 match error_body::from_value(OWN, &value, Phase::MidStream, None) {
                     Some(error) => out.push(Event::Error { error }),
-                    None => out.push(Event::Foreign {
+                    None => out.push(Event::VendorSpecific {
                         dialect: String::from(OWN.as_str()),
                         name: Some(kind),
                         data: value,

@@ -56,11 +56,11 @@ impl EncodeEvent for StreamEncoder {
             Event::Warning { .. } => {
                 ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
             }
-            Event::Foreign { dialect, name, data } if dialect == OWN.as_str() => {
+            Event::VendorSpecific { dialect, name, data } if dialect == OWN.as_str() => {
                 self.begin(out);
                 write_sse(out, name.as_deref().unwrap_or_default(), data);
             }
-            Event::Foreign { dialect, .. } => {
+            Event::VendorSpecific { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
             // Nobody who speaks this dialect can have asked for it.

@@ -46,8 +46,8 @@ impl EncodeEvent for StreamEncoder {
             Event::Warning { .. } => {
                 ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
             }
-            Event::Foreign { dialect, data, .. } if dialect == OWN.as_str() => write_sse(out, "", data),
-            Event::Foreign { dialect, .. } => {
+            Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => write_sse(out, "", data),
+            Event::VendorSpecific { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
             // Nobody who speaks this dialect can have asked for it.

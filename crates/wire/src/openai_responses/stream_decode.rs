@@ -207,7 +207,7 @@ impl StreamDecoder {
                 let mut data = fields.rest();
                 data.insert(String::from("type"), Value::from(kind.clone()));
                 let dialect = String::from(OWN.as_str());
-                out.push(Event::Foreign {
+                out.push(Event::VendorSpecific {
                     dialect,
                     name: Some(kind),
                     data: Value::Object(data),

@@ -49,10 +49,10 @@ impl EncodeEvent for StreamEncoder {
             Event::BlockStart { index, block } => self.start(*index, block, out),
             Event::BlockDelta { index, delta } => self.delta(*index, delta, out),
             Event::BlockEnd { index } => self.close(*index, out),
-            Event::Foreign { dialect, name, data } if dialect == OWN.as_str() => {
+            Event::VendorSpecific { dialect, name, data } if dialect == OWN.as_str() => {
                 write_sse(out, name.as_deref().unwrap_or_default(), data);
             }
-            Event::Foreign { dialect, .. } => {
+            Event::VendorSpecific { dialect, .. } => {
                 ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
             }
             Event::Error { error } => {

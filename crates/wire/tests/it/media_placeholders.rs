@@ -12,7 +12,7 @@ use wire::holes::{Holes, Piece};
 fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
     let source = if held {
         let id = MediaId::new(bytes.len() as u128);
-        MediaSource::Stored(StoredRef::Held(MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap()))
+        MediaSource::Stored(StoredRef::Handle(MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap()))
     } else {
         MediaSource::Inline(Base64::from_bytes(bytes))
     };

@@ -70,7 +70,7 @@ async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
         .bring_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
-    let MediaSource::Stored(StoredRef::Held(held)) = &audio(&brought).source else {
+    let MediaSource::Stored(StoredRef::Handle(held)) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
     assert_eq!(held.to_base64().unwrap().decode().unwrap(), large);
@@ -193,7 +193,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
         match fits {
             true => {
                 taken.unwrap();
-                let held = matches!(media.source, MediaSource::Stored(StoredRef::Held(_)));
+                let held = matches!(media.source, MediaSource::Stored(StoredRef::Handle(_)));
                 assert!(held && desk.depot().used_bytes() > 100, "{media:?}");
                 assert_eq!(media.mime.as_deref(), Some("image/png"));
             }

@@ -34,7 +34,7 @@ pub(super) fn by_prompt(
     run: RunId,
     goes_on: bool,
 ) -> Result<Option<EmulatedRequest>, Error> {
-    let speaks_of_tools = request.as_chat().is_some_and(ChatRequest::speaks_of_tools);
+    let speaks_of_tools = request.as_chat().is_some_and(ChatRequest::uses_tools);
     if candidate.features.contains(&Feature::Tools) || !speaks_of_tools {
         return Ok(None);
     }

@@ -262,7 +262,7 @@ fn earlier_calls_and_results_are_told_as_text() {
             (Role::User, String::from("and tomorrow?")),
         ]
     );
-    assert!(messages.iter().all(|message| !message.speaks_of_tools()));
+    assert!(messages.iter().all(|message| !message.uses_tools()));
 }
 
 #[test]

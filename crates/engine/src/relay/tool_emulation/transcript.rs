@@ -12,14 +12,14 @@ type Known = BTreeMap<String, (usize, String)>;
 
 /// Returns whether anything had to be written out.
 pub(super) fn write_out(messages: &mut Vec<Message>) -> bool {
-    if !messages.iter().any(Message::speaks_of_tools) {
+    if !messages.iter().any(Message::uses_tools) {
         return false;
     }
     let mut known = Known::new();
     let mut results = Vec::new();
     let mut written = Vec::with_capacity(messages.len());
     for mut message in turns(std::mem::take(messages)) {
-        if !message.speaks_of_tools() {
+        if !message.uses_tools() {
             written.extend(told(&mut results, Vec::new()));
             written.push(message);
             continue;
@@ -52,7 +52,7 @@ fn turns(messages: Vec<Message>) -> Vec<Message> {
             Some(last)
                 if last.role == Role::Assistant
                     && message.role == Role::Assistant
-                    && (last.speaks_of_tools() || message.speaks_of_tools()) =>
+                    && (last.uses_tools() || message.uses_tools()) =>
             {
                 last.parts.extend(message.parts);
             }

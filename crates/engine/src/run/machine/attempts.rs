@@ -90,7 +90,7 @@ impl RunMachine {
             | Event::BlockEnd { .. }
             | Event::Usage { .. }
             | Event::Meta { .. }
-            | Event::Foreign { .. }
+            | Event::VendorSpecific { .. }
             | Event::Raw { .. }
             | Event::Finish { .. } => {}
         }

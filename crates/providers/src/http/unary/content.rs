@@ -18,7 +18,7 @@ impl MediaContent {
                 let bytes = bytes.map_err(|_| Error::invalid_request("the media is not base64"))?;
                 Ok(Self::Here(Bytes::from(bytes)))
             }
-            MediaSource::Stored(StoredRef::Held(held)) => Ok(Self::Held(held.clone())),
+            MediaSource::Stored(StoredRef::Handle(held)) => Ok(Self::Held(held.clone())),
             MediaSource::Stored(_)
             | MediaSource::Remote(_)
             | MediaSource::LocalFile(_)

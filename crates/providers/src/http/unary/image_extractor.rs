@@ -123,7 +123,7 @@ impl ExtractedImages {
     pub(super) fn name(&self, raw: &mut Value) -> bool {
         match raw {
             Value::String(text) => match self.stands_for(text) {
-                Some(MediaSource::Stored(ir::media::StoredRef::Held(held))) => {
+                Some(MediaSource::Stored(ir::media::StoredRef::Handle(held))) => {
                     *text = held.id().uri();
                     true
                 }
