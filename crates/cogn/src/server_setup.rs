@@ -95,7 +95,7 @@ struct KeySetFile(PathBuf);
 
 #[async_trait]
 impl JwksSource for KeySetFile {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.0.display().to_string()
     }
 

@@ -32,7 +32,7 @@ impl KeySetUrl {
 
 #[async_trait]
 impl JwksSource for KeySetUrl {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.url.to_string()
     }
 

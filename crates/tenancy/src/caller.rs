@@ -26,7 +26,7 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// Nothing, where nothing had to be shown.
-    Nothing,
+    None,
     Key(KeyId),
     Token {
         expires_at_ms: u64,
@@ -56,7 +56,7 @@ impl Caller {
             models: AllowList::Any,
             rate: None,
             concurrency: None,
-            proof: Credential::Nothing,
+            proof: Credential::None,
         }
     }
 

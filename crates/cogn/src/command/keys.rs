@@ -169,7 +169,7 @@ async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> R
 
 fn shown(key: &Key, now_ms: u64) -> Value {
     let mut value = json!(key);
-    value["standing"] = json!(key.standing(now_ms));
+    value["standing"] = json!(key.status(now_ms));
     value
 }
 
@@ -184,7 +184,7 @@ fn row(key: &Key, now_ms: u64) -> String {
     notes.extend(key.rate.map(|rate| format!("rate {rate}")));
     notes.extend(key.concurrency.map(|count| format!("concurrency {count}")));
     notes.extend(key.expires_at_ms.map(|at_ms| format!("until {}", date(at_ms))));
-    let standing = key.standing(now_ms);
+    let standing = key.status(now_ms);
     let word = match standing {
         KeyStatus::Active => standing.as_str().green().to_string(),
         KeyStatus::Expired | KeyStatus::Revoked => standing.as_str().red().to_string(),

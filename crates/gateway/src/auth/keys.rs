@@ -37,7 +37,7 @@ impl KeyCache {
     /// Whether a key that was shown before would open the door now.
     pub(super) async fn stands(&self, id: &KeyId, now_ms: u64) -> Result<bool, KeyError> {
         let key = self.find(id).await?;
-        Ok(key.is_some_and(|key| key.standing(now_ms) == KeyStatus::Active))
+        Ok(key.is_some_and(|key| key.status(now_ms) == KeyStatus::Active))
     }
 
     async fn find(&self, id: &KeyId) -> Result<Option<Arc<Key>>, KeyError> {

@@ -110,7 +110,7 @@ impl Auth {
     pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, ApiError> {
         let now_ms = self.clock.now_ms();
         Ok(match (&caller.proof, &self.keys) {
-            (Credential::Nothing, _) => !self.required,
+            (Credential::None, _) => !self.required,
             (Credential::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
             (Credential::Key(id), Some(keys)) => {
                 let stands = keys.stands(id, now_ms).await;

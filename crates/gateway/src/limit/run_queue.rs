@@ -62,7 +62,7 @@ impl RunQueue {
         let mut state = self.lock();
         state.capacity = capacity;
         state.fair.resize(capacity.runs_max, capacity.queue_max);
-        let called: Vec<_> = std::iter::from_fn(|| state.fair.call()).collect();
+        let called: Vec<_> = std::iter::from_fn(|| state.fair.pop_next()).collect();
         drop(state);
         for (client, sender) in called {
             drop(sender.send(self.turn(&client)));
@@ -77,15 +77,15 @@ impl RunQueue {
             let patience = state.capacity.queue_wait;
             // Those that wait count too: nobody asks again when their turn has come.
             if let Some(allowed) = caller.concurrency
-                && state.fair.wanted_by(client) >= allowed as usize
+                && state.fair.demand_of(client) >= allowed as usize
             {
                 return Err(at_once(allowed, state.held));
             }
             match state.fair.enter(client, sender) {
-                Enqueued::Go(_) => return Ok(Acquire::Go(self.turn(client))),
-                Enqueued::Full(_) => return Err(state.overloaded()),
+                Enqueued::Admitted(_) => return Ok(Acquire::Go(self.turn(client))),
+                Enqueued::Rejected(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
-                Enqueued::Wait(ticket, _) => (ticket, patience),
+                Enqueued::Queued(ticket, _) => (ticket, patience),
             }
         };
         let waiting = QueueGuard {

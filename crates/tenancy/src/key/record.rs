@@ -107,7 +107,7 @@ impl KeyStatus {
 }
 
 impl Key {
-    pub fn standing(&self, now_ms: u64) -> KeyStatus {
+    pub fn status(&self, now_ms: u64) -> KeyStatus {
         if self.revoked_at_ms.is_some() {
             KeyStatus::Revoked
         } else if self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
@@ -120,7 +120,7 @@ impl Key {
     /// The caller that this secret stands for; `None` for a wrong one, and for a key that is over. Nobody
     /// is told which of these it was.
     pub fn admit(&self, secret: &Secret, now_ms: u64) -> Option<Caller> {
-        let good = secret.matches(&self.hash) && self.standing(now_ms) == KeyStatus::Active;
+        let good = secret.matches(&self.hash) && self.status(now_ms) == KeyStatus::Active;
         good.then(|| Caller {
             client: format!("key:{}", self.id),
             tenant: self.tenant.clone(),

@@ -53,12 +53,12 @@ proptest! {
 fn a_key_that_is_over_opens_nothing() {
     let secret = Secret::from_random([1; 6], [2; 32]);
     let mut key = key(&secret, Some(100));
-    assert_eq!(key.standing(99), KeyStatus::Active);
+    assert_eq!(key.status(99), KeyStatus::Active);
     assert!(key.admit(&secret, 99).is_some());
-    assert_eq!(key.standing(100), KeyStatus::Expired);
+    assert_eq!(key.status(100), KeyStatus::Expired);
     assert!(key.admit(&secret, 100).is_none());
     key.revoked_at_ms = Some(50);
-    assert_eq!(key.standing(99), KeyStatus::Revoked);
+    assert_eq!(key.status(99), KeyStatus::Revoked);
     assert!(key.admit(&secret, 60).is_none());
 }
 

@@ -13,7 +13,7 @@ pub struct QueueTicket(u64);
 
 #[derive(Debug)]
 pub struct FairQueue<T> {
-    places_max: usize,
+    slots_max: usize,
     queue_max: usize,
     running: usize,
     waiting: usize,
@@ -34,17 +34,17 @@ struct CallerQueue<T> {
 #[derive(Debug)]
 pub enum Enqueued<T> {
     /// It has a place.
-    Go(T),
+    Admitted(T),
     /// It waits. Whoever had to make room for it is told to leave.
-    Wait(QueueTicket, Option<T>),
+    Queued(QueueTicket, Option<T>),
     /// There is no room even to wait.
-    Full(T),
+    Rejected(T),
 }
 
 impl<T> FairQueue<T> {
-    pub fn new(places_max: usize, queue_max: usize) -> Self {
+    pub fn new(slots_max: usize, queue_max: usize) -> Self {
         Self {
-            places_max,
+            slots_max,
             queue_max,
             running: 0,
             waiting: 0,
@@ -56,7 +56,7 @@ impl<T> FairQueue<T> {
 
     /// More places, or fewer, from now on. Nobody is sent away; [`Self::call`] says who comes in.
     pub fn resize(&mut self, places_max: usize, queue_max: usize) {
-        self.places_max = places_max;
+        self.slots_max = places_max;
         self.queue_max = queue_max;
     }
 
@@ -69,28 +69,28 @@ impl<T> FairQueue<T> {
     }
 
     /// How many places a caller has, or will have when its turns come.
-    pub fn wanted_by(&self, caller: &str) -> usize {
+    pub fn demand_of(&self, caller: &str) -> usize {
         let line = self.callers.get(caller);
         line.map_or(0, |line| line.running + line.waiting.len())
     }
 
     pub fn enter(&mut self, caller: &str, item: T) -> Enqueued<T> {
-        if self.running < self.places_max {
+        if self.running < self.slots_max {
             self.seat(caller);
-            return Enqueued::Go(item);
+            return Enqueued::Admitted(item);
         }
         let mut evicted = None;
         if self.waiting >= self.queue_max {
             match self.evict(self.line_len(caller)) {
                 Some(item) => evicted = Some(item),
-                None => return Enqueued::Full(item),
+                None => return Enqueued::Rejected(item),
             }
         }
         self.tickets += 1;
         let ticket = QueueTicket(self.tickets);
         self.waiting += 1;
         self.line(caller).waiting.push_back((ticket, item));
-        Enqueued::Wait(ticket, evicted)
+        Enqueued::Queued(ticket, evicted)
     }
 
     /// A place becomes free. Returns who gets it, and under which name.
@@ -100,12 +100,12 @@ impl<T> FairQueue<T> {
             self.running = self.running.saturating_sub(1);
         }
         self.forget(caller);
-        self.call()
+        self.pop_next()
     }
 
     /// Who gets a place that is free, and under which name; `None` where there is none, or nobody waits.
-    pub fn call(&mut self) -> Option<(String, T)> {
-        if self.running >= self.places_max {
+    pub fn pop_next(&mut self) -> Option<(String, T)> {
+        if self.running >= self.slots_max {
             return None;
         }
         let next = self

@@ -108,12 +108,12 @@ proptest! {
                     let caller = format!("c{caller}");
                     let before = model.line(&caller);
                     match fair.enter(&caller, number) {
-                        Enqueued::Go(item) => {
+                        Enqueued::Admitted(item) => {
                             prop_assert_eq!(item, number);
                             prop_assert!(model.waiting.is_empty(), "others were waiting");
                             *model.running.entry(caller).or_default() += 1;
                         }
-                        Enqueued::Wait(ticket, evicted) => {
+                        Enqueued::Queued(ticket, evicted) => {
                             if let Some(evicted) = evicted {
                                 let at = model.waiting.iter().position(|(.., item)| *item == evicted).expect("it waited");
                                 let (victim, ..) = model.waiting.remove(at);
@@ -121,7 +121,7 @@ proptest! {
                             }
                             model.waiting.push((caller, ticket, number));
                         }
-                        Enqueued::Full(_) => {
+                        Enqueued::Rejected(_) => {
                             prop_assert_eq!(fair.waiting(), queue);
                             let longest = (0..4).map(|other| model.line(&format!("c{other}"))).max();
                             prop_assert!(longest.unwrap_or_default() <= before + 1, "a longer line was spared");
@@ -171,7 +171,7 @@ proptest! {
             fair.enter("greedy", number);
         }
         let modest = fair.enter("modest", usize::MAX);
-        let waits = matches!(modest, Enqueued::Wait(..));
+        let waits = matches!(modest, Enqueued::Queued(..));
         prop_assert!(waits, "{modest:?}");
         fair.enter("greedy", 0);
         prop_assert_eq!(fair.leave("greedy"), Some((String::from("modest"), usize::MAX)));

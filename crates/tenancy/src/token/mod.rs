@@ -29,7 +29,7 @@ pub struct TokenRules {
 #[async_trait]
 pub trait JwksSource: Send + Sync + fmt::Debug {
     /// Where it is, to tell one source from another.
-    fn place(&self) -> String;
+    fn location(&self) -> String;
 
     /// The set as JSON (RFC 7517).
     async fn fetch(&self) -> Result<String, String>;

@@ -178,7 +178,7 @@ impl TokenVerifier {
 
     /// What another has fetched from the same place is used until it has been fetched again.
     pub(super) fn inherit(&self, other: &Self) {
-        if self.source.place() == other.source.place() {
+        if self.source.location() == other.source.location() {
             let keys = other.known().keys.clone();
             *self.known() = CachedKeySet {
                 keys,

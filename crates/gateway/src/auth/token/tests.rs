@@ -17,7 +17,7 @@ struct Issuer {
 
 #[async_trait]
 impl JwksSource for Issuer {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         String::from("here")
     }
 
