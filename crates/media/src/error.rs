@@ -13,7 +13,7 @@ pub enum Error {
     #[error("the media exceeds its limit of {}: {actual} over {allowed}", .limit.as_str())]
     TooLarge { limit: Limit, allowed: u64, actual: u64 },
     #[error("the media cannot be decoded: {reason}")]
-    Undecodable { reason: String },
+    Corrupt { reason: String },
     #[error("the bytes are not {declared}")]
     Mismatch {
         declared: String,
@@ -73,7 +73,7 @@ impl Limit {
 
 impl Error {
     pub(crate) fn undecodable(reason: impl Into<String>) -> Self {
-        Self::Undecodable {
+        Self::Corrupt {
             reason: reason.into(),
         }
     }
@@ -86,7 +86,7 @@ impl Error {
         match self {
             Self::Unsupported { .. } => "E1010",
             Self::TooLarge { .. } => "E1011",
-            Self::Undecodable { .. } => "E1013",
+            Self::Corrupt { .. } => "E1013",
             Self::Mismatch { .. } => "E1014",
             Self::TooWide { .. } => "E1015",
             Self::TooSmall { .. } => "E1016",
@@ -112,7 +112,7 @@ impl Error {
                 }
                 value
             }
-            Self::Undecodable { reason } => json!({"reason": reason}),
+            Self::Corrupt { reason } => json!({"reason": reason}),
             Self::Mismatch {
                 declared,
                 detected,

@@ -16,9 +16,9 @@ use crate::source::Source;
 /// What was sent, what goes on, and what lies between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    pub sent: Facts,
+    pub input: Facts,
     /// Of the bytes that were written.
-    pub fit: Facts,
+    pub output: Facts,
     pub removed: Vec<&'static str>,
     pub adaptations: Vec<Adaptation>,
 }
@@ -60,8 +60,8 @@ fn write(
     }
     (fit.size_bytes, fit.sha256) = sealed.finish()?;
     Ok(Prepared {
-        sent: inspected.facts,
-        fit,
+        input: inspected.facts,
+        output: fit,
         removed: inspected.removed,
         adaptations,
     })

@@ -9,8 +9,8 @@ use crate::source::Source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    Keep(Range<u64>),
-    Put(Vec<u8>),
+    Copy(Range<u64>),
+    Literal(Vec<u8>),
     Zeros(u64),
 }
 
@@ -22,14 +22,14 @@ impl SegmentList {
     pub(crate) fn keep(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
-            Some(Segment::Keep(last)) if last.end == range.start => last.end = range.end,
-            _ => self.0.push(Segment::Keep(range)),
+            Some(Segment::Copy(last)) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(Segment::Copy(range)),
         }
     }
 
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.0.push(Segment::Put(bytes));
+            self.0.push(Segment::Literal(bytes));
         }
     }
 
@@ -46,7 +46,7 @@ impl SegmentList {
     pub(crate) fn write(&self, source: &mut dyn Source, out: &mut dyn Write) -> Result<(), Error> {
         for piece in &self.0 {
             match piece {
-                Segment::Keep(range) => {
+                Segment::Copy(range) => {
                     source.seek(SeekFrom::Start(range.start))?;
                     let length = range.end.saturating_sub(range.start);
                     let copied = io::copy(&mut (&mut *source).take(length), out)?;
@@ -54,7 +54,7 @@ impl SegmentList {
                         return Err(Error::truncated());
                     }
                 }
-                Segment::Put(bytes) => out.write_all(bytes)?,
+                Segment::Literal(bytes) => out.write_all(bytes)?,
                 Segment::Zeros(count) => {
                     io::copy(&mut io::repeat(0).take(*count), out)?;
                 }

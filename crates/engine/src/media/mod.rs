@@ -175,9 +175,9 @@ fn find<'a>(input: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
 
 /// The part of a request that carries it.
 fn media(prepared: &Prepared, source: MediaSource) -> Media {
-    let mime = String::from(prepared.fit.format.mime());
+    let mime = String::from(prepared.output.format.mime());
     let mut media = Media::new(source, Some(mime));
     media.mime_trust = MimeTrust::Verified;
-    media.facts = prepared.fit.to_media_facts();
+    media.facts = prepared.output.to_media_facts();
     media
 }

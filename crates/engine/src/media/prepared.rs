@@ -37,9 +37,9 @@ impl PreparedMedia {
 
     pub(super) fn admit(&mut self, item: &MediaItem, prepared: &Prepared) -> Result<(), MediaError> {
         let index = self.processed.len();
-        self.bytes = self.bytes.saturating_add(prepared.fit.size_bytes);
+        self.bytes = self.bytes.saturating_add(prepared.output.size_bytes);
         over(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
-        if prepared.sent.format.kind() == MediaKind::Image {
+        if prepared.input.format.kind() == MediaKind::Image {
             self.images += 1;
             over(Limit::Count, self.images_max, self.images)?;
         }
@@ -49,25 +49,25 @@ impl PreparedMedia {
             Origin::File(_) | Origin::Held(_) => "file",
         };
         let inline = matches!(item.from, Origin::Inline(_));
-        if inline && prepared.sent.size_bytes > limits::INLINE_HINT_BYTES {
+        if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
             let mut warning = Warning::new(Code::W1011, "this media is better uploaded and referred to");
             warning.more.insert(String::from("index"), index.into());
             warning
                 .more
-                .insert(String::from("size_bytes"), prepared.sent.size_bytes.into());
+                .insert(String::from("size_bytes"), prepared.input.size_bytes.into());
             self.warnings.push(warning);
         }
         for adaptation in &prepared.adaptations {
             self.warnings.push(adapted(index, adaptation));
         }
-        self.validated.push(validated(index, &prepared.sent));
+        self.validated.push(validated(index, &prepared.input));
         let adaptations: Vec<Value> = prepared.adaptations.iter().map(told).collect();
         self.processed.push(json!({
             "index": index,
             "source": source,
-            "media_type": prepared.fit.format.mime(),
-            "size_bytes": prepared.fit.size_bytes,
-            "sha256": prepared.fit.sha256,
+            "media_type": prepared.output.format.mime(),
+            "size_bytes": prepared.output.size_bytes,
+            "sha256": prepared.output.sha256,
             "removed": prepared.removed,
             "adaptations": adaptations,
         }));

@@ -13,7 +13,7 @@ fn only_the_first_frame_of_an_animation_goes_on() {
     for name in ["animated.gif", "animated.webp", "animated.png"] {
         let (prepared, out) = prepare_sample(name);
         assert_eq!(actions(&prepared), [Action::FirstFrame], "{name}");
-        assert_eq!(prepared.fit.frames, Some(1), "{name}");
+        assert_eq!(prepared.output.frames, Some(1), "{name}");
         let picture = image::load_from_memory(&out).unwrap();
         assert_eq!((picture.width(), picture.height()), (320, 200), "{name}");
         assert!(out.len() < read(name).len(), "{name}");
@@ -44,13 +44,13 @@ fn a_large_picture_is_refused_or_scaled_as_told() {
         let picture = image::load_from_memory(&out).unwrap();
         let sides = (u64::from(picture.width()), u64::from(picture.height()));
         assert_eq!(
-            (prepared.fit.width, prepared.fit.height),
+            (prepared.output.width, prepared.output.height),
             (Some(sides.0), Some(sides.1)),
             "{name}"
         );
         assert_eq!(sides.0.max(sides.1), 100, "{name}");
         // Turned pictures are upright now.
-        let tall = prepared.sent.height > prepared.sent.width;
+        let tall = prepared.input.height > prepared.input.width;
         assert_eq!(sides.1 > sides.0, tall, "{name}");
     }
 }
@@ -70,7 +70,7 @@ fn a_format_that_is_not_taken_is_refused_or_converted_as_told() {
         assert_eq!(fault.code(), "E1010", "{name}");
         let (prepared, out) = prepare(&read(name), &declared(name), &lenient).unwrap();
         assert!(actions(&prepared).contains(&Action::Converted), "{name}");
-        assert_eq!(prepared.fit.format, Format::Png, "{name}");
+        assert_eq!(prepared.output.format, Format::Png, "{name}");
         assert!(out.starts_with(b"\x89PNG"), "{name}");
     }
     // Only pictures are converted.

@@ -8,9 +8,9 @@ use crate::samples::{ALL, declared, mime, prepare, prepare_sample, read};
 fn every_sample_is_what_it_was_made_as() {
     for name in ALL {
         let (prepared, out) = prepare_sample(name);
-        assert_eq!(prepared.sent.format.mime(), mime(name), "{name}");
-        assert_eq!(prepared.sent.size_bytes, read(name).len() as u64, "{name}");
-        assert_eq!(prepared.fit.size_bytes, out.len() as u64, "{name}");
+        assert_eq!(prepared.input.format.mime(), mime(name), "{name}");
+        assert_eq!(prepared.input.size_bytes, read(name).len() as u64, "{name}");
+        assert_eq!(prepared.output.size_bytes, out.len() as u64, "{name}");
     }
 }
 
@@ -18,7 +18,7 @@ fn every_sample_is_what_it_was_made_as() {
 fn an_undeclared_type_is_found_out() {
     for name in ALL {
         let (prepared, _) = prepare(&read(name), &Declared::default(), &Bounds::default()).unwrap();
-        assert_eq!(prepared.sent.format.mime(), mime(name), "{name}");
+        assert_eq!(prepared.input.format.mime(), mime(name), "{name}");
     }
 }
 
@@ -29,7 +29,7 @@ fn durations_are_measured() {
         .filter(|name| !mime(name).starts_with("image") && !mime(name).ends_with("pdf"));
     for name in timed {
         let (prepared, _) = prepare_sample(name);
-        let ms = prepared.sent.duration_ms.unwrap();
+        let ms = prepared.input.duration_ms.unwrap();
         assert!((2_850..=3_200).contains(&ms), "{name}: {ms}");
     }
 }
@@ -46,7 +46,7 @@ fn sizes_frames_and_pages_are_counted() {
         ("animated.png", 320, 200, 30),
     ] {
         let (prepared, _) = prepare_sample(name);
-        let facts = prepared.sent;
+        let facts = prepared.input;
         assert_eq!((facts.width, facts.height), (Some(width), Some(height)), "{name}");
         assert_eq!(facts.frames, Some(frames), "{name}");
     }
@@ -59,13 +59,13 @@ fn sizes_frames_and_pages_are_counted() {
     ] {
         let (prepared, _) = prepare_sample(name);
         assert_eq!(
-            (prepared.sent.width, prepared.sent.height),
+            (prepared.input.width, prepared.input.height),
             (Some(320), Some(200)),
             "{name}"
         );
     }
-    assert_eq!(prepare_sample("three.pdf").0.sent.pages, Some(3));
-    assert_eq!(prepare_sample("tagged.wav").0.sent.sample_rate_hz, Some(44_100));
+    assert_eq!(prepare_sample("three.pdf").0.input.pages, Some(3));
+    assert_eq!(prepare_sample("tagged.wav").0.input.sample_rate_hz, Some(44_100));
 }
 
 /// A header may claim any length; the samples are counted.

@@ -117,8 +117,8 @@ proptest! {
         }
         match prepare(&bytes, &declared(name), &Bounds::default()) {
             Ok((prepared, out)) => {
-                prop_assert_eq!(prepared.fit.format.mime(), mime(name));
-                prop_assert_eq!(prepared.fit.size_bytes, out.len() as u64);
+                prop_assert_eq!(prepared.output.format.mime(), mime(name));
+                prop_assert_eq!(prepared.output.size_bytes, out.len() as u64);
             }
             Err(fault) => prop_assert!(fault.code().starts_with("E10"), "{}: {}", fault.code(), fault),
         }

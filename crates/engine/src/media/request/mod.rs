@@ -56,9 +56,9 @@ impl MediaPipeline {
         let fetched = self.bring(&mut item, &bounds).await?;
         let (prepared, kept) = self.look(fetched, item.declared(), bounds, keeping).await?;
         media.source = kept;
-        media.mime = Some(String::from(prepared.fit.format.mime()));
+        media.mime = Some(String::from(prepared.output.format.mime()));
         media.mime_trust = MimeTrust::Verified;
-        media.facts = prepared.fit.to_media_facts();
+        media.facts = prepared.output.to_media_facts();
         Ok(())
     }
 }
