@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use engine::Modules;
 use engine::port::Clock;
 use module::Module;
-use module::check::check_to_run;
+use module::check::check_runnable;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::modules::{Search, read_folder};
@@ -18,7 +18,7 @@ use crate::output::{Output, hinted};
 
 /// One module, whole enough to be run.
 pub(crate) fn load_module(path: &Path) -> Result<Module> {
-    let loaded = check_to_run(&read_folder(path)?);
+    let loaded = check_runnable(&read_folder(path)?);
     let first = loaded
         .report
         .iter()

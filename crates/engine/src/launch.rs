@@ -7,8 +7,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ir::RunId;
 use module::Module;
-use module::compose::{Results, links};
-use module::input::media_places;
+use module::compose::{Results, dependencies};
+use module::input::media_locations;
 use module::lower::{LowerOptions, lower_with_media};
 use serde_json::{Map, Value};
 use tenancy::Tenant;
@@ -118,7 +118,7 @@ impl Launcher {
     /// Makes the task of a run; of one that has to wait for its turn, or whose media has to be made ready, once that is
     /// done.
     pub(crate) fn begin(self, launch: Launch, seated: Seated) -> Start {
-        let has_media = !media_places(&launch.module, &launch.input).is_empty();
+        let has_media = !media_locations(&launch.module, &launch.input).is_empty();
         match has_media || launch.queue.is_some() {
             false => Start::Ready(self.task(launch, seated, Default::default(), None)),
             true => Start::Waiting(self.prepare(launch, seated, has_media).boxed()),
@@ -193,7 +193,7 @@ impl Launcher {
         let (heard, taken_over) = (launch.heard(), launch.inherited.is_some());
         let module = launch.module;
         // Only steps need the input as it came, with the media that may stand in it.
-        let composed = !links(&module).is_empty();
+        let composed = !dependencies(&module).is_empty();
         let (mut shown, input) = match composed {
             true => (launch.input.clone(), launch.input),
             false => (launch.input, Map::new()),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use module::compose::{links, survey};
+use module::compose::{dependencies, build};
 use module::context;
 use module::envelope::ErrorBody;
 use module::lower::{LowerOptions, admit_input, lower};
@@ -46,9 +46,9 @@ pub(crate) fn admit_run(
             execute.warnings.push(warning);
         }
     }
-    let composed = !links(&module).is_empty();
+    let composed = !dependencies(&module).is_empty();
     if composed {
-        survey(&module, &|name| modules.get(name).cloned()).verdict()?;
+        build(&module, &|name| modules.get(name).cloned()).check()?;
     } else if module.manifest.runtime.max_input_tokens.is_some()
         && let Value::Object(input) = &execute.input
     {
@@ -62,6 +62,6 @@ pub(crate) fn admit_run(
 /// Whether running the module twice is the same as running it once, the modules it calls included.
 pub(crate) fn is_harmless(module: &Arc<Module>, modules: &Modules) -> bool {
     let harmless = |module: &Module| module.manifest.policies.access("side_effects") == Access::Deny;
-    let graph = survey(module, &|name| modules.get(name).cloned());
+    let graph = build(module, &|name| modules.get(name).cloned());
     graph.nodes.values().all(|node| harmless(&node.module))
 }

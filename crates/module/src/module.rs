@@ -64,7 +64,7 @@ impl Module {
 
     /// The same module under another tier: what its author left to the tier follows the new one.
     #[must_use]
-    pub fn under_tier(&self, tier: Tier) -> Self {
+    pub fn with_tier(&self, tier: Tier) -> Self {
         let mut source = self.source.clone();
         source.insert(String::from("tier"), Value::from(tier.as_str()));
         let schemas = self.context_schemas.iter();

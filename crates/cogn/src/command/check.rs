@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use module::check::check_to_run;
+use module::check::check_runnable;
 use module::envelope::{CheckOptions, Profile, check_envelope, check_reply};
 use module::{Envelope, Module, Severity, limits, stream};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ impl Check {
 /// The module, or what keeps it from being one.
 fn open(name: &str, search: &Search, output: &Output) -> Result<Module> {
     let found = search.find(name)?;
-    let loaded = check_to_run(&read_folder(&found.path)?);
+    let loaded = check_runnable(&read_folder(&found.path)?);
     match loaded.module {
         Some(module) if !loaded.report.has_errors() => Ok(module),
         _ => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use module::compose::survey;
+use module::compose::build;
 
 use crate::graph::{self, CompositionGraph};
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ impl Compose {
         let found = search.find(&self.module)?;
         let root = Arc::new(wiring::load_module(&found.path)?);
         let library = Library::around(search, &found.path);
-        let graph = survey(&root, &|name| library.find(name));
+        let graph = build(&root, &|name| library.find(name));
         let drawing = CompositionGraph::of(&graph);
         match self
             .format

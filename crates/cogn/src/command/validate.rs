@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use module::Strict;
-use module::check::{CheckContext, check_among};
+use module::check::{CheckContext, check_with_dependencies};
 
 use crate::exit::Exit;
 use crate::modules::{Found, DependencyIndex, Search, is_module, read_folder, survey};
@@ -101,7 +101,7 @@ impl Validate {
             folder: Some(&found.name),
             find: Some(&find),
         };
-        let loaded = check_among(&files, self.strict(), surroundings);
+        let loaded = check_with_dependencies(&files, self.strict(), surroundings);
         Ok(Checked {
             name: found.name.clone(),
             path: found.path.clone(),

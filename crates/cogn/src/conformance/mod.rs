@@ -61,8 +61,8 @@ impl ModuleSelection {
                     "the server lists no {} whose input is known",
                     need.said()
                 )),
-                Some(subject) => match client.send(&subject.rehearsal()).await {
-                    Ok(answer) => match TestModule::unfit(&answer) {
+                Some(subject) => match client.send(&subject.probe_request()).await {
+                    Ok(answer) => match TestModule::unsuitable_reason(&answer) {
                         None => Ok(subject),
                         Some(reason) => Err(format!("module `{}` is no use: {reason}", subject.name)),
                     },

@@ -107,7 +107,7 @@ impl Edge {
             taken: taken.map(|module| String::from(module.name())),
             version: taken.map(|module| module.manifest.version.clone()),
             absent: match choice {
-                Ok(choice) => choice.instead.as_ref().map(ToString::to_string),
+                Ok(choice) => choice.fallback_reason.as_ref().map(ToString::to_string),
                 Err(absence) => Some(absence.to_string()),
             },
         }

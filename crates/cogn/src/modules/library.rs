@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use engine::Modules;
 use module::Module;
-use module::compose::{links, survey};
+use module::compose::{dependencies, build};
 
 use super::{Search, is_module};
 use crate::wiring;
@@ -55,10 +55,10 @@ impl<'a> Library<'a> {
     /// Everything that `root` leads to, under the names that lead there. Costs nothing for a module that
     /// stands alone.
     pub(crate) fn reachable(&self, root: &Arc<Module>) -> Modules {
-        if links(root).is_empty() {
+        if dependencies(root).is_empty() {
             return Modules::default();
         }
-        survey(root, &|name| self.find(name));
+        build(root, &|name| self.find(name));
         let known = self.known.borrow();
         let found = known
             .iter()

@@ -9,7 +9,7 @@ use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, FuturesUnordered};
 use futures::{FutureExt, SinkExt, StreamExt};
-use module::compose::{CompositionMachine, Outcome, StepStart, choose};
+use module::compose::{CompositionMachine, Outcome, StepStart, resolve};
 use module::context::{self, CONTEXT_KEY, EMITTED_KEY};
 use module::envelope::{Envelope, ErrorBody};
 use module::lower::{LowerOptions, lower_with_media};
@@ -132,7 +132,7 @@ impl CompositionRunner {
             Ok(outcome) => outcome,
             Err(_) => {
                 let message = format!("the steps of the composition took longer than {limit_ms} ms");
-                flow.give_up(ErrorBody::new(Code::E2002, message).detail("allowed_ms", limit_ms))
+                flow.abort(ErrorBody::new(Code::E2002, message).detail("allowed_ms", limit_ms))
             }
         };
         let warnings = flow.warnings().to_vec();
@@ -153,7 +153,7 @@ impl CompositionRunner {
             }
             let Some(end) = running.next().await else {
                 let error = ErrorBody::new(Code::E4000, "the composition came to a halt");
-                return flow.give_up(error);
+                return flow.abort(error);
             };
             self.take(flow, end);
         }
@@ -274,7 +274,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
         envelope: Map::new(),
         replaced: None,
     };
-    let chosen = match choose(requirement, &find) {
+    let chosen = match resolve(requirement, &find) {
         Ok(chosen) => chosen,
         Err(absence) => {
             end.envelope = failed(ErrorBody::new(Code::E4006, absence.to_string()));
@@ -282,16 +282,16 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
         }
     };
     let mut module = chosen.module;
-    if let Some(absence) = &chosen.instead {
+    if let Some(absence) = &chosen.fallback_reason {
         end.replaced = Some(format!("{absence}; `{}` is asked in its place", module.name()));
     }
     if let Some(tier) = start.tier {
-        module = Arc::new(module.under_tier(tier));
+        module = Arc::new(module.with_tier(tier));
     }
     end.envelope = ask(&launcher, &job, &start, module.clone(), &context, &mut end.ended).await;
     end.module = Some(module);
     let fallback = requirement.fallback.as_deref().and_then(find);
-    if let Some(fallback) = fallback.filter(|_| chosen.instead.is_none() && !is_good(&end.envelope)) {
+    if let Some(fallback) = fallback.filter(|_| chosen.fallback_reason.is_none() && !is_good(&end.envelope)) {
         let why = end
             .envelope
             .get("error")

@@ -24,7 +24,7 @@ use std::time::Duration;
 use ::media::Prepared;
 use ir::media::{Media, MediaSource, MimeTrust};
 use module::Module;
-use module::input::media_places;
+use module::input::media_locations;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -82,7 +82,7 @@ impl MediaPipeline {
         input: &Map<String, Value>,
         mut say: impl FnMut(usize, usize) + Send,
     ) -> Result<Option<PreparedMedia>, MediaError> {
-        let places = media_places(module, input);
+        let places = media_locations(module, input);
         if places.is_empty() {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use ::media::{Adaptation, Facts, Error, Limit, Prepared};
 use ir::media::{Media, MediaKind};
-use module::input::show_media;
+use module::input::insert_media;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
@@ -77,7 +77,7 @@ impl PreparedMedia {
     /// Puts a word in place of each item, as a prompt shows it.
     pub(crate) fn show(&self, input: &mut Map<String, Value>) {
         let types: Vec<String> = self.media.iter().filter_map(|media| media.mime.clone()).collect();
-        show_media(input, &self.places, &types);
+        insert_media(input, &self.places, &types);
     }
 
     /// `meta.media_validation`.

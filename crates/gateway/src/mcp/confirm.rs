@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::Modules;
-use module::compose::survey;
+use module::compose::build;
 use module::envelope::ErrorBody;
 use module::manifest::Access;
 use module::{Code, Module};
@@ -29,7 +29,7 @@ const POWERS: [&str; 3] = ["side_effects", "filesystem_write", "code_execution"]
 
 /// What a module may do to the world, those that it calls included.
 pub(super) fn powers(module: &Arc<Module>, modules: &Modules) -> Vec<&'static str> {
-    let graph = survey(module, &|name| modules.get(name).cloned());
+    let graph = build(module, &|name| modules.get(name).cloned());
     let allowed = |power: &&str| {
         let mut all = graph.nodes.values();
         all.any(|node| node.module.manifest.policies.access(power) == Access::Allow)

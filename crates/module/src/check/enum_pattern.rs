@@ -48,7 +48,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
                         pattern.look(keyword, forms, strict, &mut found);
                     }
                 }
-                Visit::Into
+                Visit::Descend
             });
         }
     }

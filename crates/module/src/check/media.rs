@@ -122,7 +122,7 @@ fn visit_reachable<'a>(
             {
                 pending.push(String::from(target));
             }
-            Visit::Into
+            Visit::Descend
         });
     }
 }

@@ -52,12 +52,12 @@ impl std::fmt::Debug for CheckContext<'_> {
 
 /// Loads a module by itself and says everything that is wrong with it.
 pub fn check(files: &FileMap, strict: Strict) -> Loaded {
-    check_among(files, strict, CheckContext::default())
+    check_with_dependencies(files, strict, CheckContext::default())
 }
 
 /// What keeps a module from being run: it cannot be read, or says something about itself that means nothing, and might be
 /// held to less than was meant.
-pub fn check_to_run(files: &FileMap) -> Loaded {
+pub fn check_runnable(files: &FileMap) -> Loaded {
     let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
     reading.report.sort();
@@ -68,7 +68,7 @@ pub fn check_to_run(files: &FileMap) -> Loaded {
 }
 
 /// The same for a module that stands among others.
-pub fn check_among(files: &FileMap, strict: Strict, surroundings: CheckContext<'_>) -> Loaded {
+pub fn check_with_dependencies(files: &FileMap, strict: Strict, surroundings: CheckContext<'_>) -> Loaded {
     let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
     folder_name(&mut reading, surroundings.folder);

@@ -166,7 +166,7 @@ fn beside_references(reading: &LoadContext<'_>, contract: &Contract, found: &mut
             {
                 places.push((String::from(here), silent.clone()));
             }
-            Visit::Into
+            Visit::Descend
         });
     }
     for (here, keyword) in places.into_iter().take(PER_SECTION_MAX) {

@@ -43,7 +43,7 @@ enum State {
     Running,
     Done,
     /// Failed where that is allowed, or never asked.
-    Empty,
+    Skipped,
 }
 
 /// A step that is to be run now.
@@ -153,7 +153,7 @@ impl CompositionMachine {
             self.warn(Code::W3002, &message, &id);
             self.leave_out(index);
         } else {
-            self.set(index, State::Empty);
+            self.set(index, State::Skipped);
             self.failed.push(Failed { step: id, error });
         }
     }
@@ -169,7 +169,7 @@ impl CompositionMachine {
     }
 
     /// Ends it for a reason that lies outside, such as the time that is up.
-    pub fn give_up(&self, error: ErrorBody) -> Outcome {
+    pub fn abort(&self, error: ErrorBody) -> Outcome {
         Outcome::Fail {
             error: Box::new(error),
             partial_data: self.partial(),
@@ -191,7 +191,7 @@ impl CompositionMachine {
 
     /// How many steps have ended, and how many there can be.
     pub fn progress(&self) -> (usize, usize) {
-        let ended = self.count(State::Done) + self.count(State::Empty);
+        let ended = self.count(State::Done) + self.count(State::Skipped);
         (ended, self.states.len())
     }
 
@@ -217,7 +217,7 @@ impl CompositionMachine {
         let is_open =
             |index: &usize| matches!(self.states.get(*index), Some(State::Waiting | State::Running));
         let running = self.count(State::Running);
-        let alone = self.module.manifest.composition.pattern != Pattern::Parallel && !step.beside;
+        let alone = self.module.manifest.composition.pattern != Pattern::Parallel && !step.parallel;
         self.states.get(index) == Some(&State::Waiting)
             && !step.routed
             && !step.needs.iter().any(is_open)
@@ -228,7 +228,7 @@ impl CompositionMachine {
     /// Whether a step runs that wants no other in its turn beside it.
     fn is_anyone_alone(&self) -> bool {
         let mut running = self.layout.steps.iter().zip(&self.states);
-        running.any(|(step, state)| *state == State::Running && !step.beside)
+        running.any(|(step, state)| *state == State::Running && !step.parallel)
     }
 
     /// Takes the first route that holds and leads on. `true` if a step may start now.
@@ -270,14 +270,14 @@ impl CompositionMachine {
     fn input_of(&self, index: usize) -> Option<Map<String, Value>> {
         let step = self.layout.steps.get(index)?;
         match &step.feed {
-            StepInput::Whole => Some(self.own.clone()),
-            StepInput::After(before) => {
+            StepInput::Composition => Some(self.own.clone()),
+            StepInput::PreviousStep(before) => {
                 let id = &self.layout.steps.get(*before)?.id;
                 let data = self.results.get(id)?.get("data")?;
                 data.as_object().cloned()
             }
             StepInput::Call(arguments) => Some(arguments.input(&self.view(None), &self.own)),
-            StepInput::Lines(lines) => self.joined(lines),
+            StepInput::Dataflow(lines) => self.joined(lines),
         }
     }
 
@@ -382,7 +382,7 @@ impl CompositionMachine {
     }
 
     fn leave_out(&mut self, index: usize) {
-        self.set(index, State::Empty);
+        self.set(index, State::Skipped);
         if let Some(step) = self.layout.steps.get(index) {
             self.results.insert(&step.id, Value::Null);
         }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::resolve::{ResolveError, Resolved, FindModule, Dependency, choose, links};
+use super::resolve::{ResolveError, Resolved, FindModule, Dependency, resolve, dependencies};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::limits;
@@ -33,8 +33,8 @@ pub struct Node {
 
 impl Node {
     fn new(module: Arc<Module>, find: &FindModule<'_>) -> Self {
-        let links = links(&module).into_iter().map(|link| {
-            let choice = choose(&link.requirement, find);
+        let links = dependencies(&module).into_iter().map(|link| {
+            let choice = resolve(&link.requirement, find);
             (link, choice)
         });
         Self {
@@ -54,7 +54,7 @@ impl Node {
 }
 
 /// Follows what `root` leads to.
-pub fn survey(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
+pub fn build(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
     let mut graph = Graph {
         root: String::from(root.name()),
         nodes: BTreeMap::new(),
@@ -95,7 +95,7 @@ pub fn survey(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
 
 impl Graph {
     /// Whether the composition may run, and if not, the first reason.
-    pub fn verdict(&self) -> Result<(), Box<ErrorBody>> {
+    pub fn check(&self) -> Result<(), Box<ErrorBody>> {
         match self.errors().into_iter().next() {
             Some(error) => Err(Box::new(error)),
             None => Ok(()),

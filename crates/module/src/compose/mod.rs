@@ -19,8 +19,8 @@ mod tests;
 
 pub use call::{Call, CallOptions, CallError, calls};
 pub use flow::{CompositionMachine, Outcome, StepStart};
-pub use graph::{Graph, Node, survey};
-pub use resolve::{ResolveError, Resolved, FindModule, Dependency, Reason, choose, links};
+pub use graph::{Graph, Node, build};
+pub use resolve::{ResolveError, Resolved, FindModule, Dependency, Reason, resolve, dependencies};
 pub use results::Results;
 
 pub(crate) use segment::{Segment, segments};

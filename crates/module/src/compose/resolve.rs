@@ -28,7 +28,7 @@ pub struct Dependency {
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub module: Arc<Module>,
-    pub instead: Option<ResolveError>,
+    pub fallback_reason: Option<ResolveError>,
 }
 
 /// Why a module cannot be had.
@@ -45,7 +45,7 @@ pub enum Reason {
 }
 
 /// Everything that a module requires or calls, each name once: the required ones first.
-pub fn links(module: &Module) -> Vec<Dependency> {
+pub fn dependencies(module: &Module) -> Vec<Dependency> {
     let mut links: Vec<Dependency> = Vec::new();
     for requirement in &module.manifest.composition.requires {
         if links.iter().all(|link| link.requirement.name != requirement.name) {
@@ -72,12 +72,12 @@ pub fn links(module: &Module) -> Vec<Dependency> {
 }
 
 /// The module that a requirement stands for.
-pub fn choose(requirement: &Requirement, find: &FindModule<'_>) -> Result<Resolved, ResolveError> {
+pub fn resolve(requirement: &Requirement, find: &FindModule<'_>) -> Result<Resolved, ResolveError> {
     let absence = match named(requirement, find) {
         Ok(module) => {
             return Ok(Resolved {
                 module,
-                instead: None,
+                fallback_reason: None,
             });
         }
         Err(absence) => absence,
@@ -85,7 +85,7 @@ pub fn choose(requirement: &Requirement, find: &FindModule<'_>) -> Result<Resolv
     match requirement.fallback.as_deref().and_then(find) {
         Some(module) => Ok(Resolved {
             module,
-            instead: Some(absence),
+            fallback_reason: Some(absence),
         }),
         None => Err(absence),
     }

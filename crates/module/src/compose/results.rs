@@ -52,7 +52,7 @@ impl Results {
     }
 
     /// The results that the template does not show in any place, to be added behind it.
-    pub(crate) fn unshown(&self, template: &str) -> String {
+    pub(crate) fn unreferenced(&self, template: &str) -> String {
         if self.is_empty() {
             return String::new();
         }

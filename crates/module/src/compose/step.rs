@@ -22,7 +22,7 @@ pub(super) struct Step {
     /// The steps whose results it looks at.
     pub(super) needs: BTreeSet<usize>,
     /// May run beside others whatever the pattern says.
-    pub(super) beside: bool,
+    pub(super) parallel: bool,
     /// Waits until a route leads to it.
     pub(super) routed: bool,
 }
@@ -31,11 +31,11 @@ pub(super) struct Step {
 #[derive(Clone, Debug)]
 pub(super) enum StepInput {
     /// The input of the composition.
-    Whole,
+    Composition,
     /// The data of the step before.
-    After(usize),
+    PreviousStep(usize),
     /// The lines of the data flow that lead into it.
-    Lines(Vec<usize>),
+    Dataflow(Vec<usize>),
     Call(Arguments),
 }
 
@@ -139,7 +139,7 @@ impl StepGraph {
                 tier: call.options.tier,
                 feed: StepInput::Call(Arguments::read(call.arguments)),
                 needs: BTreeSet::new(),
-                beside: call.options.beside,
+                parallel: call.options.beside,
                 routed: false,
             });
         }
@@ -188,11 +188,11 @@ impl StepGraph {
                 continue;
             }
             let feed = match (into.is_empty(), before) {
-                (false, _) => StepInput::Lines(into),
+                (false, _) => StepInput::Dataflow(into),
                 (true, Some(before)) if is_open && composition.pattern == Pattern::Sequential => {
-                    StepInput::After(before)
+                    StepInput::PreviousStep(before)
                 }
-                (true, _) => StepInput::Whole,
+                (true, _) => StepInput::Composition,
             };
             before = Some(self.steps.len() + steps.len());
             steps.push(Step {
@@ -201,7 +201,7 @@ impl StepGraph {
                 tier: None,
                 feed,
                 needs: BTreeSet::new(),
-                beside: false,
+                parallel: false,
                 routed,
             });
         }
@@ -251,10 +251,10 @@ impl StepGraph {
             return BTreeSet::new();
         };
         match &step.feed {
-            StepInput::Whole => {}
-            StepInput::After(before) => return BTreeSet::from([*before]),
+            StepInput::Composition => {}
+            StepInput::PreviousStep(before) => return BTreeSet::from([*before]),
             StepInput::Call(arguments) => names.extend(arguments.paths().iter().filter_map(first_name)),
-            StepInput::Lines(lines) => {
+            StepInput::Dataflow(lines) => {
                 for line in lines.iter().filter_map(|line| self.lines.get(*line)) {
                     names.extend(line.from.iter().filter_map(|source| match source {
                         Source::Input => None,

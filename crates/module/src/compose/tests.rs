@@ -4,7 +4,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{CompositionMachine, Outcome, StepStart, survey};
+use super::{CompositionMachine, Outcome, StepStart, build};
 use crate::file_map::FileMap;
 use crate::limits;
 use crate::module::Module;
@@ -336,13 +336,13 @@ fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
             "module `hidden` may not be called by other modules",
         ),
     ] {
-        let error = survey(&library[root], &find).verdict().unwrap_err();
+        let error = build(&library[root], &find).check().unwrap_err();
         assert_eq!((error.code.as_str(), error.message.as_str()), (code, message));
     }
     for root in ["d2", "saved", "middle", "leaf"] {
-        survey(&library[root], &find).verdict().unwrap();
+        build(&library[root], &find).check().unwrap();
     }
-    assert_eq!(survey(&library["d2"], &find).depth, Some(5));
+    assert_eq!(build(&library["d2"], &find).depth, Some(5));
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::evaluator::Finding;
-use crate::compose::{CompositionMachine, Outcome, StepStart, choose, survey};
+use crate::compose::{CompositionMachine, Outcome, StepStart, resolve, build};
 use crate::context;
 use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
 use crate::file_map::FileMap;
@@ -71,7 +71,7 @@ impl CompositionVector {
         let find = |name: &str| self.modules.get(name).cloned();
         admit_input(&self.root, &Value::Object(self.input.clone()))?;
         context::admit(&self.root, &self.input)?;
-        survey(&self.root, &find).verdict()?;
+        build(&self.root, &find).check()?;
         Ok(self.run(&self.root, &self.input, asked))
     }
 
@@ -107,7 +107,7 @@ impl CompositionVector {
 
     fn step(&self, start: &StepStart, asked: &mut Vec<String>) -> Envelope {
         let find = |name: &str| self.modules.get(name).cloned();
-        let chosen = match choose(&start.requirement, &find) {
+        let chosen = match resolve(&start.requirement, &find) {
             Ok(chosen) => chosen,
             Err(absence) => {
                 return Envelope::failure(ErrorBody::new(crate::Code::E4006, absence.to_string()));
@@ -115,7 +115,7 @@ impl CompositionVector {
         };
         let first = self.admitted(&chosen.module, &start.input, asked);
         let fallback = start.requirement.fallback.as_deref().and_then(find);
-        match fallback.filter(|_| chosen.instead.is_none() && !first.is_ok()) {
+        match fallback.filter(|_| chosen.fallback_reason.is_none() && !first.is_ok()) {
             Some(fallback) => self.admitted(&fallback, &start.input, asked),
             None => first,
         }

@@ -18,7 +18,7 @@ use super::risk::{aggregate, escalate};
 use super::structure::{Profile, ShapeViolation, kind};
 use super::unreadable::refuse_unreadable;
 use super::schema_errors::{answer_error, check_section, error_of};
-use super::wrap::{EnvelopeParts, take_apart, wraps};
+use super::wrap::{EnvelopeParts, split_parts, wraps};
 use super::{Body, Envelope};
 use crate::code::Code;
 use crate::context;
@@ -71,7 +71,7 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
 /// The same for an object that has been read already.
 pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
     let mut repairs = RepairLog::default();
-    let envelope = match take_apart(object, wraps(module), &mut repairs) {
+    let envelope = match split_parts(object, wraps(module), &mut repairs) {
         Ok(parts) if parts.ok => judge_success(module, parts, &mut repairs),
         Ok(parts) => judge_failure(module, parts, &mut repairs),
         Err(refused) => {

@@ -39,7 +39,7 @@ pub(super) struct NotAnEnvelope {
     pub(super) data: Map<String, Value>,
 }
 
-pub(super) fn take_apart(
+pub(super) fn split_parts(
     object: Map<String, Value>,
     wraps: bool,
     repairs: &mut RepairLog,

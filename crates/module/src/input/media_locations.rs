@@ -10,7 +10,7 @@ use crate::module::Module;
 use crate::schema::{Section, SchemaView};
 
 /// Pointers to every media item of an input, in the order of the input.
-pub fn media_places(module: &Module, input: &Map<String, Value>) -> Vec<String> {
+pub fn media_locations(module: &Module, input: &Map<String, Value>) -> Vec<String> {
     let takes = &module.manifest.modalities.input;
     if takes.iter().all(|modality| *modality == Modality::Text) {
         return Vec::new();
@@ -65,7 +65,7 @@ fn has_form(map: &Map<String, Value>) -> bool {
 
 /// Replaces each item by a word about it, so that the text of a prompt does not hold the bytes again, nor
 /// an address or a path that is nobody's business.
-pub fn show_media(input: &mut Map<String, Value>, places: &[String], media_types: &[String]) {
+pub fn insert_media(input: &mut Map<String, Value>, places: &[String], media_types: &[String]) {
     let mut whole = Value::Object(std::mem::take(input));
     for (index, (place, media_type)) in places.iter().zip(media_types).enumerate() {
         if let Some(item) = whole.pointer_mut(place) {
@@ -81,7 +81,7 @@ pub fn show_media(input: &mut Map<String, Value>, places: &[String], media_types
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{media_places, show_media};
+    use super::{media_locations, insert_media};
     use crate::module::Module;
     use crate::{FileMap, load};
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn places(module: &Module, input: &Value) -> Vec<String> {
-        media_places(module, input.as_object().unwrap())
+        media_locations(module, input.as_object().unwrap())
     }
 
     const SEES: &str = "modalities:\n  input: [text, image]\n";
@@ -130,7 +130,7 @@ mod tests {
     fn items_are_shown_as_words() {
         let mut input = json!({"a": [{"type": "base64", "data": "AAAA"}], "b": 1});
         let map = input.as_object_mut().unwrap();
-        show_media(map, &[String::from("/a/0")], &[String::from("image/png")]);
+        insert_media(map, &[String::from("/a/0")], &[String::from("image/png")]);
         assert_eq!(
             input,
             json!({"a": [{"media": 1, "media_type": "image/png"}], "b": 1})

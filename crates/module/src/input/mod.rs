@@ -10,4 +10,4 @@ mod tests;
 
 pub use assign::{AssignError, assign};
 pub use media_field::{MediaField, media_field, put_media};
-pub use media_locations::{media_places, show_media};
+pub use media_locations::{media_locations, insert_media};

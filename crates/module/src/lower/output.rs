@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::context;
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Contract, Section, cut_out};
+use crate::schema::{Contract, Section, extract};
 
 pub fn output_schema(module: &Module) -> Value {
     let mut schema = around(&module.contract);
@@ -50,6 +50,6 @@ pub(super) fn around(contract: &Contract) -> Value {
         "then": {"required": ["data"], "properties": {"error": false}},
         "else": {"required": ["error"], "properties": {"data": false}}
     });
-    cut_out(&mut schema, contract, Section::Data, "#/properties/data");
+    extract(&mut schema, contract, Section::Data, "#/properties/data");
     schema
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::output::around;
 use crate::module::Module;
-use crate::schema::{Contract, Section, cut_out, stands_alone};
+use crate::schema::{Contract, Section, extract, stands_alone};
 
 /// What an input looks like: always an object. A module without a schema takes free text.
 pub fn input_schema(module: &Module) -> Map<String, Value> {
@@ -16,7 +16,7 @@ pub fn input_schema(module: &Module) -> Map<String, Value> {
         .schema(Section::Input)
         .filter(|schema| schema.is_object());
     let mut schema = own.cloned().unwrap_or_else(free_text);
-    cut_out(&mut schema, contract, Section::Input, "#");
+    extract(&mut schema, contract, Section::Input, "#");
     if !stands_alone(&schema) {
         schema = json!({"description": "The module's input."});
     }

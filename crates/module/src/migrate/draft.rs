@@ -159,7 +159,7 @@ impl Draft {
     }
 
     /// Files of an older format beside a manifest of today mislead those who read them.
-    pub(super) fn name_leftovers(&mut self) {
+    pub(super) fn report_unmigrated(&mut self) {
         if self.changes.is_empty() {
             return;
         }

@@ -126,7 +126,7 @@ pub fn plan(files: &FileMap, target: Format) -> Result<Plan, MigrateError> {
         if to == Format::V2_5 {
             media::migrate(&mut draft)?;
         }
-        draft.name_leftovers();
+        draft.report_unmigrated();
     }
     let (files, changes, decisions) = draft.close(files)?;
     Ok(Plan {

@@ -73,7 +73,7 @@ pub fn render_with(module: &Module, input: &Map<String, Value>, results: &Result
             }
         }
     }
-    text.push_str(&results.unshown(&module.prompt));
+    text.push_str(&results.unreferenced(&module.prompt));
     prompt.push_text(&mut text);
     prompt
 }

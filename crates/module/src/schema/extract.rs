@@ -9,7 +9,7 @@ use super::contract::{Contract, Section};
 const SHARED: [&str; 2] = ["$defs", "definitions"];
 
 /// Completes a schema that holds `section` at the place `to`.
-pub(crate) fn cut_out(schema: &mut Value, contract: &Contract, section: Section, to: &str) {
+pub(crate) fn extract(schema: &mut Value, contract: &Contract, section: Section, to: &str) {
     if let (Value::Object(schema), Value::Object(document)) = (&mut *schema, contract.document()) {
         for key in SHARED {
             if let Some(definitions) = document.get(key).filter(|_| !schema.contains_key(key)) {

@@ -12,5 +12,5 @@ mod walk;
 pub use contract::{Contract, SchemaError, Section};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
 pub(crate) use schema_view::SchemaView;
-pub(crate) use extract::{cut_out, stands_alone};
+pub(crate) use extract::{extract, stands_alone};
 pub use walk::{Visit, walk};

@@ -93,7 +93,7 @@ impl Graph {
     fn collect(&mut self, document: &Value, root: &Value, pointer: &str, pending: &mut Vec<String>) {
         walk(root, pointer, &mut |here, schema| {
             self.visit(document, here, schema, pending);
-            Visit::Into
+            Visit::Descend
         });
     }
 
@@ -206,7 +206,7 @@ fn anchors(document: &Value) -> BTreeSet<String> {
         {
             anchors.insert(String::from(name));
         }
-        Visit::Into
+        Visit::Descend
     };
     for definition in definitions.into_iter().flat_map(Map::values) {
         walk(definition, "", &mut collect);

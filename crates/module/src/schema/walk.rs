@@ -38,8 +38,8 @@ const NAMED: &[&str] = &[
 /// Whether to look further below the schema just visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    Into,
-    Past,
+    Descend,
+    Skip,
 }
 
 /// Visits `schema` and every schema below it, with their pointers.
@@ -58,7 +58,7 @@ fn descend<'a>(
     visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> Visit,
 ) {
     let Value::Object(map) = schema else { return };
-    if depth > limits::NESTING_MAX || visit(pointer, map) == Visit::Past {
+    if depth > limits::NESTING_MAX || visit(pointer, map) == Visit::Skip {
         return;
     }
     for (key, value) in map {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use module::FileMap;
-use module::check::{ModuleSummary, Strict, CheckContext, check_among};
+use module::check::{ModuleSummary, Strict, CheckContext, check_with_dependencies};
 use module::diagnostic::Diagnostic;
 use module::file_map::{Entry, Refusal};
 
@@ -78,7 +78,7 @@ fn the_good_modules_that_cases_change_are_good() {
             "v25" => Strict::V25,
             _ => Strict::Standard,
         };
-        let loaded = check_among(&files, strict, CheckContext::default());
+        let loaded = check_with_dependencies(&files, strict, CheckContext::default());
         let found: Vec<String> = loaded
             .report
             .iter()
@@ -235,7 +235,7 @@ impl Case {
             folder: self.folder.as_deref(),
             find: (!self.neighbours.is_empty()).then_some(&find),
         };
-        let loaded = check_among(&self.files, self.strict, surroundings);
+        let loaded = check_with_dependencies(&self.files, self.strict, surroundings);
         loaded
             .report
             .iter()

@@ -37,7 +37,7 @@ pub enum CheckEnd {
     /// It could not be told here: nothing is proven.
     Skipped(String),
     /// The specification lets a server do without, and this one says that it does.
-    Excused(String),
+    NotApplicable(String),
 }
 
 /// The next request; none when the check has passed.
@@ -105,11 +105,11 @@ pub(super) fn skip<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
 }
 
 pub(super) fn excuse<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
-    Err(CheckEnd::Excused(reason.into()))
+    Err(CheckEnd::NotApplicable(reason.into()))
 }
 
 /// Fails with the reason unless it holds.
-pub(super) fn hold(holds: bool, reason: impl FnOnce() -> String) -> Result<(), CheckEnd> {
+pub(super) fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), CheckEnd> {
     match holds {
         true => Ok(()),
         false => fail(reason()),

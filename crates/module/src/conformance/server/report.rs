@@ -33,11 +33,11 @@ pub struct CheckRow {
 impl CheckRow {
     /// What came of a check; without a `stop`, it passed.
     pub fn new(check: &Check, module: Option<&str>, stop: Option<CheckEnd>) -> Self {
-        let excused = matches!(stop, Some(CheckEnd::Excused(_)));
+        let excused = matches!(stop, Some(CheckEnd::NotApplicable(_)));
         let (outcome, reason) = match stop {
             None => (ServerOutcome::Passed, None),
             Some(CheckEnd::Failed(reason)) => (ServerOutcome::Failed, Some(reason)),
-            Some(CheckEnd::Skipped(reason) | CheckEnd::Excused(reason)) => (ServerOutcome::Skipped, Some(reason)),
+            Some(CheckEnd::Skipped(reason) | CheckEnd::NotApplicable(reason)) => (ServerOutcome::Skipped, Some(reason)),
         };
         Self {
             name: check.name,

@@ -103,7 +103,7 @@ impl ServerResponse {
             .any(|stream| kind.starts_with(stream))
     }
 
-    pub(super) fn heard(&self) -> Vec<ReceivedEvent> {
+    pub(super) fn events(&self) -> Vec<ReceivedEvent> {
         heard_of(&self.body)
     }
 
@@ -112,7 +112,7 @@ impl ServerResponse {
         if !self.is_stream() {
             return fail(format!("a stream was expected, and this came: {}", self.shown()));
         }
-        let heard = self.heard();
+        let heard = self.events();
         match heard.is_empty() {
             true => fail("the stream has no events"),
             false => Ok(heard),
@@ -156,7 +156,7 @@ impl ServerResponse {
         };
         match self.json().as_ref().and_then(of) {
             Some(code) => Some(code),
-            None => self.heard().last().and_then(|last| of(&last.value)),
+            None => self.events().last().and_then(|last| of(&last.value)),
         }
     }
 
@@ -164,7 +164,7 @@ impl ServerResponse {
     pub(super) fn warnings(&self) -> Vec<Value> {
         let of = |value: &Value| value.get("_warnings").and_then(Value::as_array).cloned();
         let whole = self.json().as_ref().and_then(of).unwrap_or_default();
-        let heard = self.heard();
+        let heard = self.events();
         let told = heard.iter().filter_map(|event| of(&event.value)).flatten();
         whole.into_iter().chain(told).collect()
     }

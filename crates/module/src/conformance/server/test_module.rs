@@ -153,12 +153,12 @@ impl TestModules {
 
 impl TestModule {
     /// The first request, which tells whether the module can be used at all.
-    pub fn rehearsal(&self) -> ServerRequest {
+    pub fn probe_request(&self) -> ServerRequest {
         self.execute().header("accept", "application/json")
     }
 
     /// Why it cannot, if the answer says so in the right way; anything else is for the checks to judge.
-    pub fn unfit(answer: &ServerResponse) -> Option<String> {
+    pub fn unsuitable_reason(answer: &ServerResponse) -> Option<String> {
         let code = answer.code()?;
         // Some modules do not answer whole, some servers see no pictures: both is looked at later.
         let expected = ["E4010", "E4011"].contains(&code.as_str());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::server::response::ServerResponse;
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, fail, hold};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, fail, ensure};
 use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -44,7 +44,7 @@ fn success(at: &TestModule, heard: &[ServerResponse]) -> Next {
     match heard {
         [] => ask(at.execute().header("accept", "application/json")),
         [answer, ..] => {
-            hold(answer.status == 200, || {
+            ensure(answer.status == 200, || {
                 format!("status 200 was expected: {}", answer.shown())
             })?;
             answer.success()?;
@@ -58,14 +58,14 @@ fn failure(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [] => ask(at.execute_on(&json!([0]), &json!({}))),
         [answer, ..] => {
             let envelope = answer.envelope()?;
-            hold(envelope["ok"] == false, || {
+            ensure(envelope["ok"] == false, || {
                 String::from("an input that is no object was taken")
             })?;
             let code = answer.code().unwrap_or_default();
-            hold(code.starts_with("E1"), || {
+            ensure(code.starts_with("E1"), || {
                 format!("the code is `{code}`, not of the input (E1xxx)")
             })?;
-            hold((400..500).contains(&answer.status), || {
+            ensure((400..500).contains(&answer.status), || {
                 format!("status {} does not say that the caller erred", answer.status)
             })?;
             PASSED
@@ -78,7 +78,7 @@ fn unknown_module(_: &TestModule, heard: &[ServerResponse]) -> Next {
         [] => ask(ServerRequest::post("/v1/modules/no-such-module-here/execute", json!({}))),
         [answer, ..] => {
             answer.envelope()?;
-            hold(
+            ensure(
                 answer.code().as_deref() == Some("E4006") && answer.status == 404,
                 || format!("E4006 with 404 was expected: {}", answer.shown()),
             )?;
@@ -105,7 +105,7 @@ fn declared(_: &TestModule, heard: &[ServerResponse]) -> Next {
         ("/capabilities/supported_transports", Value::is_array, "a list"),
     ] {
         let good = said.pointer(pointer).is_some_and(is_right);
-        hold(good, || format!("`{pointer}` is missing or not {what}"))?;
+        ensure(good, || format!("`{pointer}` is missing or not {what}"))?;
     }
     PASSED
 }

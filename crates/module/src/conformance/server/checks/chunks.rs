@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, fail, hold, skip};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, fail, ensure, skip};
 use crate::conformance::server::test_module::TestModule;
 use crate::stream::check_chunk;
 
@@ -133,7 +133,7 @@ fn numbered(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let events = answer.stream()?;
     let seqs: Vec<u64> = events.iter().filter_map(ReceivedEvent::seq).collect();
     for (seq, expected) in seqs.iter().zip(1..) {
-        hold(*seq == expected, || {
+        ensure(*seq == expected, || {
             format!("seq {seq} stands where {expected} should")
         })?;
     }
@@ -149,8 +149,8 @@ fn ends(at: &TestModule, heard: &[ServerResponse]) -> Next {
     };
     let events = answer.stream()?;
     let last = events.iter().filter(|event| event.is_last()).count();
-    hold(last == 1, || format!("{last} events end the stream"))?;
-    hold(events.last().is_some_and(ReceivedEvent::is_last), || {
+    ensure(last == 1, || format!("{last} events end the stream"))?;
+    ensure(events.last().is_some_and(ReceivedEvent::is_last), || {
         String::from("something follows the end")
     })?;
     PASSED
@@ -162,13 +162,13 @@ fn folds(at: &TestModule, heard: &[ServerResponse]) -> Next {
     };
     answer.stream()?;
     let assembled = assemble(&answer.body)?;
-    hold(assembled.is_ok(), || {
+    ensure(assembled.is_ok(), || {
         format!("the stream ended in {}", assembled.envelope["error"])
     })?;
-    for event in answer.heard() {
+    for event in answer.events() {
         let is_delta = event.value["chunk"]["type"] == "delta";
         let proved = event.value["chunk"].get("checkpoint").is_some();
-        hold(!is_delta || proved, || {
+        ensure(!is_delta || proved, || {
             format!("delta {} has no checkpoint", event.seq().unwrap_or_default())
         })?;
     }
@@ -187,7 +187,7 @@ fn same(at: &TestModule, heard: &[ServerResponse]) -> Next {
             }
             stream.stream()?;
             let folded = assemble(&stream.body)?.envelope;
-            hold(folded["data"] == first["data"], || {
+            ensure(folded["data"] == first["data"], || {
                 format!(
                     "the stream says {}, the whole answer {}",
                     folded["data"], first["data"]
@@ -203,7 +203,7 @@ fn sessions(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [] | [_] => ask(at.stream().until(1)),
         [first, second, ..] => {
             let (first, second) = (session(&first.stream()?)?, session(&second.stream()?)?);
-            hold(first != second, || format!("both are {first}"))?;
+            ensure(first != second, || format!("both are {first}"))?;
             PASSED
         }
     }
@@ -215,9 +215,9 @@ fn framed(at: &TestModule, heard: &[ServerResponse]) -> Next {
     };
     for event in answer.stream()? {
         let (name, kind) = (event.name.as_deref(), event.kind());
-        hold(name == Some(kind), || format!("a {kind} is called {name:?}"))?;
+        ensure(name == Some(kind), || format!("a {kind} is called {name:?}"))?;
         let seq = event.seq().map(|seq| seq.to_string());
-        hold(event.id == seq, || {
+        ensure(event.id == seq, || {
             format!("the id is {:?} and the seq {seq:?}", event.id)
         })?;
     }
@@ -234,7 +234,7 @@ fn snapshots(at: &TestModule, heard: &[ServerResponse]) -> Next {
     let all = numbered
         .iter()
         .all(|event| event.value["chunk"]["type"] == "snapshot");
-    hold(all && !numbered.is_empty(), || {
+    ensure(all && !numbered.is_empty(), || {
         String::from("other chunks than snapshots came")
     })?;
     PASSED
@@ -246,7 +246,7 @@ fn ndjson(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [answer, ..] if !answer.is_stream() && answer.status == 406 => skip("the server has no NDJSON"),
         [answer, ..] => {
             let kind = answer.header("content-type").unwrap_or_default();
-            hold(kind.starts_with("application/x-ndjson"), || {
+            ensure(kind.starts_with("application/x-ndjson"), || {
                 format!("the content type is `{kind}`")
             })?;
             whole_stream(answer)
@@ -267,11 +267,11 @@ fn socket(at: &TestModule, heard: &[ServerResponse]) -> Next {
 
 /// A stream of any framing, whose events add up.
 fn whole_stream(answer: &ServerResponse) -> Next {
-    let events = answer.heard();
+    let events = answer.events();
     session(&events)?;
     let lines: Vec<String> = events.iter().map(|event| event.value.to_string()).collect();
     let assembled = assemble(lines.join("\n").as_bytes())?;
-    hold(assembled.is_ok(), || {
+    ensure(assembled.is_ok(), || {
         format!("the stream ended in {}", assembled.envelope["error"])
     })?;
     PASSED

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::negotiation::says_so;
 use crate::conformance::server::response::ServerResponse;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, hold};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, ensure};
 use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -43,7 +43,7 @@ fn media(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [answer, ..] => {
             let envelope = answer.envelope()?;
             let refused = answer.code().as_deref() == Some("E4011");
-            hold(envelope["ok"] == true || refused, || {
+            ensure(envelope["ok"] == true || refused, || {
                 format!("an answer or E4011 was expected: {}", answer.shown())
             })?;
             PASSED

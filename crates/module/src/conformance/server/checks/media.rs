@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::conformance::server::response::ServerResponse;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, hold, skip};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, ensure, skip};
 use crate::conformance::server::png::{Depth, black, good, item, png};
 use crate::conformance::server::test_module::TestModule;
 
@@ -141,7 +141,7 @@ fn refused(at: &TestModule, heard: &[ServerResponse], item: Value, codes: &[&str
             .header("accept", "application/json")),
         [answer, ..] => {
             answer.envelope()?;
-            hold(answer.status >= 400, || {
+            ensure(answer.status >= 400, || {
                 format!("the status is {}", answer.status)
             })?;
             expect(answer, codes)
@@ -151,7 +151,7 @@ fn refused(at: &TestModule, heard: &[ServerResponse], item: Value, codes: &[&str
 
 fn expect(answer: &ServerResponse, codes: &[&str]) -> Next {
     let code = answer.code().unwrap_or_default();
-    hold(codes.contains(&code.as_str()), || {
+    ensure(codes.contains(&code.as_str()), || {
         format!("{} was expected: {}", codes.join(" or "), answer.shown())
     })?;
     PASSED
@@ -176,7 +176,7 @@ fn too_wide(at: &TestModule, heard: &[ServerResponse], picture: &[u8], codes: &[
         && answer.json().is_some_and(|body| body["ok"] == true)
     {
         let told = answer.warnings().iter().any(|warning| warning["code"] == "W1015");
-        hold(told, || {
+        ensure(told, || {
             String::from("it was taken, and no warning says that it was made to fit")
         })?;
         return PASSED;

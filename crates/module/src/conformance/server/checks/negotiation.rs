@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::conformance::server::response::ServerResponse;
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, hold};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, ensure};
 use crate::conformance::server::test_module::TestModule;
 
 const HEADER: &str = "x-cognitive-response-mode";
@@ -114,7 +114,7 @@ fn by_accept(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [answer] => {
             answer.stream()?;
             let kind = answer.header("content-type").unwrap_or_default();
-            hold(kind.starts_with("text/event-stream"), || {
+            ensure(kind.starts_with("text/event-stream"), || {
                 format!("the content type is `{kind}`")
             })?;
             ask(at.execute().header("accept", "application/json"))
@@ -167,7 +167,7 @@ fn demanding(at: &TestModule) -> ServerRequest {
 pub(super) fn says_so(answer: &ServerResponse) -> Result<(), CheckEnd> {
     answer.success()?;
     let header = answer.header("x-cognitive-warning").unwrap_or_default();
-    hold(
+    ensure(
         header.starts_with("STREAMING_UNAVAILABLE") && header.contains("fallback=sync"),
         || format!("X-Cognitive-Warning is `{header}`, not STREAMING_UNAVAILABLE; fallback=sync; reason=..."),
     )?;
@@ -175,7 +175,7 @@ pub(super) fn says_so(answer: &ServerResponse) -> Result<(), CheckEnd> {
     let warned = warnings
         .iter()
         .any(|warning| warning["code"] == "W4010" && warning["fallback_used"] == "sync");
-    hold(warned, || {
+    ensure(warned, || {
         String::from("_warnings has no W4010 with fallback_used sync")
     })
 }
@@ -198,7 +198,7 @@ fn strict(at: &TestModule, heard: &[ServerResponse]) -> Next {
         }
         [answer, ..] => {
             answer.envelope()?;
-            hold(answer.code().as_deref() == Some("E4010"), || {
+            ensure(answer.code().as_deref() == Some("E4010"), || {
                 format!("E4010 was expected: {}", answer.shown())
             })?;
             PASSED

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::chunks::session;
 use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, excuse, fail, hold, skip};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, excuse, fail, ensure, skip};
 use crate::conformance::server::test_module::TestModule;
 
 const SESSION: &str = "x-cognitive-recovery-session";
@@ -124,21 +124,21 @@ impl PartialStream {
             .cloned()
             .unwrap_or_default();
         let next = self.seq + 1;
-        hold(first["resumed"] == true, || {
+        ensure(first["resumed"] == true, || {
             String::from("the first event does not say `resumed`")
         })?;
-        hold(first["resume_from_seq"] == next, || {
+        ensure(first["resume_from_seq"] == next, || {
             format!("resume_from_seq is {}, not {next}", first["resume_from_seq"])
         })?;
         if let Some(seq) = more.iter().find_map(ReceivedEvent::seq) {
-            hold(seq == next, || {
+            ensure(seq == next, || {
                 format!("the rest begins with seq {seq}, not {next}")
             })?;
         }
         let held = self.events.iter().filter(|event| !event.is_last());
         let lines: Vec<String> = held.chain(&more).map(|event| event.value.to_string()).collect();
         let whole = assemble(lines.join("\n").as_bytes())?;
-        hold(whole.is_ok(), || {
+        ensure(whole.is_ok(), || {
             format!("it ended in {}", whole.envelope["error"])
         })?;
         PASSED
@@ -149,7 +149,7 @@ impl PartialStream {
         supported(rest)?;
         let more = rest.stream()?;
         let now = session(&more)?;
-        hold(now == self.session, || {
+        ensure(now == self.session, || {
             format!("session {} was asked for, and {now} came", self.session)
         })?;
         Ok(more)
@@ -255,9 +255,9 @@ fn at_the_end(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [first, rest, ..] => {
             let held = PartialStream::of(first.stream()?)?;
             held.goes_on(rest)?;
-            let again = rest.heard();
+            let again = rest.events();
             let (before, now) = (held.events.last(), again.last());
-            hold(
+            ensure(
                 before.map(|event| &event.value) == now.map(|event| &event.value),
                 || String::from("the end is not the one that was sent before"),
             )?;
@@ -278,10 +278,10 @@ fn mismatch(at: &TestModule, heard: &[ServerResponse]) -> Next {
             let held = with_checkpoint(first)?;
             let more = held.resumed(rest)?;
             let seq = more.iter().find_map(ReceivedEvent::seq);
-            hold(seq == Some(1), || {
+            ensure(seq == Some(1), || {
                 format!("it begins with seq {seq:?}, not with 1")
             })?;
-            hold(!rest.warnings().is_empty(), || {
+            ensure(!rest.warnings().is_empty(), || {
                 String::from("there are no _warnings")
             })?;
             assemble(&rest.body)?;
@@ -305,11 +305,11 @@ fn unknown(at: &TestModule, heard: &[ServerResponse]) -> Next {
             supported(answer)?;
             let events = answer.stream()?;
             let now = session(&events)?;
-            hold(now != NOBODY, || {
+            ensure(now != NOBODY, || {
                 String::from("the session that is not there was taken up")
             })?;
             let seq = events.iter().find_map(ReceivedEvent::seq);
-            hold(seq == Some(1), || {
+            ensure(seq == Some(1), || {
                 format!("it begins with seq {seq:?}, not with 1")
             })?;
             assemble(&answer.body)?;
@@ -339,7 +339,7 @@ fn strict_checkpoint(at: &TestModule, heard: &[ServerResponse]) -> Next {
 
 fn expect(answer: &ServerResponse, code: &str) -> Next {
     supported(answer)?;
-    hold(answer.code().as_deref() == Some(code), || {
+    ensure(answer.code().as_deref() == Some(code), || {
         format!("{code} was expected: {}", answer.shown())
     })?;
     PASSED
