@@ -2,7 +2,7 @@
 
 use ir::{Event, Ledger};
 
-use crate::stream::{DecodeFrame, EncodeEvent, cut, garbled, write_line};
+use crate::stream::{DecodeFrame, EncodeEvent, truncated, undecodable, write_line};
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDecoder {
@@ -16,13 +16,13 @@ impl DecodeFrame for StreamDecoder {
                 self.done |= matches!(event, Event::Finish { .. } | Event::Error { .. });
                 out.push(event);
             }
-            Err(why) => out.push(garbled(ir::Dialect::Canonical, &why)),
+            Err(why) => out.push(undecodable(ir::Dialect::Canonical, &why)),
         }
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
         if !self.done {
-            out.push(cut());
+            out.push(truncated());
         }
     }
 }

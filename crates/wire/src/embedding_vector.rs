@@ -7,7 +7,7 @@ use ir::{Error, Phase};
 use serde_json::Number;
 
 /// The vector in the form with this name; any name but `base64` is numbers.
-pub fn in_form(vector: &EmbeddingVector, form: Option<&str>) -> Result<EmbeddingVector, Error> {
+pub fn convert(vector: &EmbeddingVector, form: Option<&str>) -> Result<EmbeddingVector, Error> {
     match (vector, form == Some("base64")) {
         (EmbeddingVector::Numbers(numbers), true) => Ok(EmbeddingVector::Base64(packed(numbers)?)),
         (EmbeddingVector::Base64(text), false) => Ok(EmbeddingVector::Numbers(unpacked(text)?)),
@@ -51,13 +51,13 @@ mod tests {
     use ir::envelope::EmbeddingVector;
     use proptest::prelude::*;
 
-    use super::{in_form, number};
+    use super::{convert, number};
 
     #[test]
     fn a_form_that_is_already_there_stays_as_it_is() {
         let text = EmbeddingVector::Base64(String::from("anything"));
-        assert_eq!(in_form(&text, Some("base64")).unwrap(), text);
-        assert!(in_form(&text, None).is_err(), "these are not floats");
+        assert_eq!(convert(&text, Some("base64")).unwrap(), text);
+        assert!(convert(&text, None).is_err(), "these are not floats");
     }
 
     proptest! {
@@ -65,9 +65,9 @@ mod tests {
         fn nothing_is_lost_between_the_forms(floats in prop::collection::vec(prop::num::f32::NORMAL, 0..20)) {
             let numbers = floats.iter().map(|float| number(*float).unwrap()).collect();
             let numbers = EmbeddingVector::Numbers(numbers);
-            let packed = in_form(&numbers, Some("base64")).unwrap();
+            let packed = convert(&numbers, Some("base64")).unwrap();
             prop_assert!(matches!(packed, EmbeddingVector::Base64(_)));
-            prop_assert_eq!(in_form(&packed, Some("float")).unwrap(), numbers);
+            prop_assert_eq!(convert(&packed, Some("float")).unwrap(), numbers);
         }
     }
 }

@@ -178,7 +178,7 @@ pub struct TypeMismatch {
 }
 
 /// The first field of a request that has a wrong type.
-pub fn misfit(dialect: Dialect, body: &Map) -> Option<TypeMismatch> {
+pub fn find_mismatch(dialect: Dialect, body: &Map) -> Option<TypeMismatch> {
     fields(dialect).iter().find_map(|(field, kinds)| {
         let mut steps = field.split('.');
         let first = body.get(steps.next()?)?;
@@ -213,7 +213,7 @@ mod tests {
     use ir::Dialect;
     use serde_json::{Map, Value, json};
 
-    use super::{Kind, fields, misfit};
+    use super::{Kind, fields, find_mismatch};
 
     const DIALECTS: [Dialect; 4] = [
         Dialect::OpenaiChat,
@@ -249,7 +249,7 @@ mod tests {
             assert!(fields(dialect).len() > 10);
             for (field, kinds) in fields(dialect) {
                 for (value, fitting) in values() {
-                    let found = misfit(dialect, &body(field, &value));
+                    let found = find_mismatch(dialect, &body(field, &value));
                     match fitting.iter().any(|kind| kinds.contains(kind)) {
                         true => assert_eq!(found, None, "{dialect} {field} {value}"),
                         false => {
@@ -259,7 +259,7 @@ mod tests {
                         }
                     }
                 }
-                assert_eq!(misfit(dialect, &body(field, &Value::Null)), None);
+                assert_eq!(find_mismatch(dialect, &body(field, &Value::Null)), None);
             }
         }
     }
@@ -268,7 +268,7 @@ mod tests {
     fn what_is_not_known_is_nobodys_business_here() {
         for dialect in DIALECTS {
             for (value, _) in values() {
-                assert_eq!(misfit(dialect, &body("a_field_of_tomorrow", &value)), None);
+                assert_eq!(find_mismatch(dialect, &body("a_field_of_tomorrow", &value)), None);
             }
         }
     }

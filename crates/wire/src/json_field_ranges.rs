@@ -30,7 +30,7 @@ impl FieldRanges {
             let (name, behind) = value::<String>(body, at)?;
             at = skip(body, mark(body, behind, b':')?);
             let (_, behind) = value::<IgnoredAny>(body, at)?;
-            if outline.place(&name).is_some() {
+            if outline.range(&name).is_some() {
                 return None;
             }
             outline.fields.push((name, at..behind));
@@ -44,13 +44,13 @@ impl FieldRanges {
     }
 
     /// Where the value of a field stands.
-    pub fn place(&self, name: &str) -> Option<Range<usize>> {
+    pub fn range(&self, name: &str) -> Option<Range<usize>> {
         let found = self.fields.iter().find(|(field, _)| field == name);
         found.map(|(_, place)| place.clone())
     }
 
     /// The body with these fields set to these values, which are JSON; everything else as it was.
-    pub fn with(&self, body: &[u8], changes: &[(&str, String)]) -> Vec<u8> {
+    pub fn replace(&self, body: &[u8], changes: &[(&str, String)]) -> Vec<u8> {
         let more: usize = changes
             .iter()
             .map(|(name, value)| name.len() + value.len() + 4)
@@ -66,7 +66,7 @@ impl FieldRanges {
         }
         new.extend_from_slice(&body[from..self.end]);
         let mut first = self.fields.is_empty();
-        for (name, value) in changes.iter().filter(|(name, _)| self.place(name).is_none()) {
+        for (name, value) in changes.iter().filter(|(name, _)| self.range(name).is_none()) {
             if !std::mem::take(&mut first) {
                 new.push(b',');
             }
@@ -109,9 +109,9 @@ mod tests {
 
     use super::FieldRanges;
 
-    fn with(body: &str, changes: &[(&str, String)]) -> Option<String> {
+    fn replace(body: &str, changes: &[(&str, String)]) -> Option<String> {
         let outline = FieldRanges::of(body.as_bytes())?;
-        String::from_utf8(outline.with(body.as_bytes(), changes)).ok()
+        String::from_utf8(outline.replace(body.as_bytes(), changes)).ok()
     }
 
     #[test]
@@ -119,12 +119,12 @@ mod tests {
         let model = [("model", String::from("\"b\""))];
         let body = " {\"model\" : \"a\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
         let changed = " {\"model\" : \"b\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
-        assert_eq!(with(body, &model).as_deref(), Some(changed));
+        assert_eq!(replace(body, &model).as_deref(), Some(changed));
         assert_eq!(
-            with("{\"x\":[ ]}", &model).as_deref(),
+            replace("{\"x\":[ ]}", &model).as_deref(),
             Some("{\"x\":[ ],\"model\":\"b\"}")
         );
-        assert_eq!(with("{ }", &model).as_deref(), Some("{\"model\":\"b\" }"));
+        assert_eq!(replace("{ }", &model).as_deref(), Some("{\"model\":\"b\" }"));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
             let value = Value::Object(map.clone());
             let body = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let changes = [("model", json!(model).to_string()), ("stream_options", String::from("{}"))];
-            let spliced: Value = serde_json::from_str(&with(&body.unwrap(), &changes).unwrap()).unwrap();
+            let spliced: Value = serde_json::from_str(&replace(&body.unwrap(), &changes).unwrap()).unwrap();
             let mut expected = map;
             expected.insert(String::from("model"), json!(model));
             expected.insert(String::from("stream_options"), json!({}));
@@ -181,7 +181,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..64)) {
             if let Some(outline) = FieldRanges::of(&body) {
-                prop_assert!(serde_json::from_slice::<Value>(&outline.with(&body, &[])).is_ok());
+                prop_assert!(serde_json::from_slice::<Value>(&outline.replace(&body, &[])).is_ok());
             }
         }
     }

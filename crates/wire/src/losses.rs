@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Books the counts that are there and that the dialect has no word for. An account that came from the
 /// dialect goes back whole.
-pub(crate) fn book_counts(own: Dialect, usage: &Usage, wordless: &[(&str, bool)], ledger: &mut Ledger) {
+pub(crate) fn record_usage_losses(own: Dialect, usage: &Usage, wordless: &[(&str, bool)], ledger: &mut Ledger) {
     if usage.raw_in(own).is_some() {
         return;
     }
@@ -19,7 +19,7 @@ pub(crate) fn book_counts(own: Dialect, usage: &Usage, wordless: &[(&str, bool)]
 }
 
 /// The arguments of a call. Text that is no JSON is wrapped, so that the model still sees it.
-pub(crate) fn object_of_arguments(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Value {
+pub(crate) fn arguments_as_object(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Value {
     if let Some(value) = &call.arguments {
         return value.clone();
     }

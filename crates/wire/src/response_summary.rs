@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{anthropic, openai_chat};
 
 /// What such an answer says of itself; `None` if it has to be read in full.
-pub fn at(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
+pub fn summarize(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
     let text = unmarked(body)?;
     match dialect {
         Dialect::OpenaiChat => completion(serde_json::from_str(text).ok()?),
@@ -24,7 +24,7 @@ pub fn at(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
 
 /// An answer of nothing but text, for those who look at its words, its end and its account alone; `None` if it has to be
 /// read in full.
-pub fn words(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
+pub fn text_response(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
     let text = unmarked(body)?;
     match dialect {
         Dialect::OpenaiChat => spoken(serde_json::from_str(text).ok()?),
@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{at, words};
+    use super::{summarize, text_response};
     use crate::chat::decode_response;
 
     /// What accounts take from all of an answer.
@@ -277,7 +277,7 @@ mod tests {
             (Dialect::OpenaiChat, completion()),
             (Dialect::Anthropic, message()),
         ] {
-            let seen = at(dialect, body.to_string().as_bytes());
+            let seen = summarize(dialect, body.to_string().as_bytes());
             assert!(seen.is_some());
             assert_eq!(seen, in_full(dialect, &body));
         }
@@ -299,7 +299,7 @@ mod tests {
             chat("/choices/0/logprobs", json!({"content": [{"token": "a"}]})),
             chat("/choices/0/finish_reason", json!("length")),
         ] {
-            let heard = words(Dialect::OpenaiChat, body.to_string().as_bytes());
+            let heard = text_response(Dialect::OpenaiChat, body.to_string().as_bytes());
             assert_eq!(
                 heard.map(|heard| unfold(&heard)),
                 bare(Dialect::OpenaiChat, &body)
@@ -325,7 +325,7 @@ mod tests {
             ("/usage", json!(3)),
         ] {
             let body = chat(pointer, value).to_string();
-            assert_eq!(words(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
+            assert_eq!(text_response(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
     fn a_mark_is_seen_however_it_is_spelt() {
         let body = completion().to_string().replace("a \\\"", "\\u003c|channel|>");
         assert!(body.contains("u003c|channel"), "{body}");
-        assert_eq!(words(Dialect::OpenaiChat, body.as_bytes()), None);
+        assert_eq!(text_response(Dialect::OpenaiChat, body.as_bytes()), None);
     }
 
     #[test]
@@ -357,10 +357,10 @@ mod tests {
                 .to_string()
                 .replace("\"object\"", "\"error\":{},\"object\""),
         ] {
-            assert_eq!(at(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
+            assert_eq!(summarize(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
         }
-        assert_eq!(at(Dialect::OpenaiChat, b"{\"choices\":[\xff]}"), None);
-        assert_eq!(at(Dialect::Gemini, completion().to_string().as_bytes()), None);
+        assert_eq!(summarize(Dialect::OpenaiChat, b"{\"choices\":[\xff]}"), None);
+        assert_eq!(summarize(Dialect::Gemini, completion().to_string().as_bytes()), None);
     }
 
     proptest! {
@@ -374,11 +374,11 @@ mod tests {
             let mut bytes = body.to_string().into_bytes();
             let at_byte = cut % bytes.len();
             bytes[at_byte] = byte;
-            if let Some(seen) = at(dialect, &bytes) {
+            if let Some(seen) = summarize(dialect, &bytes) {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(Some(seen), in_full(dialect, &body));
             }
-            if let Some(heard) = words(dialect, &bytes) {
+            if let Some(heard) = text_response(dialect, &bytes) {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(Some(unfold(&heard)), bare(dialect, &body));
             }

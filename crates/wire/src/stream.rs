@@ -118,7 +118,7 @@ impl Decoder {
 }
 
 /// The error for a stream that stopped in the middle.
-pub(crate) fn cut() -> Event {
+pub(crate) fn truncated() -> Event {
     let error = Error::new(
         ErrorKind::Network,
         Phase::MidStream,
@@ -128,7 +128,7 @@ pub(crate) fn cut() -> Event {
 }
 
 /// The error for a frame that is not JSON of the dialect.
-pub(crate) fn garbled(dialect: Dialect, why: &serde_json::Error) -> Event {
+pub(crate) fn undecodable(dialect: Dialect, why: &serde_json::Error) -> Event {
     let message = format!("the stream holds an event that is not {dialect}: {why}");
     Event::Error {
         error: Error::invalid_response(Phase::MidStream, message),

@@ -33,7 +33,7 @@ impl VendorRequest {
         };
         let fields = map.len();
         let wish = RequestExtensions::take(&mut map, headers)?;
-        if let Some(misfit) = field_type::misfit(dialect, &map) {
+        if let Some(misfit) = field_type::find_mismatch(dialect, &map) {
             return Err(VendorError::misfit(misfit));
         }
         let mut warnings = Vec::new();

@@ -34,13 +34,13 @@ pub(super) fn forwarded(instance: &HttpInner, request: &Request, verbatim: &RawR
     let body = &verbatim.body;
     let outline = FieldRanges::of(body)?;
     let mut changes: Vec<(&str, String)> = Vec::new();
-    let named: String = serde_json::from_slice(body.get(outline.place("model")?)?).ok()?;
+    let named: String = serde_json::from_slice(body.get(outline.range("model")?)?).ok()?;
     if named != model {
         changes.push(("model", Value::from(model).to_string()));
     }
     let mut hides_usage = false;
     if vendor.dialect == Dialect::OpenaiChat && chat.streams() {
-        let options = match outline.place("stream_options") {
+        let options = match outline.range("stream_options") {
             Some(place) => serde_json::from_slice(body.get(place)?).ok()?,
             None => Value::Null,
         };
@@ -57,7 +57,7 @@ pub(super) fn forwarded(instance: &HttpInner, request: &Request, verbatim: &RawR
     }
     let body = match changes.is_empty() {
         true => body.clone(),
-        false => outline.with(body, &changes).into(),
+        false => outline.replace(body, &changes).into(),
     };
     let mut headers = traced(instance.headers().ok()?, request);
     for (name, value) in &verbatim.headers {

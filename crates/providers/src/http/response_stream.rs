@@ -194,13 +194,13 @@ impl ResponseStream {
             Err(error) => return self.fail(error),
         };
         let passed_on = self.tap.as_ref().is_some_and(|tap| !tap.streams);
-        if passed_on && let Some(events) = response_summary::at(dialect, &body) {
+        if passed_on && let Some(events) = response_summary::summarize(dialect, &body) {
             let bytes = body.into();
             return self.ready.push_back(RawItem::Piece(RawChunk { bytes, events }));
         }
         if self.ear == EventFilter::Words
             && self.words.is_none()
-            && let Some(response) = response_summary::words(dialect, &body)
+            && let Some(response) = response_summary::text_response(dialect, &body)
         {
             return self.ready.extend(unfold(&response).into_iter().map(RawItem::Event));
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::anthropic::OWN;
 use crate::openai_chat::cache_control;
 use crate::media_losses;
-use crate::losses::object_of_arguments;
+use crate::losses::arguments_as_object;
 
 /// Whether reasoning goes to the model again or is shown to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn encode_reasoning(
 
 /// Arguments must be an object here. Text that is none is wrapped, so that the model still sees it.
 fn encode_call(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Map {
-    let input = object_of_arguments(call, pointer, ledger);
+    let input = arguments_as_object(call, pointer, ledger);
     object(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}))
 }
 

@@ -10,7 +10,7 @@ use crate::anthropic::response::finish_of;
 use crate::anthropic::{OWN, block_decode, usage};
 use crate::error_body;
 use crate::limits::EVENT_BYTES_MAX;
-use crate::stream::{DecodeFrame, cut, garbled};
+use crate::stream::{DecodeFrame, truncated, undecodable};
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDecoder {
@@ -77,13 +77,13 @@ impl DecodeFrame for StreamDecoder {
         match serde_json::from_str::<Value>(data) {
             Ok(Value::Object(map)) => self.event(Fields::new(map), out),
             Ok(_) => {}
-            Err(why) => out.push(garbled(OWN, &why)),
+            Err(why) => out.push(undecodable(OWN, &why)),
         }
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
         if !self.done {
-            out.push(cut());
+            out.push(truncated());
         }
     }
 }

@@ -5,7 +5,7 @@ use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
-use crate::losses::book_counts;
+use crate::losses::record_usage_losses;
 
 pub(crate) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
@@ -60,5 +60,5 @@ pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
         ("output_audio_tokens", usage.output_audio_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    book_counts(OWN, usage, &wordless, ledger);
+    record_usage_losses(OWN, usage, &wordless, ledger);
 }

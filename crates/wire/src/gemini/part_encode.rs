@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gemini::OWN;
 use crate::gemini::part_decode::outcome_of;
-use crate::losses::object_of_arguments;
+use crate::losses::arguments_as_object;
 use crate::{call_id, media_losses};
 
 /// Whether reasoning goes to the model again or is shown to a reader.
@@ -95,7 +95,7 @@ fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger)
     let mut inner = Map::new();
     call_id::put(&mut inner, "id", OWN, &call.id, &part.ext);
     inner.insert(String::from("name"), json!(call.name));
-    let arguments = object_of_arguments(call, pointer, ledger);
+    let arguments = arguments_as_object(call, pointer, ledger);
     let absent = part.ext.note(OWN, "$args").is_some() && arguments == json!({});
     if !absent {
         inner.insert(String::from("args"), arguments);

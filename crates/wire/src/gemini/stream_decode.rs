@@ -15,7 +15,7 @@ use crate::error_body;
 use crate::gemini::response::{blocked, created, finish_of};
 use crate::gemini::{OWN, merge_text, part_decode, partial_args, usage};
 use crate::limits::EVENT_BYTES_MAX;
-use crate::stream::{DecodeFrame, cut, garbled};
+use crate::stream::{DecodeFrame, truncated, undecodable};
 
 #[derive(Debug)]
 pub(crate) struct StreamDecoder {
@@ -143,13 +143,13 @@ impl DecodeFrame for StreamDecoder {
         }
         match serde_json::from_str::<Value>(data) {
             Ok(value) => self.chunk(value, out),
-            Err(why) => out.push(garbled(OWN, &why)),
+            Err(why) => out.push(undecodable(OWN, &why)),
         }
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
         let Some(reason) = self.finish.take() else {
-            return out.push(cut());
+            return out.push(truncated());
         };
         self.end_partial(out);
         self.close(out);

@@ -5,7 +5,7 @@ use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::OWN;
-use crate::losses::book_counts;
+use crate::losses::record_usage_losses;
 
 pub(super) fn decode(value: &Value) -> Usage {
     let at = |key: &str| value.get(key).and_then(Value::as_u64);
@@ -77,5 +77,5 @@ pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    book_counts(OWN, usage, &wordless, ledger);
+    record_usage_losses(OWN, usage, &wordless, ledger);
 }

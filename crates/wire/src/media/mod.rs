@@ -18,7 +18,7 @@ mod context;
 mod sidecar;
 
 pub use convert::{DIALECTS, convert, decode, encode};
-pub use presigned::{is_presigned, may_rest};
+pub use presigned::{is_presigned, may_persist};
 pub use error::{RequiredAction, ConversionError};
 pub use context::{Locality, ConversionContext};
 

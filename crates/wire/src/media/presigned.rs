@@ -38,7 +38,7 @@ pub fn is_presigned(url: &str) -> bool {
 }
 
 /// Whether the media may be written to disk as it is. A signed address or a local path is no lasting name.
-pub fn may_rest(media: &Media) -> Result<(), ConversionError> {
+pub fn may_persist(media: &Media) -> Result<(), ConversionError> {
     let refuse = |need| Err(ConversionError::needs(ir::Dialect::ContentBlock, "", need));
     match &media.source {
         MediaSource::Remote(url) if is_presigned(url) => refuse(RequiredAction::Fetch),

@@ -12,7 +12,7 @@ pub enum PairingError {
     /// The call at `message` has no result right behind it.
     MissingResult { message: usize, call_id: String },
     /// The result at `message` answers no call right before it.
-    StrayResult { message: usize, call_id: String },
+    OrphanResult { message: usize, call_id: String },
     /// The result at `message` answers a call that has one already.
     DoubleResult { message: usize, call_id: String },
     /// The results are there, in another order than the calls.
@@ -67,7 +67,7 @@ pub fn check_pairs(messages: &[Message]) -> Vec<PairingError> {
                         call_id: call_id.clone(),
                     });
                 }
-                None => found.push(PairingError::StrayResult {
+                None => found.push(PairingError::OrphanResult {
                     message: at,
                     call_id: call_id.clone(),
                 }),

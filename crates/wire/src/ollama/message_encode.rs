@@ -11,7 +11,7 @@ use ir::{
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
-use crate::losses::object_of_arguments;
+use crate::losses::arguments_as_object;
 use crate::{call_id, media_losses};
 
 /// Names of the calls by their ids: a result says the name, and other dialects say only the id.
@@ -254,7 +254,7 @@ pub(super) fn encode_picture(
 pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     call_id::put(&mut map, "id", OWN, &call.id, &part.ext);
-    let arguments = object_of_arguments(call, pointer, ledger);
+    let arguments = arguments_as_object(call, pointer, ledger);
     let mut inner = Map::from_iter([(String::from("name"), json!(call.name))]);
     let absent = part.ext.note(OWN, "$arguments").is_some() && arguments == json!({});
     if !absent {

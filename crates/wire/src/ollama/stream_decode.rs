@@ -13,7 +13,7 @@ use crate::error_body;
 use crate::limits::TOOL_CALLS_MAX;
 use crate::ollama::response::{created, finish_of};
 use crate::ollama::{OWN, message_decode, usage};
-use crate::stream::{DecodeFrame, cut, garbled};
+use crate::stream::{DecodeFrame, truncated, undecodable};
 
 const THINKING: u32 = 0;
 const TEXT: u32 = 1;
@@ -86,13 +86,13 @@ impl DecodeFrame for StreamDecoder {
         }
         match serde_json::from_str(data) {
             Ok(value) => self.line(value, out),
-            Err(why) => out.push(garbled(OWN, &why)),
+            Err(why) => out.push(undecodable(OWN, &why)),
         }
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
         if !self.done {
-            out.push(cut());
+            out.push(truncated());
         }
     }
 }

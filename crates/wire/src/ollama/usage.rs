@@ -5,7 +5,7 @@ use ir::{Fields, Ledger, Map, Usage};
 use serde_json::{Value, json};
 
 use crate::ollama::OWN;
-use crate::losses::book_counts;
+use crate::losses::record_usage_losses;
 
 const KEYS: [&str; 6] = [
     "total_duration",
@@ -58,5 +58,5 @@ pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
         ("output_audio_tokens", usage.output_audio_tokens.is_some()),
         ("cost_usd", usage.cost_usd.is_some()),
     ];
-    book_counts(OWN, usage, &wordless, ledger);
+    record_usage_losses(OWN, usage, &wordless, ledger);
 }

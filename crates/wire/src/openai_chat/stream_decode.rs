@@ -17,7 +17,7 @@ use crate::limits::TOOL_CALLS_MAX;
 use crate::openai_chat::message_decode::thought;
 use crate::openai_chat::response::{drop_constant, finish_of};
 use crate::openai_chat::{OWN, decode_part, usage};
-use crate::stream::{DecodeFrame, cut, garbled};
+use crate::stream::{DecodeFrame, truncated, undecodable};
 
 const REASONING: u32 = 0;
 const TEXT: u32 = 1;
@@ -112,7 +112,7 @@ impl DecodeFrame for StreamDecoder {
         }
         match serde_json::from_str(data) {
             Ok(value) => self.chunk(value, out),
-            Err(why) => out.push(garbled(OWN, &why)),
+            Err(why) => out.push(undecodable(OWN, &why)),
         }
     }
 
@@ -124,7 +124,7 @@ impl DecodeFrame for StreamDecoder {
         if self.finish.is_some() {
             self.close(out);
         } else {
-            out.push(cut());
+            out.push(truncated());
         }
     }
 }

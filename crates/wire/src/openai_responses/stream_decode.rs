@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::error_body;
 use crate::openai_responses::response::{head, item_parts};
 use crate::openai_responses::{OWN, item_decode};
-use crate::stream::{DecodeFrame, cut, garbled};
+use crate::stream::{DecodeFrame, truncated, undecodable};
 
 /// How many parts one item may have; further ones join the last.
 const PARTS: u32 = 64;
@@ -82,13 +82,13 @@ impl DecodeFrame for StreamDecoder {
         match serde_json::from_str::<Value>(data) {
             Ok(Value::Object(map)) => self.event(Fields::new(map), out),
             Ok(_) => {}
-            Err(why) => out.push(garbled(OWN, &why)),
+            Err(why) => out.push(undecodable(OWN, &why)),
         }
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
         if !self.done {
-            out.push(cut());
+            out.push(truncated());
         }
     }
 }

@@ -73,7 +73,7 @@ fn media_decoders_stand_anything() {
                 let Ok(read) = media::decode(*dialect, value.clone(), &setting) else {
                     continue;
                 };
-                media::may_rest(&read).ok();
+                media::may_persist(&read).ok();
                 for target in media::DIALECTS {
                     media::encode(*target, &read, &setting, &mut Ledger::new(Component::Adapter)).ok();
                 }

@@ -117,7 +117,7 @@ fn fixtures_come_back_as_they_were() {
 fn no_fixture_has_a_field_of_a_wrong_type() {
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
         for (name, body) in fixtures(dialect, ".request.json") {
-            let found = wire::field_type::misfit(dialect, body.as_object().unwrap());
+            let found = wire::field_type::find_mismatch(dialect, body.as_object().unwrap());
             assert_eq!(found, None, "{dialect}/{name}");
         }
     }

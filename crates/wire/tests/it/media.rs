@@ -304,7 +304,7 @@ fn l5_signed_addresses_are_not_kept() {
     for url in signed {
         assert!(wire::media::is_presigned(url), "{url}");
         let media = Media::from_url(url);
-        assert!(wire::media::may_rest(&media).is_err());
+        assert!(wire::media::may_persist(&media).is_err());
         assert!(matches!(
             encode(Dialect::ContentBlock, &media, &here(&aliases), &mut ledger()),
             Err(ConversionError::NeedsStore {

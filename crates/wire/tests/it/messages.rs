@@ -257,7 +257,7 @@ fn calls_and_results_stand_in_pairs() {
                 message: 0,
                 call_id: id("a")
             },
-            PairingError::StrayResult {
+            PairingError::OrphanResult {
                 message: 2,
                 call_id: id("a")
             },

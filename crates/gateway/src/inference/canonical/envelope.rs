@@ -206,7 +206,7 @@ pub(super) fn read(body: Value) -> Result<Request, CanonicalError> {
         return Err(CanonicalError::of(name(&map), error));
     }
     if operation == Operation::ChatCompletions.as_str()
-        && let Some(misfit) = field_type::misfit(Dialect::Canonical, &map)
+        && let Some(misfit) = field_type::find_mismatch(Dialect::Canonical, &map)
     {
         return Err(wrong(&map, misfit.message));
     }

@@ -218,7 +218,7 @@ async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&s
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
-                one.vector = embedding_vector::in_form(&one.vector, form)?;
+                one.vector = embedding_vector::convert(&one.vector, form)?;
             }
             Ok(Holes::default())
         }

@@ -59,7 +59,7 @@ async fn embed(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
         return Err(wrong_answer());
     };
     for one in &mut response.embeddings {
-        one.vector = embedding_vector::in_form(&one.vector, form.as_deref())?;
+        one.vector = embedding_vector::convert(&one.vector, form.as_deref())?;
     }
     if response.model.is_none() {
         response.model = asked.backend.model.clone().or(model);
