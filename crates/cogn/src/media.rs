@@ -57,8 +57,8 @@ fn desk(settings: MediaSettings, inside: Vec<String>) -> MediaPipeline {
 fn settings_of(media: &Media) -> MediaSettings {
     MediaSettings {
         fetch: match media.fetch {
-            MediaFetch::Public => FetchRule::From(Hosts::Public),
-            MediaFetch::Allowlist => FetchRule::From(Hosts::Listed(media.allow.clone())),
+            MediaFetch::Public => FetchRule::Hosts(Hosts::Public),
+            MediaFetch::Allowlist => FetchRule::Hosts(Hosts::Listed(media.allow.clone())),
             MediaFetch::Off => FetchRule::Off,
         },
         roots: media.roots.clone(),

@@ -41,7 +41,7 @@ impl Upstream for Silent {
         &self.0
     }
 
-    fn open(&self, _: Arc<Request>) -> EventStream {
+    fn stream(&self, _: Arc<Request>) -> EventStream {
         Box::pin(futures::stream::pending())
     }
 }
@@ -53,7 +53,7 @@ fn fleet(policy: &Policy) -> Arc<Fleet> {
             kind: String::from("silent"),
             model: None,
         }));
-        let mut member = Member::capable_of_all(upstream);
+        let mut member = Member::with_all_features(upstream);
         // Some can do everything, some only the usual things, some not even those.
         match number % 4 {
             0 => {}
@@ -106,7 +106,7 @@ fn measure(policy: &Policy) {
         let mut dispatch = BackendSelector::new(fleet.clone(), request.clone(), seed, 0);
         let choice = black_box(dispatch.next(0));
         times.push(started.elapsed().as_secs_f64() * 1e6);
-        assert!(matches!(choice, NextBackend::Open { .. }), "{choice:?}");
+        assert!(matches!(choice, NextBackend::Use { .. }), "{choice:?}");
     }
     times.sort_by(f64::total_cmp);
     let line = json!({

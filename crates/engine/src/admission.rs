@@ -59,8 +59,8 @@ impl Engine {
         repeatable: &Repeatable,
     ) -> Result<Option<RunId>, Error> {
         let once = repeatable.clone().since(self.clock().now_ms());
-        match self.journal().named(tenant, client, &once).await? {
-            Some(named) if !named.same_request => Err(Error::Repeated(named)),
+        match self.journal().find_by_idempotency_key(tenant, client, &once).await? {
+            Some(named) if !named.same_request => Err(Error::DuplicateRequest(named)),
             named => Ok(named.map(|named| named.run)),
         }
     }

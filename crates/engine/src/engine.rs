@@ -23,7 +23,7 @@ use crate::gate::GateAction;
 use crate::launch::{First, Launch, Launcher, Seated, Start};
 use crate::media::MediaPipeline;
 use crate::modules::Modules;
-use crate::preflight::{admit_run, is_harmless};
+use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::port::{LifecycleRecord, Clock, RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use crate::run::{
     StoredCommand, RunRequest, ReadFrom, RecoveredRun, RunBroadcast, RunMode, MirrorTasks, RunSource, Subscription, Trace, TraceStore, Warning,
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Whether a whole and good answer of this module may still be replaced by that of another back-end.
-    pub fn may_ask_elsewhere(&self, module: &str) -> bool {
+    pub fn may_rerun(&self, module: &str) -> bool {
         let settings = self.settings();
         let rule = settings.gates.for_module(module);
         rule.is_some_and(|rule| matches!(rule.action, GateAction::Rerun { .. }))
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// Tells of every run that ends, from now on. Only one can be told.
-    pub fn tell(&self, witness: TraceSink) {
+    pub fn set_trace_sink(&self, witness: TraceSink) {
         self.traces.tell(witness);
     }
 
@@ -147,7 +147,7 @@ impl Engine {
     }
 
     /// Room for one more relayed call, for as long as it is held; else how many are in progress.
-    pub(crate) fn take_place(&self) -> Result<TaskTrackerToken, usize> {
+    pub(crate) fn reserve_slot(&self) -> Result<TaskTrackerToken, usize> {
         let running = self.running();
         match running < self.settings().runs_max {
             true => Ok(self.crowd.relays.token()),
@@ -170,14 +170,14 @@ impl Engine {
     }
 
     /// A run that is read while it goes on.
-    pub(crate) fn seat(&self, tenant: &Tenant, run: RunId) -> Arc<RunBroadcast> {
+    pub(crate) fn open_broadcast(&self, tenant: &Tenant, run: RunId) -> Arc<RunBroadcast> {
         let live = RunBroadcast::new(tenant.clone(), 0);
         self.live().insert(run, live.clone());
         live
     }
 
     /// Runs to the end in a task of the engine's own.
-    pub(crate) fn keep(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn_tracked(&self, run: RunId, task: impl Future<Output = ()> + Send + 'static) {
         let running = self.live.clone();
         self.crowd.runs.spawn(async move {
             task.await;
@@ -185,12 +185,12 @@ impl Engine {
         });
     }
 
-    pub(crate) fn stopping(&self) -> &CancellationToken {
+    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
         &self.stop
     }
 
     /// How long something goes on with nobody listening.
-    pub(crate) fn grace(&self) -> Duration {
+    pub(crate) fn resume_grace(&self) -> Duration {
         Duration::from_millis(self.settings().resume_grace_ms)
     }
 
@@ -204,20 +204,20 @@ impl Engine {
 
     /// Starts a run. An input that the module does not take starts nothing.
     pub async fn start(&self, tenant: &Tenant, execute: RunRequest) -> Result<RunId, Error> {
-        self.admit(tenant, execute, Admission::default()).await
+        self.submit(tenant, execute, Admission::default()).await
     }
 
     /// Starts a run for somebody. One that was to happen only once and has is [`Error::Repeated`].
-    pub async fn admit(
+    pub async fn submit(
         &self,
         tenant: &Tenant,
         execute: RunRequest,
         admission: Admission,
     ) -> Result<RunId, Error> {
-        let execute = admit_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
+        let execute = check_run(execute, &self.modules(), &self.fleet()).map_err(Error::Input)?;
         let running = self.running();
         if running >= self.settings().runs_max {
-            return Err(Error::Busy(running));
+            return Err(Error::TooManyRuns(running));
         }
         let now_ms = self.ports.clock.now_ms();
         let run = RunId::from_parts(now_ms, self.ports.clock.random());
@@ -245,10 +245,10 @@ impl Engine {
             booked: new.once.is_none() && command.mode == RunMode::Sync && !command.resumable,
         };
         // Before it is in the journal: whoever finds it there can listen to it.
-        let seated = self.set_up(tenant, run, execute.module, command, beginning);
+        let seated = self.register_run(tenant, run, execute.module, command, beginning);
         // A name has to be looked up; all others are noted, and nobody is asked before they are booked.
         if new.once.is_none() {
-            if let Err(error) = self.ports.journal.note(tenant, LifecycleRecord::Enter(new)) {
+            if let Err(error) = self.ports.journal.buffer(tenant, LifecycleRecord::Started(new)) {
                 self.live().remove(&run);
                 return Err(error.into());
             }
@@ -260,7 +260,7 @@ impl Engine {
         self.spawn(seated, admission.permit, Some(first));
         match told.await {
             Ok(created) => created.map(|()| run).map_err(Error::from),
-            Err(_) => Err(Error::Lost(run)),
+            Err(_) => Err(Error::MissingTerminalEvent(run)),
         }
     }
 
@@ -304,7 +304,7 @@ impl Engine {
     }
 
     /// The fleet's time: it only ever goes forward.
-    pub fn fleet_ms(&self) -> u64 {
+    pub fn monotonic_ms(&self) -> u64 {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -317,7 +317,7 @@ impl Engine {
             let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
-                .filter(|module| is_harmless(module, &modules));
+                .filter(|module| is_safe_to_rerun(module, &modules));
             match (module, command) {
                 (Some(module), Some(command)) if command.mode == RunMode::Stream || command.resumable => {
                     info!(run = %row.id, module = %row.module, "runs an unfinished run again");
@@ -325,7 +325,7 @@ impl Engine {
                         inherited: Some(inherited),
                         ..StartParams::default()
                     };
-                    let seated = self.set_up(&tenant, row.id, module.clone(), command, beginning);
+                    let seated = self.register_run(&tenant, row.id, module.clone(), command, beginning);
                     self.spawn(seated, None, None);
                 }
                 _ => {
@@ -360,23 +360,23 @@ impl Engine {
 
     /// Returns when no run and no relayed call is left.
     pub async fn drain(&self) {
-        tokio::join!(self.end_runs(), self.hung_up());
+        tokio::join!(self.runs_drained(), self.relays_drained());
     }
 
     /// Leaves running runs to the next server and returns when their tasks are gone. Relayed calls are ended by those
     /// in whose tasks they live.
     pub async fn stop(&self) {
         self.stop.cancel();
-        self.end_runs().await;
+        self.runs_drained().await;
     }
 
     /// Returns when no relayed call is left: by then all of them stand in the accounts.
-    pub async fn hung_up(&self) {
+    pub async fn relays_drained(&self) {
         self.crowd.relays.close();
         self.crowd.relays.wait().await;
     }
 
-    async fn end_runs(&self) {
+    async fn runs_drained(&self) {
         self.crowd.runs.close();
         self.crowd.runs.wait().await;
         // Copies that nobody waits for hold up nobody's end.
@@ -384,7 +384,7 @@ impl Engine {
     }
 
     /// A run that can be listened to, and does nothing yet.
-    fn set_up(
+    fn register_run(
         &self,
         tenant: &Tenant,
         run: RunId,

@@ -17,16 +17,16 @@ pub enum Error {
     UnknownRun(RunId),
     /// As many runs are in progress as may be.
     #[error("{0} runs are in progress")]
-    Busy(usize),
+    TooManyRuns(usize),
     /// The client's place in the stream is not one that was sent.
     #[error("the checkpoint does not match run {0}")]
     Checkpoint(RunId),
     /// The run ended without saying how; only a failing journal brings this about.
     #[error("run {0} was lost")]
-    Lost(RunId),
+    MissingTerminalEvent(RunId),
     /// The client has asked for this before, or for something else under the same name.
     #[error("run {} was asked for under this name", .0.run)]
-    Repeated(IdempotencyMatch),
+    DuplicateRequest(IdempotencyMatch),
     /// No person's word is awaited there.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
@@ -40,12 +40,12 @@ impl Error {
         match self {
             Self::Input(body) => *body,
             Self::UnknownRun(run) => ErrorBody::new(Code::E4009, format!("no run {run}")),
-            Self::Busy(runs) => ErrorBody::new(Code::E4002, format!("{runs} runs are in progress")),
+            Self::TooManyRuns(runs) => ErrorBody::new(Code::E4002, format!("{runs} runs are in progress")),
             Self::Checkpoint(run) => {
                 ErrorBody::new(Code::E4014, format!("the checkpoint does not match run {run}"))
             }
-            Self::Lost(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
-            Self::Repeated(IdempotencyMatch { run, .. }) => ErrorBody::new(
+            Self::MissingTerminalEvent(run) => ErrorBody::new(Code::E2010, format!("run {run} was lost")),
+            Self::DuplicateRequest(IdempotencyMatch { run, .. }) => ErrorBody::new(
                 Code::E1001,
                 format!("this idempotency key was used for another request, run {run}"),
             ),
@@ -70,7 +70,7 @@ impl From<JournalError> for Error {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Unknown(run) => Self::UnknownRun(run),
-            JournalError::Repeated(named) => Self::Repeated(named),
+            JournalError::DuplicateKey(named) => Self::DuplicateRequest(named),
             JournalError::NotInReview(run) => Self::NotInReview(run),
             error => Self::Journal(error),
         }

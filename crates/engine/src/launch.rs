@@ -198,7 +198,7 @@ impl Launcher {
             true => (launch.input.clone(), launch.input),
             false => (launch.input, Map::new()),
         };
-        ready.show(&mut shown);
+        ready.insert_into(&mut shown);
         let mut request = lower_with_media(
             &module,
             &shown,

@@ -17,7 +17,7 @@ use crate::run::{RunRequest, Warning};
 use crate::tokens;
 
 /// Admits a run; its input comes back with the context that the module accepts.
-pub(crate) fn admit_run(
+pub(crate) fn check_run(
     mut execute: RunRequest,
     modules: &Modules,
     fleet: &Fleet,
@@ -60,7 +60,7 @@ pub(crate) fn admit_run(
 }
 
 /// Whether running the module twice is the same as running it once, the modules it calls included.
-pub(crate) fn is_harmless(module: &Arc<Module>, modules: &Modules) -> bool {
+pub(crate) fn is_safe_to_rerun(module: &Arc<Module>, modules: &Modules) -> bool {
     let harmless = |module: &Module| module.manifest.policies.access("side_effects") == Access::Deny;
     let graph = build(module, &|name| modules.get(name).cloned());
     graph.nodes.values().all(|node| harmless(&node.module))

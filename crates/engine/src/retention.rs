@@ -44,7 +44,7 @@ impl Janitor {
 
     /// Sweeps now and then until it is told to stop. Batches are small and pauses lie between them, so
     /// that runs in progress hardly notice.
-    pub async fn work(self, stop: CancellationToken) {
+    pub async fn run(self, stop: CancellationToken) {
         let pause = async |duration: Duration| {
             stop.run_until_cancelled(tokio::time::sleep(duration))
                 .await
@@ -71,7 +71,7 @@ impl Janitor {
         let retention = PruneRequest {
             before_ms: now_ms.saturating_sub(self.keep.runs_ms),
             bytes_max: self.keep.bytes_max,
-            once_since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MS),
+            idempotency_since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MS),
             once_short_since_ms: now_ms.saturating_sub(limits::IDEMPOTENCY_WINDOW_MIN_MS),
             usage_before_ms: now_ms.saturating_sub(self.keep.usage_ms),
             batch: limits::SWEEP_RUNS_MAX,

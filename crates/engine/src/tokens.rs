@@ -47,14 +47,14 @@ impl Engine {
     /// texts, or by an estimate.
     pub async fn count_tokens(&self, request: Arc<Request>) -> TokenCount {
         let fleet = self.fleet();
-        let plan = fleet.explain(&request, 0, 0, self.fleet_ms());
+        let plan = fleet.explain(&request, 0, 0, self.monotonic_ms());
         let first = plan.ok().and_then(|plan| plan.selected.into_iter().next());
         let member = first.and_then(|first| {
             let mut candidates = fleet.candidates().iter();
             candidates.position(|candidate| candidate.name == first.name && candidate.key == first.key)
         });
         if let Some(upstream) = member.and_then(|member| fleet.upstream(member)) {
-            if let Some(tokens) = upstream.count(request.clone()).await {
+            if let Some(tokens) = upstream.count_request(request.clone()).await {
                 return TokenCount {
                     tokens,
                     estimated: false,

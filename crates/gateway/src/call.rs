@@ -105,10 +105,10 @@ impl Call {
             permit,
             queue,
         };
-        let started = gateway.engine.admit(tenant, command, admission).await;
+        let started = gateway.engine.submit(tenant, command, admission).await;
         let (run, replayed) = match started {
             Ok(run) => (run, false),
-            Err(engine::Error::Repeated(named)) if named.same_request => (named.run, true),
+            Err(engine::Error::DuplicateRequest(named)) if named.same_request => (named.run, true),
             Err(error) => return Err(error.into()),
         };
         let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;

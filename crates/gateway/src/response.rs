@@ -66,7 +66,7 @@ impl From<Box<ErrorBody>> for ApiError {
 impl From<engine::Error> for ApiError {
     fn from(error: engine::Error) -> Self {
         let status = match &error {
-            engine::Error::Repeated(_) | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
+            engine::Error::DuplicateRequest(_) | engine::Error::NotInReview(_) => Some(StatusCode::CONFLICT),
             engine::Error::Journal(JournalError::Full) => Some(StatusCode::SERVICE_UNAVAILABLE),
             _ => None,
         };

@@ -61,7 +61,7 @@ fn ours(local: &LocalUpstream, schema: &Value) {
         ..ChatRequest::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let events = local.open(Arc::new(Request::chat("r", chat)));
+    let events = local.stream(Arc::new(Request::chat("r", chat)));
     let texts = events.filter(|event| std::future::ready(matches!(event, Event::BlockDelta { .. })));
     let read = runtime.expect("a runtime").block_on(texts.take(TOKENS).count());
     assert_eq!(read, TOKENS, "the answer is long enough");

@@ -74,7 +74,7 @@ impl Upstream for LocalUpstream {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         let unsupported =
             |message: String| failed(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
         let Some(chat) = request.as_chat() else {
@@ -91,7 +91,7 @@ impl Upstream for LocalUpstream {
     }
 
     #[cfg(feature = "llama")]
-    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         let worker = self.worker.clone();
         let counting = async move {
             // The first time, the vocabulary is read from the file.

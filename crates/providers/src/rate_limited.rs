@@ -77,38 +77,38 @@ impl Upstream for RateLimited {
         self.upstream.backend()
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         match self.take() {
-            Ok(()) => self.upstream.open(request),
+            Ok(()) => self.upstream.stream(request),
             Err(error) => stream::iter([Event::Error { error }]).boxed(),
         }
     }
 
-    fn listen(&self, request: Arc<Request>) -> EventStream {
+    fn stream_text(&self, request: Arc<Request>) -> EventStream {
         match self.take() {
-            Ok(()) => self.upstream.listen(request),
+            Ok(()) => self.upstream.stream_text(request),
             Err(error) => stream::iter([Event::Error { error }]).boxed(),
         }
     }
 
     /// A place is taken only by a call that is made: what cannot be forwarded is opened next.
-    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
-        let pieces = self.upstream.forward(request, verbatim)?;
+    fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
+        let pieces = self.upstream.stream_raw(request, verbatim)?;
         Some(match self.take() {
             Ok(()) => pieces,
             Err(error) => stream::iter([RawItem::Event(Event::Error { error })]).boxed(),
         })
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         match self.take() {
-            Ok(()) => self.upstream.answer(request),
+            Ok(()) => self.upstream.call(request),
             Err(error) => std::future::ready(Err(error)).boxed(),
         }
     }
 
-    fn takes_patches(&self) -> bool {
-        self.upstream.takes_patches()
+    fn supports_patches(&self) -> bool {
+        self.upstream.supports_patches()
     }
 
     fn count_tokens(&self, text: &str) -> Option<usize> {

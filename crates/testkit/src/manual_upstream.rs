@@ -56,7 +56,7 @@ impl Upstream for ManualUpstream {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         let (sender, receiver) = mpsc::channel(EVENTS_MAX);
         let strings = ManualAttempt {
             request,

@@ -107,7 +107,7 @@ pub(crate) fn fleet_of(shelf: &BackendCatalog, names: &[BackendName]) -> Result<
 fn named(shelf: &BackendCatalog, name: &BackendName) -> Result<Vec<Member>> {
     let wanted = match name {
         BackendName::Scripted(path) => {
-            return Ok(vec![Member::capable_of_all(scripted(&stem(path), path)?)]);
+            return Ok(vec![Member::with_all_features(scripted(&stem(path), path)?)]);
         }
         BackendName::Configured(wanted) => wanted,
     };

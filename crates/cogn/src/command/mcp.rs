@@ -102,7 +102,7 @@ impl Mcp {
         tokio::select! {
             spoken = &mut talk => return spoken,
             () = reload.watch(Duration::from_millis(settings.server.reload_ms)) => {}
-            () = janitor.work(stop.clone()) => {}
+            () = janitor.run(stop.clone()) => {}
             () = stop_signal() => {}
         }
         stop.cancel();

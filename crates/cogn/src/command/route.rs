@@ -132,8 +132,8 @@ impl Route {
 fn nobody(fleet: &Arc<Fleet>, request: &Request) -> Option<Error> {
     let mut dispatch = BackendSelector::new(fleet.clone(), Arc::new(request.clone()), 0, 0);
     match dispatch.next(0) {
-        NextBackend::Nobody(error) => Some(*error),
-        NextBackend::Open { .. } | NextBackend::Wait { .. } => None,
+        NextBackend::Exhausted(error) => Some(*error),
+        NextBackend::Use { .. } | NextBackend::Wait { .. } => None,
     }
 }
 

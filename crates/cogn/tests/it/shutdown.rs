@@ -164,7 +164,7 @@ async fn a_call_that_takes_too_long_is_cut_and_accounted_for_once() {
             limit: 10,
         };
         let runs = journal.list(&tenant, &filter).await.unwrap();
-        let spent = journal.spent(&tenant, runs[0].id).await.unwrap();
+        let spent = journal.attempt_usage(&tenant, runs[0].id).await.unwrap();
         assert_eq!((spent.len(), spent[0].outcome.as_str()), (1, "cancelled"));
     }
 }

@@ -22,16 +22,16 @@ pub(crate) struct Attempt {
     /// The model that says it answers.
     pub(crate) model: Option<String>,
     /// How much it has written, of whatever kind.
-    pub(crate) said_bytes: usize,
+    pub(crate) output_bytes: usize,
     /// What of it nobody has heard yet, and is not counted there.
-    pub(crate) kept_back_bytes: usize,
+    pub(crate) buffered_bytes: usize,
     /// In a box: most of its life, a call has not said so.
     pub(crate) usage: Option<Box<Usage>>,
     /// It has written nothing since it said what it used.
     usage_is_current: bool,
     pub(crate) finish: Option<FinishReason>,
     /// When it last said anything; `None` before it has.
-    pub(crate) heard_ms: Option<u64>,
+    pub(crate) last_event_ms: Option<u64>,
 }
 
 impl Attempt {
@@ -44,21 +44,21 @@ impl Attempt {
             started_ms: now_ms,
             first_token_ms: None,
             model: None,
-            said_bytes: 0,
-            kept_back_bytes: 0,
+            output_bytes: 0,
+            buffered_bytes: 0,
             usage: None,
             usage_is_current: false,
             finish: None,
-            heard_ms: None,
+            last_event_ms: None,
         }
     }
 
     /// Takes in what an event says about the call itself.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::Started { model, .. } => self.model.clone_from(model),
             Event::BlockDelta { delta, .. } => {
-                self.said_bytes += bytes_of(delta);
+                self.output_bytes += bytes_of(delta);
                 self.usage_is_current = false;
             }
             Event::Usage { usage } => {
@@ -77,7 +77,7 @@ impl Attempt {
     }
 
     /// What it cost by its price, where it did not say so itself.
-    pub(super) fn put_price(&mut self, price: Option<Price>, operation: Operation) {
+    pub(super) fn apply_price(&mut self, price: Option<Price>, operation: Operation) {
         let (Some(price), Some(usage)) = (price, &mut self.usage) else {
             return;
         };
@@ -95,8 +95,8 @@ impl Attempt {
     }
 
     /// When its silence, or its talking, has lasted too long.
-    pub(super) fn patience_ms(&self, timeouts: &Timeouts) -> u64 {
-        let silence = match self.heard_ms {
+    pub(super) fn deadline_ms(&self, timeouts: &Timeouts) -> u64 {
+        let silence = match self.last_event_ms {
             None => self.started_ms + timeouts.first_byte_ms,
             Some(heard_ms) => heard_ms + timeouts.idle_ms,
         };
@@ -168,7 +168,7 @@ impl Attempt {
             input_tokens: said
                 .and_then(|usage| usage.input_tokens)
                 .or_else(|| Some(tokens(asked))),
-            output_tokens: Some(tokens(self.said_bytes + self.kept_back_bytes)),
+            output_tokens: Some(tokens(self.output_bytes + self.buffered_bytes)),
             estimated: true,
             ..Usage::default()
         }

@@ -23,24 +23,24 @@ pub(crate) struct Attempts {
     /// The one that has spoken; the others are gone by then.
     leader: Option<u32>,
     records: Vec<AttemptRecord>,
-    begun: u32,
+    started: u32,
     /// When to look for a back-end again.
     waiting_until: Option<u64>,
     /// When to ask another one beside the one that is slow.
     hedge_at: Option<u64>,
     /// Why the last call that was lost was lost.
-    loss: Option<Error>,
+    last_error: Option<Error>,
 }
 
 /// Where the search has led.
 #[derive(Debug)]
 pub(crate) enum NextAttempt {
-    Call(AttemptStart),
+    Start(AttemptStart),
     /// Ask again at this time.
     Wait {
         until_ms: u64,
     },
-    Nobody(Error),
+    Exhausted(Error),
 }
 
 /// A call that is to be made.
@@ -54,9 +54,9 @@ pub(crate) struct AttemptStart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FailedAttempt {
     /// It was the one that had been heard.
-    pub(crate) led: bool,
+    pub(crate) was_leader: bool,
     /// Whether another one could do better; a request that is wrong in itself is wrong everywhere.
-    pub(crate) goes_on: bool,
+    pub(crate) retryable: bool,
 }
 
 /// A call that has given a whole answer.
@@ -75,10 +75,10 @@ impl Attempts {
             open: Vec::new(),
             leader: None,
             records: Vec::new(),
-            begun: 0,
+            started: 0,
             waiting_until: None,
             hedge_at: None,
-            loss: None,
+            last_error: None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Attempts {
 
     /// Calls that were begun.
     pub(crate) fn begun(&self) -> u32 {
-        self.begun
+        self.started
     }
 
     /// Every call that is over.
@@ -105,7 +105,7 @@ impl Attempts {
     }
 
     /// Calls that were made for the steps before this question.
-    pub(crate) fn take_in(&mut self, records: Vec<AttemptRecord>) {
+    pub(crate) fn import_records(&mut self, records: Vec<AttemptRecord>) {
         self.records.extend(records);
     }
 
@@ -122,14 +122,14 @@ impl Attempts {
     }
 
     /// What the last call that failed said.
-    pub(crate) fn take_loss(&mut self) -> Option<Error> {
-        self.loss.take()
+    pub(crate) fn take_last_error(&mut self) -> Option<Error> {
+        self.last_error.take()
     }
 
     /// When the search wants to be woken.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
         let timeouts = &self.dispatch.fleet().settings().timeouts;
-        let patience = self.open.iter().map(|attempt| attempt.patience_ms(timeouts));
+        let patience = self.open.iter().map(|attempt| attempt.deadline_ms(timeouts));
         let times = [patience.min(), self.waiting_until, self.hedge_at];
         times.into_iter().flatten().min()
     }
@@ -137,16 +137,16 @@ impl Attempts {
     /// Whoever is next, or the right time for it. `again` says why another answer is wanted.
     pub(crate) fn advance(&mut self, again: Option<String>, deadline_ms: u64, now_ms: u64) -> NextAttempt {
         match self.dispatch.next(now_ms) {
-            NextBackend::Open { lease, returning } => {
-                let role = match (&again, &self.loss) {
+            NextBackend::Use { lease, is_retry: returning } => {
+                let role = match (&again, &self.last_error) {
                     (Some(_), _) => AttemptRole::Again,
                     (None, None) => AttemptRole::First,
                     (None, Some(_)) if returning => AttemptRole::Retry,
                     (None, Some(_)) => AttemptRole::Failover,
                 };
-                let reason = again.or_else(|| self.loss.as_ref().map(|loss| loss.message.clone()));
+                let reason = again.or_else(|| self.last_error.as_ref().map(|loss| loss.message.clone()));
                 self.arm_hedge(lease.member(), now_ms);
-                NextAttempt::Call(self.call(lease, role, reason, now_ms))
+                NextAttempt::Start(self.call(lease, role, reason, now_ms))
             }
             NextBackend::Wait { until_ms } if until_ms < deadline_ms => {
                 self.waiting_until = Some(until_ms);
@@ -156,50 +156,50 @@ impl Attempts {
                 let message = "the back-end takes no more calls in the time that is left";
                 let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
                 error.retry_after_ms = Some(until_ms - now_ms);
-                NextAttempt::Nobody(error)
+                NextAttempt::Exhausted(error)
             }
-            NextBackend::Nobody(error) => NextAttempt::Nobody(*error),
+            NextBackend::Exhausted(error) => NextAttempt::Exhausted(*error),
         }
     }
 
     /// Whether the time has come that [`Turn::Wait`] named; says so once.
-    pub(crate) fn stop_waiting(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn backoff_elapsed(&mut self, now_ms: u64) -> bool {
         self.waiting_until
             .take_if(|until_ms| now_ms >= *until_ms)
             .is_some()
     }
 
     /// The same question to this very instance, if it can be called.
-    pub(crate) fn call_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
-        let lease = self.dispatch.same(member, now_ms)?;
+    pub(crate) fn retry_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
+        let lease = self.dispatch.reserve_same(member, now_ms)?;
         Some(self.call(lease, AttemptRole::Again, Some(String::from(reason)), now_ms))
     }
 
     fn call(&mut self, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> AttemptStart {
-        self.begun += 1;
+        self.started += 1;
         let call = AttemptStart {
-            attempt: self.begun,
+            attempt: self.started,
             member: lease.member(),
         };
         // Nearly always there is one, and never many.
         self.open.reserve_exact(1);
         self.open
-            .push(Attempt::new(self.begun, lease, role, reason, now_ms));
+            .push(Attempt::new(self.started, lease, role, reason, now_ms));
         call
     }
 
     /// An open call said something. Returns whether it spoke: whether its words are an answer.
-    pub(crate) fn hear(&mut self, number: u32, events: &[Event], now_ms: u64) -> bool {
+    pub(crate) fn on_events(&mut self, number: u32, events: &[Event], now_ms: u64) -> bool {
         let fleet_ms = self.dispatch.fleet_ms(now_ms);
         let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
             return false;
         };
-        attempt.heard_ms = Some(now_ms);
-        attempt.kept_back_bytes = 0;
+        attempt.last_event_ms = Some(now_ms);
+        attempt.buffered_bytes = 0;
         let mut speaks = false;
         for event in events {
             speaks |= matches!(event, Event::BlockDelta { .. } | Event::Finish { .. });
-            attempt.note(event);
+            attempt.observe(event);
         }
         if speaks && attempt.first_token_ms.is_none() {
             attempt.first_token_ms = Some(now_ms);
@@ -210,13 +210,13 @@ impl Attempts {
 
     /// An open call said something that nobody is told yet: so many bytes of it wait. It is alive, and does not
     /// lead.
-    pub(crate) fn keep_back(&mut self, number: u32, bytes: usize, now_ms: u64) {
+    pub(crate) fn on_buffered(&mut self, number: u32, bytes: usize, now_ms: u64) {
         let fleet_ms = self.dispatch.fleet_ms(now_ms);
         let Some(attempt) = self.open.iter_mut().find(|attempt| attempt.number == number) else {
             return;
         };
-        attempt.heard_ms = Some(now_ms);
-        attempt.kept_back_bytes = bytes;
+        attempt.last_event_ms = Some(now_ms);
+        attempt.buffered_bytes = bytes;
         if bytes > 0 && attempt.first_token_ms.is_none() {
             attempt.first_token_ms = Some(now_ms);
             attempt.lease.first_token(fleet_ms);
@@ -224,7 +224,7 @@ impl Attempts {
     }
 
     /// The first to speak is the one that is heard; the others are dropped at once, and named here.
-    pub(crate) fn lead(&mut self, number: u32, now_ms: u64) -> Vec<u32> {
+    pub(crate) fn promote(&mut self, number: u32, now_ms: u64) -> Vec<u32> {
         if self.leader.is_some() {
             return Vec::new();
         }
@@ -237,19 +237,19 @@ impl Attempts {
         let losers: Vec<u32> = others.filter(|other| *other != number).collect();
         for loser in &losers {
             if let Some(attempt) = self.close(*loser, AttemptOutcome::HedgeLost, None, now_ms) {
-                attempt.lease.lose(self.dispatch.fleet_ms(now_ms));
+                attempt.lease.hedge_lost(self.dispatch.fleet_ms(now_ms));
             }
         }
         losers
     }
 
     /// What is wrong with a stream that ended here; nothing if it ended behind its finish.
-    pub(crate) fn cut(&self, number: u32) -> Option<Error> {
+    pub(crate) fn truncation_error(&self, number: u32) -> Option<Error> {
         let attempt = self.attempt(number)?;
         if attempt.finish.is_some() {
             return None;
         }
-        let phase = match attempt.heard_ms {
+        let phase = match attempt.last_event_ms {
             None => Phase::BeforeFirstByte,
             Some(_) => Phase::MidStream,
         };
@@ -262,14 +262,14 @@ impl Attempts {
 
     /// Those that have been silent, or talked, for too long. One without an error has said everything and
     /// only not hung up.
-    pub(crate) fn silent(&self, now_ms: u64) -> Vec<(u32, Option<Error>)> {
+    pub(crate) fn expired(&self, now_ms: u64) -> Vec<(u32, Option<Error>)> {
         let timeouts = &self.dispatch.fleet().settings().timeouts;
-        let late = |attempt: &&Attempt| now_ms >= attempt.patience_ms(timeouts);
+        let late = |attempt: &&Attempt| now_ms >= attempt.deadline_ms(timeouts);
         let silent = self.open.iter().filter(late).map(|attempt| {
             if attempt.finish.is_some() {
                 return (attempt.number, None);
             }
-            let (phase, message) = match attempt.heard_ms {
+            let (phase, message) = match attempt.last_event_ms {
                 None => (Phase::BeforeFirstByte, "the back-end said nothing"),
                 Some(heard_ms) if now_ms >= heard_ms + timeouts.idle_ms => {
                     (Phase::MidStream, "the back-end fell silent")
@@ -283,7 +283,7 @@ impl Attempts {
     }
 
     /// A call has failed.
-    pub(crate) fn lose(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<FailedAttempt> {
+    pub(crate) fn fail(&mut self, number: u32, error: &Error, now_ms: u64) -> Option<FailedAttempt> {
         let attempt = self.close(number, AttemptOutcome::Failed, Some(error), now_ms)?;
         let led = self.leader == Some(number);
         if led {
@@ -292,15 +292,15 @@ impl Attempts {
         let member = attempt.lease.member();
         attempt.lease.fail(error, self.dispatch.fleet_ms(now_ms));
         let goes_on = self.dispatch.fail(member, error, now_ms);
-        self.loss = Some(error.clone());
+        self.last_error = Some(error.clone());
         if self.open.is_empty() {
             self.hedge_at = None;
         }
-        Some(FailedAttempt { led, goes_on })
+        Some(FailedAttempt { was_leader: led, retryable: goes_on })
     }
 
     /// A call has given a whole answer.
-    pub(crate) fn win(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
+    pub(crate) fn complete(&mut self, number: u32, now_ms: u64) -> Option<CompletedAttempt> {
         let attempt = self.close(number, AttemptOutcome::Won, None, now_ms)?;
         self.leader = None;
         let member = attempt.lease.member();
@@ -314,8 +314,8 @@ impl Attempts {
     }
 
     /// Another answer is wanted; what was lost on the way to this one is no reason any more.
-    pub(crate) fn start_over(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
-        self.loss = None;
+    pub(crate) fn restart(&mut self, request: Option<Arc<Request>>, only: Option<String>) {
+        self.last_error = None;
         self.dispatch.restart(request, only);
     }
 
@@ -344,7 +344,7 @@ impl Attempts {
     }
 
     /// Hangs up on everyone. Returns who it was.
-    pub(crate) fn drop_all(&mut self, outcome: AttemptOutcome, now_ms: u64) -> Vec<u32> {
+    pub(crate) fn cancel_all(&mut self, outcome: AttemptOutcome, now_ms: u64) -> Vec<u32> {
         self.waiting_until = None;
         self.hedge_at = None;
         let numbers: Vec<u32> = self.open.iter().map(|attempt| attempt.number).collect();
@@ -366,7 +366,7 @@ impl Attempts {
         let mut attempt = self.open.remove(at);
         let candidate = &self.dispatch.fleet().candidates()[attempt.lease.member()];
         let request = self.dispatch.request();
-        attempt.put_price(candidate.price, request.operation());
+        attempt.apply_price(candidate.price, request.operation());
         let record = attempt.record(candidate, request, outcome, error, now_ms);
         self.records.reserve_exact(1);
         self.records.push(record);

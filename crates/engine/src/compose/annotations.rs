@@ -18,7 +18,7 @@ pub(super) struct StepAnnotations {
 
 impl StepAnnotations {
     /// Takes them from the envelope of a step.
-    pub(super) fn take(&mut self, step: &str, envelope: &mut Map<String, Value>) {
+    pub(super) fn extract(&mut self, step: &str, envelope: &mut Map<String, Value>) {
         let warnings = envelope.shift_remove(WARNINGS_KEY);
         for warning in warnings.as_ref().and_then(Value::as_array).into_iter().flatten() {
             if self.warnings.len() < limits::STEP_WARNINGS_MAX {

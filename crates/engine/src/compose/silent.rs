@@ -44,7 +44,7 @@ impl Journal for Silent {
         Ok(())
     }
 
-    fn book(&self, _: &Tenant, _: LifecycleRecord) -> Result<(), JournalError> {
+    fn record(&self, _: &Tenant, _: LifecycleRecord) -> Result<(), JournalError> {
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl Journal for Silent {
         Ok(Vec::new())
     }
 
-    async fn locate(&self, _: &Tenant, _: RunId, _: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(&self, _: &Tenant, _: RunId, _: u64) -> Result<Option<JournalEntry>, JournalError> {
         Ok(None)
     }
 
@@ -60,7 +60,7 @@ impl Journal for Silent {
         Ok(None)
     }
 
-    async fn named(&self, _: &Tenant, _: &str, _: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(&self, _: &Tenant, _: &str, _: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(None)
     }
 

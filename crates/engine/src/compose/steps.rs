@@ -59,10 +59,10 @@ impl CompositionStream {
         let (notes, heard) = mpsc::channel(limits::STEP_PROGRESS_QUEUE_MAX);
         let mut last = notes.clone();
         let work = CompositionRunner {
-            context: given(&job.input),
+            context: initial_context(&job.input),
             launcher,
             job,
-            notes,
+            progress_tx: notes,
             emitted: Map::new(),
             usage: Vec::new(),
             attempts: Vec::new(),
@@ -78,7 +78,7 @@ impl CompositionStream {
     }
 }
 
-fn given(input: &Map<String, Value>) -> Map<String, Value> {
+fn initial_context(input: &Map<String, Value>) -> Map<String, Value> {
     let context = input.get(CONTEXT_KEY).and_then(Value::as_object);
     context.cloned().unwrap_or_default()
 }
@@ -86,7 +86,7 @@ fn given(input: &Map<String, Value>) -> Map<String, Value> {
 struct CompositionRunner {
     launcher: Launcher,
     job: CompositionSpec,
-    notes: mpsc::Sender<CompositionEvent>,
+    progress_tx: mpsc::Sender<CompositionEvent>,
     /// What steps are told: the context of the run, and what shared steps have added.
     context: Map<String, Value>,
     emitted: Map<String, Value>,
@@ -175,7 +175,7 @@ impl CompositionRunner {
             flow.warn(Code::W4006, &replaced, &end.step);
         }
         let mut envelope = end.envelope;
-        self.remarks.take(&end.step, &mut envelope);
+        self.remarks.extract(&end.step, &mut envelope);
         let emitted = envelope.shift_remove(EMITTED_KEY);
         if let (Some(Value::Object(emitted)), Some(module)) = (emitted, end.module) {
             let modes = [&self.job.module, &module].map(|module| module.manifest.context.mode);
@@ -214,7 +214,7 @@ impl CompositionRunner {
     /// A note that finds no room is not worth waiting for.
     fn note(&mut self, flow: &CompositionMachine, message: String) {
         let (ended, of) = flow.progress();
-        self.notes.try_send(CompositionEvent::Step { ended, of, message }).ok();
+        self.progress_tx.try_send(CompositionEvent::Step { ended, of, message }).ok();
     }
 
     fn composed(self, outcome: Outcome, mut warnings: Vec<Value>) -> CompositionResult {
@@ -227,9 +227,9 @@ impl CompositionRunner {
             context::put(&mut told, self.context.clone());
             // What the steps have shared reaches the model only as far as the module accepts it.
             let admitted = context::admit(module, &told).map(|admitted| admitted.context);
-            context::put(&mut input, admitted.unwrap_or_else(|_| given(&self.job.input)));
+            context::put(&mut input, admitted.unwrap_or_else(|_| initial_context(&self.job.input)));
             let ready = &self.job.ready;
-            ready.show(&mut input);
+            ready.insert_into(&mut input);
             let media = ready.media.clone();
             let lowered = lower_with_media(module, &input, results, media, &self.job.lower);
             let lowered = Arc::new(lowered);

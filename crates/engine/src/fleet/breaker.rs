@@ -51,12 +51,12 @@ impl Breaker {
     /// Lets a call pass, or not. The first one after the pause is the trial.
     pub(super) fn admit(&mut self, now_ms: u64) -> BreakerDecision {
         match &mut self.state {
-            State::Closed => BreakerDecision::Yes,
+            State::Closed => BreakerDecision::Allow,
             State::Open { until_ms, trial } if now_ms >= *until_ms && !*trial => {
                 *trial = true;
-                BreakerDecision::Trial
+                BreakerDecision::Probe
             }
-            State::Open { .. } => BreakerDecision::No,
+            State::Open { .. } => BreakerDecision::Reject,
         }
     }
 
@@ -94,7 +94,7 @@ impl Breaker {
     }
 
     /// The trial ended without a verdict; the next call is the trial then.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn release_probe(&mut self) {
         if let State::Open { trial, .. } = &mut self.state {
             *trial = false;
         }
@@ -109,9 +109,9 @@ impl Breaker {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakerDecision {
-    Yes,
-    Trial,
-    No,
+    Allow,
+    Probe,
+    Reject,
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
         let settings = Settings::default();
         let mut breaker = Breaker::new();
         for _ in 0..settings.failures {
-            assert_eq!(breaker.admit(0), BreakerDecision::Yes);
+            assert_eq!(breaker.admit(0), BreakerDecision::Allow);
             breaker.fail(false, 0, &settings);
         }
         (breaker, settings)
@@ -134,15 +134,15 @@ mod tests {
     #[test]
     fn failures_in_a_row_open_it_and_one_trial_decides() {
         let (mut breaker, settings) = broken();
-        assert_eq!(breaker.admit(settings.open_ms - 1), BreakerDecision::No);
-        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
+        assert_eq!(breaker.admit(settings.open_ms - 1), BreakerDecision::Reject);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
         assert_eq!(
             breaker.admit(settings.open_ms),
-            BreakerDecision::No,
+            BreakerDecision::Reject,
             "one trial at a time"
         );
         breaker.succeed();
-        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Yes);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Allow);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let mut pauses = Vec::new();
         let mut now = settings.open_ms;
         for _ in 0..6 {
-            assert_eq!(breaker.admit(now), BreakerDecision::Trial);
+            assert_eq!(breaker.admit(now), BreakerDecision::Probe);
             breaker.fail(false, now, &settings);
             pauses.push(breaker.ready_ms() - now);
             now = breaker.ready_ms();
@@ -162,16 +162,16 @@ mod tests {
     #[test]
     fn a_trial_without_a_verdict_leaves_the_next_one() {
         let (mut breaker, settings) = broken();
-        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
-        breaker.give_back();
-        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Trial);
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
+        breaker.release_probe();
+        assert_eq!(breaker.admit(settings.open_ms), BreakerDecision::Probe);
     }
 
     #[test]
     fn a_refused_key_opens_it_at_once() {
         let mut breaker = Breaker::new();
         breaker.fail(true, 5, &Settings::default());
-        assert_eq!(breaker.admit(6), BreakerDecision::No);
+        assert_eq!(breaker.admit(6), BreakerDecision::Reject);
     }
 
     proptest! {
@@ -182,7 +182,7 @@ mod tests {
             let opens = |every: usize| {
                 let mut breaker = Breaker::new();
                 for call in 0..400 {
-                    if breaker.admit(0) != BreakerDecision::Yes {
+                    if breaker.admit(0) != BreakerDecision::Allow {
                         return true;
                     }
                     if (call + offset) % every == 0 { breaker.fail(false, 0, &settings) } else { breaker.succeed() }

@@ -12,19 +12,19 @@ pub struct InFlightGuard {
     fleet: Arc<Fleet>,
     member: usize,
     began_ms: u64,
-    trial: bool,
-    heard: bool,
+    probe: bool,
+    got_first_token: bool,
     mirror: bool,
 }
 
 impl InFlightGuard {
-    pub(super) fn new(fleet: Arc<Fleet>, member: usize, trial: bool, began_ms: u64) -> Self {
+    pub(super) fn new(fleet: Arc<Fleet>, member: usize, probe: bool, began_ms: u64) -> Self {
         Self {
             fleet,
             member,
             began_ms,
-            trial,
-            heard: false,
+            probe,
+            got_first_token: false,
             mirror: false,
         }
     }
@@ -44,33 +44,33 @@ impl InFlightGuard {
 
     /// The model said its first word.
     pub fn first_token(&mut self, now_ms: u64) {
-        if self.heard {
+        if self.got_first_token {
             return;
         }
-        self.heard = true;
+        self.got_first_token = true;
         let instance = self.fleet.instance(self.member);
         instance.first_token(now_ms.saturating_sub(self.began_ms) as f64);
-        if std::mem::take(&mut self.trial) {
+        if std::mem::take(&mut self.probe) {
             instance.succeed();
         }
     }
 
     pub fn succeed(mut self) {
-        self.trial = false;
+        self.probe = false;
         self.fleet.instance(self.member).succeed();
     }
 
     pub fn fail(mut self, error: &Error, now_ms: u64) {
-        self.trial = false;
+        self.probe = false;
         let settings = self.fleet.settings();
         self.fleet.instance(self.member).fail(error, now_ms, settings);
     }
 
     /// Another one was faster.
-    pub fn lose(self, now_ms: u64) {
-        if !self.heard {
+    pub fn hedge_lost(self, now_ms: u64) {
+        if !self.got_first_token {
             let waited_ms = now_ms.saturating_sub(self.began_ms);
-            self.fleet.instance(self.member).no_token_within(waited_ms as f64);
+            self.fleet.instance(self.member).record_censored_ttft(waited_ms as f64);
         }
     }
 }
@@ -78,8 +78,8 @@ impl InFlightGuard {
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let instance = self.fleet.instance(self.member);
-        if self.trial {
-            instance.give_back_trial();
+        if self.probe {
+            instance.release_probe();
         }
         instance.end();
         if self.mirror {

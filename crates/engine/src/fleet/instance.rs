@@ -68,7 +68,7 @@ impl InstanceHealth {
         let mut inner = self.inner();
         let admission = inner.breaker.admit(now_ms);
         self.show(&inner);
-        if admission == BreakerDecision::No {
+        if admission == BreakerDecision::Reject {
             self.inflight.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -87,7 +87,7 @@ impl InstanceHealth {
 
     /// No token came in so long, and nobody waited any more. To leave it out would make the instance look
     /// faster the more often it is left.
-    pub(super) fn no_token_within(&self, ms: f64) {
+    pub(super) fn record_censored_ttft(&self, ms: f64) {
         self.inner().first_tokens.record(ms);
         let known = f64::from_bits(self.latency_bits.load(Ordering::Relaxed));
         if known.is_nan() || known < ms {
@@ -121,15 +121,15 @@ impl InstanceHealth {
             | ErrorKind::Upstream
             | ErrorKind::InvalidResponse
             | ErrorKind::NotEnabled => inner.breaker.fail(false, now_ms, &settings.breaker),
-            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => inner.breaker.give_back(),
+            ErrorKind::NoCandidate | ErrorKind::Cancelled | ErrorKind::Internal => inner.breaker.release_probe(),
         }
         self.show(&inner);
     }
 
     /// A trial that nobody waited for.
-    pub(super) fn give_back_trial(&self) {
+    pub(super) fn release_probe(&self) {
         let mut inner = self.inner();
-        inner.breaker.give_back();
+        inner.breaker.release_probe();
         self.show(&inner);
     }
 

@@ -45,7 +45,7 @@ impl Member {
     }
 
     /// One that is asked for anything, such as a script.
-    pub fn capable_of_all(upstream: Arc<dyn Upstream>) -> Self {
+    pub fn with_all_features(upstream: Arc<dyn Upstream>) -> Self {
         let backend = upstream.backend();
         let mut candidate = Candidate::new(&backend.name, &backend.kind, Operation::ChatCompletions);
         candidate.model.clone_from(&backend.model);

@@ -65,7 +65,7 @@ impl Fleet {
     /// Back-ends that are tried in the order given, whatever is asked of them.
     pub fn in_order(upstreams: impl IntoIterator<Item = Arc<dyn Upstream>>) -> Self {
         let members = (0..).zip(upstreams).map(|(place, upstream)| {
-            let mut member = Member::capable_of_all(upstream);
+            let mut member = Member::with_all_features(upstream);
             member.candidate.priority = -place;
             member
         });
@@ -130,7 +130,7 @@ impl Fleet {
         &self.pool
     }
 
-    fn take_turn(&self) -> u64 {
+    fn next_sequence(&self) -> u64 {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -143,7 +143,7 @@ impl Fleet {
         self.upstream(member)?;
         let most = self.candidates()[member].inflight_max;
         let admission = self.instance(member).begin(most, now_ms)?;
-        let trial = admission == BreakerDecision::Trial;
+        let trial = admission == BreakerDecision::Probe;
         Some(InFlightGuard::new(self.clone(), member, trial, now_ms))
     }
 
@@ -170,8 +170,8 @@ impl Fleet {
 
     /// A first call was made: what it earns for calls beyond the first.
     fn earn(&self) {
-        self.retries.earn();
-        self.hedges.earn();
+        self.retries.deposit();
+        self.hedges.deposit();
     }
 
     fn retries(&self) -> &RetryBudget {

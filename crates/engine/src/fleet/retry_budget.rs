@@ -22,13 +22,13 @@ impl RetryBudget {
     }
 
     /// A first call was made; a part of another one is earned.
-    pub(super) fn earn(&self) {
+    pub(super) fn deposit(&self) {
         let mut left = self.left();
         *left = (*left + self.share).min(self.most);
     }
 
     /// Takes one call, if one is left.
-    pub(super) fn take(&self) -> bool {
+    pub(super) fn try_withdraw(&self) -> bool {
         let mut left = self.left();
         let enough = *left >= 1.0;
         if enough {
@@ -38,7 +38,7 @@ impl RetryBudget {
     }
 
     /// The call was not made after all.
-    pub(super) fn give_back(&self) {
+    pub(super) fn refund(&self) {
         *self.left() += 1.0;
     }
 
@@ -62,9 +62,9 @@ mod tests {
             let (mut first, mut extra) = (0.0, 0.0);
             for wish in steps {
                 if wish {
-                    extra += if budget.take() { 1.0 } else { 0.0 };
+                    extra += if budget.try_withdraw() { 1.0 } else { 0.0 };
                 } else {
-                    budget.earn();
+                    budget.deposit();
                     first += 1.0;
                 }
                 prop_assert!(extra <= 3.0 + share * first + 1e-9);

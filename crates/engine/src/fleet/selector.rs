@@ -31,13 +31,13 @@ pub struct BackendSelector {
     began_ms: u64,
     tried: Vec<FailedInstance>,
     /// Models that cannot do this, whoever serves them.
-    other_than: Vec<String>,
+    excluded_models: Vec<String>,
     /// The only models that may answer.
     models: Option<Vec<String>>,
     /// The only back-end that will do.
     only: Option<String>,
     calls: u32,
-    returns: u32,
+    retries: u32,
 }
 
 /// An instance that has failed this run.
@@ -51,11 +51,11 @@ struct FailedInstance {
 #[derive(Debug)]
 pub enum NextBackend {
     /// Call this one. `returning` if it has failed this run before.
-    Open { lease: InFlightGuard, returning: bool },
+    Use { lease: InFlightGuard, is_retry: bool },
     /// Ask again at this time.
     Wait { until_ms: u64 },
     /// There is nobody left, and this is why.
-    Nobody(Box<Error>),
+    Exhausted(Box<Error>),
 }
 
 impl BackendSelector {
@@ -64,17 +64,17 @@ impl BackendSelector {
             needs: route::needs(&request),
             policy: route::choose_policy(&request, fleet.host()).ok(),
             planned: None,
-            turn: fleet.take_turn(),
+            turn: fleet.next_sequence(),
             fleet,
             request,
             seed,
             began_ms,
             tried: Vec::new(),
-            other_than: Vec::new(),
+            excluded_models: Vec::new(),
             models: None,
             only: None,
             calls: 0,
-            returns: 0,
+            retries: 0,
         }
     }
 
@@ -146,14 +146,14 @@ impl BackendSelector {
             ),
             Err(error) => error,
         };
-        if let Some(choice) = self.go_back(calls_max, &retry, now_ms) {
+        if let Some(choice) = self.retry_failed(calls_max, &retry, now_ms) {
             return choice;
         }
         match error.retry_after_ms {
             Some(pause_ms) if self.tried.is_empty() => NextBackend::Wait {
-                until_ms: now_ms + self.spread_ms(pause_ms),
+                until_ms: now_ms + self.jittered_ms(pause_ms),
             },
-            _ => NextBackend::Nobody(Box::new(error)),
+            _ => NextBackend::Exhausted(Box::new(error)),
         }
     }
 
@@ -162,13 +162,13 @@ impl BackendSelector {
         let tried = self.tried.iter().map(|tried| tried.member);
         let taken: Vec<usize> = tried.chain(open.iter().copied()).collect();
         let plan = self.plan(&taken, now_ms).ok()?;
-        if !self.fleet.hedges().take() {
+        if !self.fleet.hedges().try_withdraw() {
             return None;
         }
         let lease = self.begin_any(&plan.order, now_ms);
         match &lease {
             Some(_) => self.calls += 1,
-            None => self.fleet.hedges().give_back(),
+            None => self.fleet.hedges().refund(),
         }
         lease
     }
@@ -203,11 +203,11 @@ impl BackendSelector {
         if scope == RetryScope::OtherModel {
             let model = self.fleet.candidates()[member].model.as_deref();
             let model = model.or_else(|| self.request.model());
-            self.other_than.extend(model.map(String::from));
+            self.excluded_models.extend(model.map(String::from));
         }
         self.tried.retain(|tried| tried.member != member);
         let pause_ms = match error.retry_after_ms {
-            Some(pause_ms) => self.spread_ms(pause_ms).max(self.backoff_ms()),
+            Some(pause_ms) => self.jittered_ms(pause_ms).max(self.backoff_ms()),
             None => self.backoff_ms(),
         };
         self.tried.push(FailedInstance {
@@ -228,14 +228,14 @@ impl BackendSelector {
         self.planned = None;
         self.only = only;
         self.tried.clear();
-        self.other_than.clear();
+        self.excluded_models.clear();
         self.calls = 0;
-        self.returns = 0;
+        self.retries = 0;
     }
 
     /// The same search for another request: what remains of the first, once a part of it was answered. Of
     /// those that have failed, only who can do what is needed now may be asked again.
-    pub fn go_on(&mut self, request: Arc<Request>) {
+    pub fn continue_with(&mut self, request: Arc<Request>) {
         let needs = route::needs(&request);
         let more = needs.required_features.difference(&self.needs.required_features);
         let more: Vec<_> = more.collect();
@@ -250,7 +250,7 @@ impl BackendSelector {
     }
 
     /// This very instance, if it can be called now.
-    pub fn same(&mut self, member: usize, now_ms: u64) -> Option<InFlightGuard> {
+    pub fn reserve_same(&mut self, member: usize, now_ms: u64) -> Option<InFlightGuard> {
         let lease = self.fleet.begin(member, self.fleet_ms(now_ms))?;
         self.calls += 1;
         Some(lease)
@@ -261,12 +261,12 @@ impl BackendSelector {
             self.fleet.earn();
         }
         self.calls += 1;
-        NextBackend::Open { lease, returning }
+        NextBackend::Use { lease, is_retry: returning }
     }
 
     /// Back to the one that is ready first, when its pause is over and the fleet can afford it.
-    fn go_back(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<NextBackend> {
-        if self.calls >= calls_max || self.returns >= retry.same_max {
+    fn retry_failed(&mut self, calls_max: u32, retry: &Retry, now_ms: u64) -> Option<NextBackend> {
+        if self.calls >= calls_max || self.retries >= retry.same_max {
             return None;
         }
         let now_in_fleet_ms = self.fleet_ms(now_ms);
@@ -275,7 +275,7 @@ impl BackendSelector {
             let signals = self.fleet.instance(tried.member).signals(now_in_fleet_ms);
             let limited_ms = match signals.limited_ms {
                 0 => 0,
-                pause_ms => self.spread_ms(pause_ms),
+                pause_ms => self.jittered_ms(pause_ms),
             };
             let ready_ms = tried.ready_ms.max(now_ms + limited_ms);
             (!signals.tripped).then_some((ready_ms, tried.member))
@@ -284,14 +284,14 @@ impl BackendSelector {
         if ready_ms > now_ms {
             return Some(NextBackend::Wait { until_ms: ready_ms });
         }
-        if !self.fleet.retries().take() {
+        if !self.fleet.retries().try_withdraw() {
             return None;
         }
         let Some(lease) = self.fleet.begin(member, now_in_fleet_ms) else {
-            self.fleet.retries().give_back();
+            self.fleet.retries().refund();
             return None;
         };
-        self.returns += 1;
+        self.retries += 1;
         Some(self.open(lease, true))
     }
 
@@ -311,14 +311,14 @@ impl BackendSelector {
         facts.seed = self.seed;
         facts.turn = self.turn;
         facts.tried = tried;
-        facts.other_than = &self.other_than;
+        facts.other_than = &self.excluded_models;
         facts.only = self.only.as_deref();
         facts.models = self.models.as_deref();
         Ok(facts)
     }
 
     /// Never before the time that was asked for, and not all at once when it comes.
-    fn spread_ms(&self, pause_ms: u64) -> u64 {
+    fn jittered_ms(&self, pause_ms: u64) -> u64 {
         let most_ms = (pause_ms / 10).min(SPREAD_MAX_MS);
         pause_ms + (most_ms as f64 * route::draw(self.seed, u64::from(self.calls))) as u64
     }
@@ -326,7 +326,7 @@ impl BackendSelector {
     /// A pause that doubles with each failure; between half of it and all of it, by the seed.
     fn backoff_ms(&self) -> u64 {
         let retry = self.fleet.settings().retry;
-        let doublings = self.returns.min(16);
+        let doublings = self.retries.min(16);
         let pause_ms = retry
             .backoff_ms
             .saturating_mul(1 << doublings)

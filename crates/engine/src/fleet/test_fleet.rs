@@ -17,7 +17,7 @@ impl Upstream for StubUpstream {
         &self.0
     }
 
-    fn open(&self, _: Arc<Request>) -> EventStream {
+    fn stream(&self, _: Arc<Request>) -> EventStream {
         futures::stream::pending().boxed()
     }
 }
@@ -30,7 +30,7 @@ pub(crate) fn members(count: usize) -> Vec<Member> {
             kind: String::from("test"),
             model: Some(format!("m{number}")),
         };
-        Member::capable_of_all(Arc::new(StubUpstream(backend)))
+        Member::with_all_features(Arc::new(StubUpstream(backend)))
     };
     (0..count).map(member).collect()
 }

@@ -28,7 +28,7 @@ impl GateEvaluator {
     fn ask_to_mend(&self, envelope: &Envelope, done: &CompletedReply<'_>) -> Option<ReplyDecision> {
         let error = envelope
             .error()
-            .filter(|error| reask::may_mend(&self.module, error))?;
+            .filter(|error| reask::is_repairable(&self.module, error))?;
         if done.agains > 0 {
             return None;
         }
@@ -45,7 +45,7 @@ impl GateEvaluator {
             return Vec::new();
         };
         match envelope.error() {
-            None => rule.weigh(Some(envelope.meta.confidence), Some(envelope.meta.risk_level())),
+            None => rule.evaluate(Some(envelope.meta.confidence), Some(envelope.meta.risk_level())),
             // The tier's own gate said no, which a stronger model may mend.
             Some(error) => {
                 let reason = error.details.as_ref().and_then(|details| details.get("reason"));

@@ -13,7 +13,7 @@ use crate::limits;
 
 /// Whether this failure is one that a second answer may mend, for a module that allows it. A module that
 /// may have side effects is never asked twice.
-pub(super) fn may_mend(module: &Module, error: &ErrorBody) -> bool {
+pub(super) fn is_repairable(module: &Module, error: &ErrorBody) -> bool {
     let failure = &module.manifest.failure;
     let allowed = failure.reask
         && failure.contract == FailureContract::ErrorUnion

@@ -69,12 +69,12 @@ impl GateRule {
             .pointer("/meta/risk")
             .and_then(Value::as_str)
             .and_then(Risk::find);
-        found.extend(self.weigh(confidence, risk));
+        found.extend(self.evaluate(confidence, risk));
         found
     }
 
     /// The same for a success whose meta is at hand.
-    pub fn weigh(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<GateFailure> {
+    pub fn evaluate(&self, confidence: Option<f64>, risk: Option<Risk>) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if let Some(min) = self.min_confidence
             && confidence.is_none_or(|confidence| confidence.is_nan() || confidence < min)

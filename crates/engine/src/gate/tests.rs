@@ -34,14 +34,14 @@ proptest! {
     fn a_stricter_rule_never_lets_more_pass(confidence in 0.0..=1.0f64, low in 0.0..=1.0f64, more in 0.0..=1.0f64) {
         let strict = GateRule { min_confidence: Some(low.max(more)), ..GateRule::default() };
         let loose = GateRule { min_confidence: Some(low.min(more)), ..GateRule::default() };
-        let passes = |rule: &GateRule| rule.weigh(Some(confidence), None).is_empty();
+        let passes = |rule: &GateRule| rule.evaluate(Some(confidence), None).is_empty();
         prop_assert!(!passes(&strict) || passes(&loose));
     }
 }
 
 #[test]
 fn objections_say_what_is_wrong() {
-    let found = rule().weigh(Some(0.2), Some(Risk::High));
+    let found = rule().evaluate(Some(0.2), Some(Risk::High));
     assert_eq!(
         found,
         [

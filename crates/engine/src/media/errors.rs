@@ -26,7 +26,7 @@ pub(super) fn violation(item: &Value) -> Option<MediaError> {
 }
 
 /// Where in the input it happened.
-pub(super) fn at(body: MediaError, index: usize, place: &str) -> MediaError {
+pub(super) fn with_location(body: MediaError, index: usize, place: &str) -> MediaError {
     Box::new(body.detail("index", index).detail("path", place))
 }
 
@@ -91,18 +91,18 @@ pub(super) fn no_file(path: &str) -> MediaError {
     Box::new(body.suggest("name a file inside the allowed folders, or send its bytes"))
 }
 
-pub(super) fn own(error: &std::io::Error) -> MediaError {
+pub(super) fn internal(error: &std::io::Error) -> MediaError {
     tracing::error!(%error, "media could not be kept");
     Box::new(ErrorBody::new(Code::E4000, "the media could not be kept"))
 }
 
-pub(super) fn endless() -> MediaError {
+pub(super) fn inspection_timeout() -> MediaError {
     let body = ErrorBody::new(Code::E1013, "looking at the media takes too long");
     Box::new(body.detail("reason", "timeout"))
 }
 
 /// There is room again when other runs have ended.
-pub fn no_room() -> Box<ErrorBody> {
+pub fn storage_full() -> Box<ErrorBody> {
     let body = ErrorBody::new(Code::E4000, "there is no room for the media of more runs")
         .suggest("try again later; whoever runs the server can raise media.store_max")
         .detail("reason", "media_store_full")

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::depot::Depot;
-use super::errors::{MediaError, fetch_disabled, fetching, no_file, own, refused};
+use super::errors::{MediaError, fetch_disabled, fetching, no_file, internal, refused};
 use super::request::not_stored;
 use super::settings::{FetchRule, MediaSettings};
 use crate::port::Fetch;
@@ -32,7 +32,7 @@ pub(super) enum Origin {
     Inline(Base64),
     File(String),
     /// It is here already.
-    Held(MediaHandle),
+    Handle(MediaHandle),
 }
 
 impl MediaItem {
@@ -72,7 +72,7 @@ impl MediaItem {
             MediaSource::Inline(data) => Origin::Inline(data.clone()),
             MediaSource::Remote(url) => Origin::Url(url.clone()),
             // No reference that comes from outside can name these: only the host makes them.
-            MediaSource::Stored(StoredRef::Handle(held)) => Origin::Held(held.clone()),
+            MediaSource::Stored(StoredRef::Handle(held)) => Origin::Handle(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
             MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),
@@ -102,7 +102,7 @@ impl MediaItem {
 }
 
 /// The bytes of an item, to be looked at. What was inside of the request is taken out of the item.
-pub(super) async fn bring(
+pub(super) async fn load(
     item: &mut MediaItem,
     settings: &MediaSettings,
     fetch: Option<&dyn Fetch>,
@@ -136,18 +136,18 @@ pub(super) async fn bring(
             let (path, settings) = (path.clone(), settings.clone());
             blocking(move || Ok(Box::new(open(&path, &settings)?) as Box<dyn Source>)).await
         }
-        Origin::Held(held) => Ok(Box::new(held.reader())),
+        Origin::Handle(held) => Ok(Box::new(held.reader())),
         Origin::Url(url) => {
             let hosts = match &settings.fetch {
-                FetchRule::From(hosts) => hosts,
+                FetchRule::Hosts(hosts) => hosts,
                 FetchRule::Off => return Err(fetch_disabled(url)),
             };
             let fetch = fetch.ok_or_else(|| fetch_disabled(url))?;
-            let scratch = depot.scratch().map_err(|error| own(&error))?;
+            let scratch = depot.scratch().map_err(|error| internal(&error))?;
             let mut out = tokio::fs::File::from_std(scratch);
             let fetched = fetch.fetch(url, hosts, bytes_max, &mut out).await;
             fetched.map_err(|error| fetching(&error, url))?;
-            out.flush().await.map_err(|error| own(&error))?;
+            out.flush().await.map_err(|error| internal(&error))?;
             Ok(Box::new(out.into_std().await))
         }
     }
@@ -158,7 +158,7 @@ async fn blocking(
     work: impl FnOnce() -> Result<Box<dyn Source>, MediaError> + Send + 'static,
 ) -> Result<Box<dyn Source>, MediaError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| own(&io::Error::other(error)))?
+    done.map_err(|error| internal(&io::Error::other(error)))?
 }
 
 /// The size is known before anything is decoded.
@@ -179,11 +179,11 @@ fn inline(data: &Base64, allowed: u64, depot: &Depot) -> Result<Box<dyn Source>,
         let bytes = data.decode().map_err(|_| broken())?;
         return Ok(Box::new(Cursor::new(bytes)));
     }
-    let mut scratch = depot.scratch().map_err(|error| own(&error))?;
+    let mut scratch = depot.scratch().map_err(|error| internal(&error))?;
     match data.decode_into(&mut scratch) {
         Ok(_) => Ok(Box::new(scratch)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(broken()),
-        Err(error) => Err(own(&error)),
+        Err(error) => Err(internal(&error)),
     }
 }
 

@@ -31,8 +31,8 @@ use tokio::sync::Semaphore;
 use self::bounds::bounds;
 use self::load::MediaItem;
 pub use self::depot::{Depot, Keeping, Shelf};
-pub use self::errors::no_room;
-use self::errors::{MediaError, at, refused, violation};
+pub use self::errors::storage_full;
+use self::errors::{MediaError, with_location, refused, violation};
 pub use self::intake::Intake;
 pub use self::outflow::{base64_of, bytes_of};
 pub(crate) use self::prepared::PreparedMedia;
@@ -46,9 +46,9 @@ pub struct MediaPipeline {
     settings: MediaSettings,
     fetch: Option<Arc<dyn Fetch>>,
     depot: Depot,
-    carriers: Arc<Semaphore>,
+    load_permits: Arc<Semaphore>,
     /// How many are looked at at the same time: each may take much memory.
-    seats: Arc<Semaphore>,
+    inspect_permits: Arc<Semaphore>,
 }
 
 impl Default for MediaPipeline {
@@ -69,8 +69,8 @@ impl MediaPipeline {
             settings,
             fetch,
             depot,
-            carriers: Arc::new(Semaphore::new(limits::MEDIA_LOADS_MAX)),
-            seats: Arc::new(Semaphore::new(limits::MEDIA_INSPECTIONS_MAX)),
+            load_permits: Arc::new(Semaphore::new(limits::MEDIA_LOADS_MAX)),
+            inspect_permits: Arc::new(Semaphore::new(limits::MEDIA_INSPECTIONS_MAX)),
         }
     }
 
@@ -92,17 +92,17 @@ impl MediaPipeline {
         for (index, place) in places.iter().enumerate() {
             say(index, places.len());
             let item = find(input, place).unwrap_or(&Value::Null);
-            let here = |body: MediaError| at(body, index, place);
+            let here = |body: MediaError| with_location(body, index, place);
             if let Some(body) = violation(item) {
                 return Err(here(body));
             }
             let mut item = MediaItem::read(item).map_err(here)?;
-            let source = self.bring(&mut item, &bounds).await.map_err(here)?;
+            let source = self.load(&mut item, &bounds).await.map_err(here)?;
             let (prepared, kept) = self
-                .look(source, item.declared(), bounds.clone(), shelf.keep())
+                .inspect(source, item.declared(), bounds.clone(), shelf.keep())
                 .await
                 .map_err(here)?;
-            ready.admit(&item, &prepared).map_err(here)?;
+            ready.push(&item, &prepared).map_err(here)?;
             ready.media.push(media(&prepared, kept));
         }
         say(places.len(), places.len());
@@ -114,16 +114,16 @@ impl MediaPipeline {
         &self.depot
     }
 
-    async fn bring(
+    async fn load(
         &self,
         item: &mut MediaItem,
         bounds: &::media::Bounds,
     ) -> Result<Box<dyn ::media::Source>, MediaError> {
-        let _carrier = self.carriers.acquire().await;
-        load::bring(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
+        let _carrier = self.load_permits.acquire().await;
+        load::load(item, &self.settings, self.fetch.as_deref(), bounds, &self.depot).await
     }
 
-    async fn look(
+    async fn inspect(
         &self,
         source: Box<dyn ::media::Source>,
         declared: ::media::Declared,
@@ -131,26 +131,26 @@ impl MediaPipeline {
         keeping: Keeping,
     ) -> Result<(Prepared, MediaSource), MediaError> {
         let full = keeping.full();
-        match self.look_into(source, declared, bounds, keeping).await {
+        match self.inspect_blocking(source, declared, bounds, keeping).await {
             Ok((prepared, keeping)) => {
                 let kept = keeping.finish();
                 kept.map(|kept| (prepared, kept))
-                    .map_err(|error| errors::own(&error))
+                    .map_err(|error| errors::internal(&error))
             }
-            Err(_) if full.load(Ordering::SeqCst) => Err(no_room()),
+            Err(_) if full.load(Ordering::SeqCst) => Err(storage_full()),
             Err(refusal) => Err(refusal),
         }
     }
 
     /// Off the event loop, one of a few at a time, and not for ever. What goes on is written to `out`.
-    async fn look_into<W: Write + Send + 'static>(
+    async fn inspect_blocking<W: Write + Send + 'static>(
         &self,
         mut source: Box<dyn ::media::Source>,
         declared: ::media::Declared,
         bounds: ::media::Bounds,
         mut out: W,
     ) -> Result<(Prepared, W), MediaError> {
-        let seat = self.seats.clone().acquire_owned().await;
+        let seat = self.inspect_permits.clone().acquire_owned().await;
         let work = tokio::task::spawn_blocking(move || {
             let prepared = ::media::prepare(&mut *source, &declared, &bounds, &mut out);
             // The seat is free when the work is done, also when nobody waits for it any more.
@@ -160,7 +160,7 @@ impl MediaPipeline {
         let patience = Duration::from_millis(limits::MEDIA_INSPECTION_MS);
         match tokio::time::timeout(patience, work).await {
             Ok(Ok(looked)) => looked.map_err(|fault| refused(&fault)),
-            _ => Err(errors::endless()),
+            _ => Err(errors::inspection_timeout()),
         }
     }
 }

@@ -35,7 +35,7 @@ impl PreparedMedia {
         })
     }
 
-    pub(super) fn admit(&mut self, item: &MediaItem, prepared: &Prepared) -> Result<(), MediaError> {
+    pub(super) fn push(&mut self, item: &MediaItem, prepared: &Prepared) -> Result<(), MediaError> {
         let index = self.processed.len();
         self.bytes = self.bytes.saturating_add(prepared.output.size_bytes);
         over(Limit::Size, limits::MEDIA_BYTES_MAX, self.bytes)?;
@@ -46,7 +46,7 @@ impl PreparedMedia {
         let source = match &item.from {
             Origin::Url(_) => "url",
             Origin::Inline(_) => "base64",
-            Origin::File(_) | Origin::Held(_) => "file",
+            Origin::File(_) | Origin::Handle(_) => "file",
         };
         let inline = matches!(item.from, Origin::Inline(_));
         if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
@@ -75,7 +75,7 @@ impl PreparedMedia {
     }
 
     /// Puts a word in place of each item, as a prompt shows it.
-    pub(crate) fn show(&self, input: &mut Map<String, Value>) {
+    pub(crate) fn insert_into(&self, input: &mut Map<String, Value>) {
         let types: Vec<String> = self.media.iter().filter_map(|media| media.mime.clone()).collect();
         insert_media(input, &self.places, &types);
     }

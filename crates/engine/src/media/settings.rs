@@ -12,7 +12,7 @@ use crate::port::Hosts;
 pub enum FetchRule {
     Off,
     /// From these hosts, and never from an address that is not public.
-    From(Hosts),
+    Hosts(Hosts),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct MediaSettings {
 impl Default for MediaSettings {
     fn default() -> Self {
         Self {
-            fetch: FetchRule::From(Hosts::Public),
+            fetch: FetchRule::Hosts(Hosts::Public),
             roots: Vec::new(),
             files: Vec::new(),
             oversize: None,

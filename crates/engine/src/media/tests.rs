@@ -124,7 +124,7 @@ async fn media_of_every_origin_becomes_a_part() {
     // What a prompt shows of the input holds neither bytes nor addresses nor paths.
     let mut shown = Map::new();
     shown.insert(String::from("images"), Value::from(&items[..]));
-    ready.show(&mut shown);
+    ready.insert_into(&mut shown);
     let shown = Value::Object(shown).to_string();
     assert!(
         !shown.contains("iVBOR") && !shown.contains("secret") && !shown.contains("a.png"),

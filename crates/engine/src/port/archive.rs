@@ -19,7 +19,7 @@ pub trait Archive: Send + Sync + fmt::Debug {
     async fn review(&self, tenant: &Tenant, run: RunId, verdict: &ReviewDecision) -> Result<(), JournalError>;
 
     /// What the attempts of a run used.
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError>;
+    async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError>;
 
     /// What was used, added up; of one tenant or of all.
     async fn usage(
@@ -210,7 +210,7 @@ pub struct PruneRequest {
     /// When more is held than this, the oldest go.
     pub bytes_max: u64,
     /// Runs that were made after this moment hold their client's name for them.
-    pub once_since_ms: u64,
+    pub idempotency_since_ms: u64,
     /// The same where more is held than `bytes_max`.
     pub once_short_since_ms: u64,
     /// Records of use from before this moment go.

@@ -41,17 +41,17 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// Books how a run begins, or how one ends that has no events but its last, without waiting: what was booked survives a killed process,
     /// is seen by whoever looks for the run next, and counts once, however often it is booked. Entering is refused
     /// while nothing can be written.
-    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError>;
+    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError>;
 
     /// Books together with others: it is booked once [`Journal::commit`] has said so, and what many have noted takes one
     /// write.
-    fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
-        self.book(tenant, booking)
+    fn buffer(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+        self.record(tenant, booking)
     }
 
     /// Returns when all that was noted of this run is booked. What could not be is told once, and is as if it had never
     /// been noted.
-    fn commit(&self, _run: RunId) -> Result<(), JournalError> {
+    fn flush(&self, _run: RunId) -> Result<(), JournalError> {
         Ok(())
     }
 
@@ -65,12 +65,12 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ) -> Result<Vec<JournalEntry>, JournalError>;
 
     /// The chunk with this number.
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError>;
+    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError>;
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError>;
 
     /// The run that holds a client's name for a request, if there is one.
-    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError>;
+    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError>;
 
     /// Every run that was left running, oldest first: what a starting server has to pick up.
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError>;
@@ -80,9 +80,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LifecycleRecord {
     /// It begins. Nobody gave it a name of its own. From here on it takes events as one that was created does.
-    Enter(NewRun),
+    Started(NewRun),
     /// It has ended. One that has ended before, or has events already, stays as it is.
-    Close {
+    Ended {
         run: RunId,
         last: Option<EncodedEvent>,
         end: RunEnd,
@@ -92,8 +92,8 @@ pub enum LifecycleRecord {
 impl LifecycleRecord {
     pub fn run(&self) -> RunId {
         match self {
-            Self::Enter(new) => new.id,
-            Self::Close { run, .. } => *run,
+            Self::Started(new) => new.id,
+            Self::Ended { run, .. } => *run,
         }
     }
 }
@@ -216,19 +216,19 @@ pub struct RunEnd {
     /// Why a person has to look at it, if one has to.
     pub review: Option<String>,
     /// What each attempt used; never empty.
-    pub spent: Vec<AttemptUsage>,
+    pub usage: Vec<AttemptUsage>,
 }
 
 impl RunEnd {
     /// A run without any attempt gets one record that says so: none goes unaccounted.
-    pub fn new(code: Option<String>, at_ms: u64, mut spent: Vec<AttemptUsage>) -> Self {
-        if spent.is_empty() {
-            spent.push(AttemptUsage::unknown());
+    pub fn new(code: Option<String>, at_ms: u64, mut usage: Vec<AttemptUsage>) -> Self {
+        if usage.is_empty() {
+            usage.push(AttemptUsage::unknown());
         }
         Self {
             finish: RunOutcome { code, at_ms },
             review: None,
-            spent,
+            usage,
         }
     }
 }
@@ -266,7 +266,7 @@ pub enum JournalError {
     Exists(RunId),
     /// The same client gave the same name to a run before.
     #[error("run {} was asked for under this name", .0.run)]
-    Repeated(IdempotencyMatch),
+    DuplicateKey(IdempotencyMatch),
     /// The run does not wait for anyone's word.
     #[error("run {0} does not wait for a review")]
     NotInReview(RunId),
@@ -278,13 +278,13 @@ pub enum JournalError {
     Ended(RunId),
     /// Someone else has appended behind the offset this writer knows.
     #[error("run {0} has another writer")]
-    Conflict(RunId),
+    Fenced(RunId),
     #[error("the journal failed: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl JournalError {
-    pub fn storage(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn from_backend(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Storage(error.into())
     }
 }

@@ -49,7 +49,7 @@ pub struct RawRequest {
 /// One thing that a back-end said. A call is answered in pieces or in events, never in both.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawItem {
-    Piece(RawChunk),
+    Chunk(RawChunk),
     /// Errors come in this form only, so that no bytes have to be taken back.
     Event(Event),
 }
@@ -77,23 +77,23 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     fn backend(&self) -> &Backend;
 
     /// Starts an attempt. Returns at once: connecting is part of the stream.
-    fn open(&self, request: Arc<Request>) -> EventStream;
+    fn stream(&self, request: Arc<Request>) -> EventStream;
 
     /// The same for a caller who looks at words, warnings, usage and the end alone: what a vendor adds to them may be
     /// left out.
-    fn listen(&self, request: Arc<Request>) -> EventStream {
-        self.open(request)
+    fn stream_text(&self, request: Arc<Request>) -> EventStream {
+        self.stream(request)
     }
 
     /// The same attempt with the answer's own bytes, if this back-end speaks the caller's dialect and the
     /// answer can be passed on as it is. `None`: it has to be translated.
-    fn forward(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {
+    fn stream_raw(&self, _request: &Arc<Request>, _verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
 
     /// Operations whose answer comes whole: embeddings, images, transcription, speech. Returns at once;
     /// dropping the future cancels the call.
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let backend = self.backend();
         let operation = request.operation();
         let message = format!("back-end {} cannot do {}", backend.name, operation.as_str());
@@ -103,12 +103,12 @@ pub trait Upstream: Send + Sync + fmt::Debug {
     }
 
     /// Whether a request is sent on as a body that its patches can change.
-    fn takes_patches(&self) -> bool {
+    fn supports_patches(&self) -> bool {
         false
     }
 
     /// How long a request is, where the back-end tells it without answering.
-    fn count(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+    fn count_request(&self, _request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         std::future::ready(None).boxed()
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Continuation {
     /// How many deltas the text came in: as many tokens, at least.
     deltas: u64,
     /// Something was shown that is not plain text.
-    spoiled: bool,
+    not_continuable: bool,
     going_on: Option<BlockMapping>,
 }
 
@@ -48,7 +48,7 @@ impl Continuation {
     }
 
     /// The caller gets this.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &Event) {
         if !self.gathers {
             return;
         }
@@ -87,15 +87,15 @@ impl Continuation {
             | Event::BlockDelta { .. }
             | Event::BlockEnd { .. }
             | Event::VendorSpecific { .. } => {
-                self.spoiled = true;
+                self.not_continuable = true;
                 self.text = String::new();
             }
         }
     }
 
     /// The request by which another back-end goes on, if that can be asked for at all.
-    pub(super) fn rest(&mut self, asked: &Arc<Request>) -> Option<Arc<Request>> {
-        if !self.gathers || self.spoiled {
+    pub(super) fn continuation_request(&mut self, asked: &Arc<Request>) -> Option<Arc<Request>> {
+        if !self.gathers || self.not_continuable {
             return None;
         }
         // Back-ends refuse a prefix that ends in space, and models go on badly behind one.
@@ -125,7 +125,7 @@ impl Continuation {
     }
 
     /// What was shown, as the events that would have shown it.
-    pub(super) fn so_far(&self) -> Vec<Event> {
+    pub(super) fn emitted_events(&self) -> Vec<Event> {
         let index = self.block.unwrap_or_default();
         let text = Event::text(index, self.text.as_str());
         let block = Block::Text;
@@ -137,12 +137,12 @@ impl Continuation {
         events
     }
 
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn is_continuing(&self) -> bool {
         self.going_on.is_some()
     }
 
     /// A word of the back-end that goes on, as it fits behind what is there; `None` if it adds nothing.
-    pub(super) fn fit(&mut self, event: Event) -> Option<Event> {
+    pub(super) fn remap(&mut self, event: Event) -> Option<Event> {
         let Some(rest) = &mut self.going_on else {
             return Some(event);
         };

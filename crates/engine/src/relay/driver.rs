@@ -44,18 +44,18 @@ pub(super) struct RelayDriver {
     pub(super) began: Instant,
     pub(super) work: DriverState,
     /// Given back when the call is over, and its account closed.
-    pub(super) held: Option<(Option<Permit>, TaskTrackerToken)>,
+    pub(super) guards: Option<(Option<Permit>, TaskTrackerToken)>,
 }
 
 /// What is under way.
 #[derive(Default)]
 pub(super) struct DriverState {
     /// By the number of the attempt.
-    lines: Vec<(u32, UpstreamCall)>,
+    calls: Vec<(u32, UpstreamCall)>,
     outputs: Vec<Output>,
-    shown: VecDeque<RelayPart>,
+    ready_parts: VecDeque<RelayPart>,
     answer: Option<Box<UnaryResponse>>,
-    alarm: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
     settled: bool,
     /// How it ended, where there is no account to say it to.
     end: Option<RunEnd>,
@@ -65,13 +65,13 @@ pub(super) struct DriverState {
 enum UpstreamCall {
     Events(EventStream),
     /// Tools are called by prompt: what is said may have to be kept back.
-    Prompted {
+    EmulatedTools {
         events: EventStream,
         reply: Box<CallParser>,
         ready: VecDeque<Event>,
     },
-    Pieces(RawStream),
-    Answer(Option<BoxFuture<'static, Result<UnaryResponse, Error>>>),
+    Raw(RawStream),
+    Unary(Option<BoxFuture<'static, Result<UnaryResponse, Error>>>),
 }
 
 impl RelayDriver {
@@ -82,11 +82,11 @@ impl RelayDriver {
     /// The next part to show; `None` when there are no more.
     pub(super) fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<RelayPart>> {
         loop {
-            if let Some(part) = self.work.shown.pop_front() {
+            if let Some(part) = self.work.ready_parts.pop_front() {
                 return Poll::Ready(Some(part));
             }
             if self.machine.has_ended() {
-                self.settle();
+                self.finalize();
                 return Poll::Ready(None);
             }
             let input = ready!(self.poll_input(context));
@@ -116,15 +116,15 @@ impl RelayDriver {
 
     /// Ready once there is something to show or nothing more will come.
     pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while self.work.shown.is_empty() && !self.machine.has_ended() {
+        while self.work.ready_parts.is_empty() && !self.machine.has_ended() {
             let input = ready!(self.poll_input(context));
             self.step(input);
         }
         Poll::Ready(())
     }
 
-    pub(super) fn has_shown(&self) -> bool {
-        !self.work.shown.is_empty()
+    pub(super) fn has_output(&self) -> bool {
+        !self.work.ready_parts.is_empty()
     }
 
     pub(super) fn take_answer(&mut self) -> Option<Box<UnaryResponse>> {
@@ -145,17 +145,17 @@ impl RelayDriver {
     }
 
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Input> {
-        let lines = &mut self.work.lines;
+        let lines = &mut self.work.calls;
         for at in 0..lines.len() {
             let (attempt, line) = &mut lines[at];
             let attempt = *attempt;
             match line.poll_next(context) {
-                Poll::Ready(Some(Received::Said(said))) => return Poll::Ready(Input::Said { attempt, said }),
+                Poll::Ready(Some(Received::Said(said))) => return Poll::Ready(Input::Received { attempt, said }),
                 Poll::Ready(Some(Received::KeptBack(bytes))) => {
-                    return Poll::Ready(Input::KeptBack { attempt, bytes });
+                    return Poll::Ready(Input::Buffered { attempt, bytes });
                 }
                 Poll::Ready(Some(Received::Answer(answer))) => {
-                    return Poll::Ready(Input::Answered { attempt, answer });
+                    return Poll::Ready(Input::Completed { attempt, answer });
                 }
                 Poll::Ready(None) => {
                     drop(lines.remove(at));
@@ -164,25 +164,25 @@ impl RelayDriver {
                 Poll::Pending => {}
             }
         }
-        self.poll_alarm(context).map(|()| Input::Tick)
+        self.poll_timer(context).map(|()| Input::Tick)
     }
 
     /// The alarm is set anew only when it rings or rings too late: most words only put it off.
-    fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_ms) = self.machine.next_wake_ms() else {
             return Poll::Pending;
         };
         let wake = self.began + Duration::from_millis(wake_ms);
         let alarm = self
             .work
-            .alarm
+            .timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(wake)));
         if alarm.deadline() > wake {
             alarm.as_mut().reset(wake);
         }
         while alarm.as_mut().poll(context).is_ready() {
             if Instant::now() >= wake {
-                self.work.alarm = None;
+                self.work.timer = None;
                 return Poll::Ready(());
             }
             alarm.as_mut().reset(wake);
@@ -196,28 +196,28 @@ impl RelayDriver {
         self.machine.step(input, now_ms, &mut outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Open {
+                Output::StartAttempt {
                     attempt,
                     member,
                     request,
                     verbatim,
                 } => {
                     let line = self.open(member, request, verbatim);
-                    self.work.lines.extend(line.map(|line| (attempt, line)));
+                    self.work.calls.extend(line.map(|line| (attempt, line)));
                 }
                 Output::Mirror { lease, request } => {
                     if let (Some(upstream), Operation::ChatCompletions) =
                         (self.fleet.upstream(lease.member()), request.operation())
                     {
                         let candidate = &self.fleet.candidates()[lease.member()];
-                        let prompted = tool_emulation::by_prompt(&request, candidate, self.run, false);
+                        let prompted = tool_emulation::emulate(&request, candidate, self.run, false);
                         let prompted = prompted.ok().flatten().map(|prompted| prompted.request);
-                        let events = upstream.open(prompted.unwrap_or(request));
+                        let events = upstream.stream(prompted.unwrap_or(request));
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
                     }
                 }
-                Output::Close { attempt } => self.work.lines.retain(|(number, _)| *number != attempt),
-                Output::Show(part) => self.work.shown.push_back(part),
+                Output::CancelAttempt { attempt } => self.work.calls.retain(|(number, _)| *number != attempt),
+                Output::Emit(part) => self.work.ready_parts.push_back(part),
                 Output::Answer(answer) => self.work.answer = Some(answer),
             }
         }
@@ -232,15 +232,15 @@ impl RelayDriver {
             Err(error) => return Some(UpstreamCall::failed(error)),
         };
         if request.operation() != Operation::ChatCompletions {
-            let answer = unary::answer(upstream, candidate, request, notices);
-            return Some(UpstreamCall::Answer(Some(answer)));
+            let answer = unary::call(upstream, candidate, request, notices);
+            return Some(UpstreamCall::Unary(Some(answer)));
         }
         // Whoever may not answer in the caller's own words goes on behind a text.
-        match tool_emulation::by_prompt(&request, candidate, self.run, !verbatim) {
+        match tool_emulation::emulate(&request, candidate, self.run, !verbatim) {
             Ok(None) => {}
             Ok(Some(prompted)) => {
-                return Some(UpstreamCall::Prompted {
-                    events: behind(notices, upstream.open(prompted.request)),
+                return Some(UpstreamCall::EmulatedTools {
+                    events: with_warnings(notices, upstream.stream(prompted.request)),
                     reply: Box::new(prompted.reply),
                     ready: VecDeque::new(),
                 });
@@ -248,17 +248,17 @@ impl RelayDriver {
             Err(error) => return Some(UpstreamCall::failed(error)),
         }
         let words = self.verbatim.as_ref().filter(|_| verbatim);
-        let pieces = words.and_then(|words| upstream.forward(&request, words));
+        let pieces = words.and_then(|words| upstream.stream_raw(&request, words));
         Some(match pieces {
-            Some(pieces) => UpstreamCall::Pieces(pieces),
-            None => UpstreamCall::Events(behind(notices, upstream.open(request))),
+            Some(pieces) => UpstreamCall::Raw(pieces),
+            None => UpstreamCall::Events(with_warnings(notices, upstream.stream(request))),
         })
     }
 
     /// Nobody wants the answer any more.
     pub(super) fn cancel(&mut self) {
         // Lines first: a back-end must not work for nobody while accounts are written.
-        self.work.lines.clear();
+        self.work.calls.clear();
         if !self.machine.has_ended() {
             self.step(Input::Cancel);
         }
@@ -266,12 +266,12 @@ impl RelayDriver {
 
     /// How it ended, for whoever writes it down; once.
     pub(super) fn take_end(&mut self) -> Option<RunEnd> {
-        self.settle();
+        self.finalize();
         self.work.end.take()
     }
 
     /// Closes the account, once.
-    fn settle(&mut self) {
+    fn finalize(&mut self) {
         if std::mem::replace(&mut self.work.settled, true) {
             return;
         }
@@ -283,14 +283,14 @@ impl RelayDriver {
             None => self.work.end = Some(end),
         }
         self.traces.put(&self.tenant, trace);
-        self.held = None;
+        self.guards = None;
     }
 }
 
 impl Drop for RelayDriver {
     fn drop(&mut self) {
         self.cancel();
-        self.settle();
+        self.finalize();
     }
 }
 
@@ -303,7 +303,7 @@ enum Received {
 }
 
 /// What was changed of the request is said before anything else.
-fn behind(notices: Vec<Adaptation>, events: EventStream) -> EventStream {
+fn with_warnings(notices: Vec<Adaptation>, events: EventStream) -> EventStream {
     if notices.is_empty() {
         return events;
     }
@@ -325,7 +325,7 @@ impl UpstreamCall {
                 let event = ready!(events.poll_next_unpin(context));
                 Poll::Ready(event.map(|event| Received::Said(RawItem::Event(event))))
             }
-            Self::Prompted { events, reply, ready } => {
+            Self::EmulatedTools { events, reply, ready } => {
                 if ready.is_empty() {
                     let Some(event) = ready!(events.poll_next_unpin(context)) else {
                         return Poll::Ready(None);
@@ -334,14 +334,14 @@ impl UpstreamCall {
                 }
                 Poll::Ready(Some(match ready.pop_front() {
                     Some(event) => Received::Said(RawItem::Event(event)),
-                    None => Received::KeptBack(reply.held_bytes()),
+                    None => Received::KeptBack(reply.buffered_bytes()),
                 }))
             }
-            Self::Pieces(pieces) => {
+            Self::Raw(pieces) => {
                 let said = ready!(pieces.poll_next_unpin(context));
                 Poll::Ready(said.map(Received::Said))
             }
-            Self::Answer(future) => {
+            Self::Unary(future) => {
                 let Some(pending) = future else {
                     return Poll::Ready(None);
                 };
@@ -359,7 +359,7 @@ impl UpstreamCall {
 impl std::fmt::Debug for DriverState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Work")
-            .field("lines", &self.lines.len())
+            .field("lines", &self.calls.len())
             .finish_non_exhaustive()
     }
 }

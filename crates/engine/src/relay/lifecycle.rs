@@ -34,8 +34,8 @@ impl OpenRecord {
             return;
         }
         let run = self.run;
-        let booking = LifecycleRecord::Close { run, last: None, end };
-        if let Err(error) = self.journal.book(&self.tenant, booking) {
+        let booking = LifecycleRecord::Ended { run, last: None, end };
+        if let Err(error) = self.journal.record(&self.tenant, booking) {
             error!(%run, %error, "a relayed call could not be closed");
         }
     }

@@ -25,17 +25,17 @@ use crate::run::{AttemptRecord, AttemptOutcome, Trace};
 pub enum Input {
     Start,
     /// An open attempt said something.
-    Said {
+    Received {
         attempt: u32,
         said: RawItem,
     },
     /// An open attempt said something that cannot be told yet: so much of its answer is kept back by now.
-    KeptBack {
+    Buffered {
         attempt: u32,
         bytes: usize,
     },
     /// An open attempt gave its whole answer.
-    Answered {
+    Completed {
         attempt: u32,
         answer: Box<UnaryResponse>,
     },
@@ -53,7 +53,7 @@ pub enum Input {
 #[derive(Debug)]
 pub enum Output {
     /// Begin an attempt on this member of the fleet.
-    Open {
+    StartAttempt {
         attempt: u32,
         member: usize,
         request: Arc<Request>,
@@ -66,10 +66,10 @@ pub enum Output {
         request: Arc<Request>,
     },
     /// Drop the attempt's stream.
-    Close {
+    CancelAttempt {
         attempt: u32,
     },
-    Show(RelayPart),
+    Emit(RelayPart),
     Answer(Box<UnaryResponse>),
 }
 
@@ -91,11 +91,11 @@ pub struct RelayMachine {
     /// The caller takes the answer as it comes, rather than whole.
     streams: bool,
     /// What was said and must not be shown yet: before a leader is known, or before an answer is whole.
-    held: Vec<(u32, RawItem)>,
+    buffered: Vec<(u32, RawItem)>,
     held_bytes: usize,
     /// Who is, or was, the one that is heard.
-    speaker: Option<usize>,
-    shows: bool,
+    leader_member: Option<usize>,
+    emitted: bool,
     /// The caller is being given bytes.
     verbatim: bool,
     shown: Continuation,
@@ -118,10 +118,10 @@ impl RelayMachine {
             asked,
             calls: Attempts::new(dispatch),
             explanation: None,
-            held: Vec::new(),
+            buffered: Vec::new(),
             held_bytes: 0,
-            speaker: None,
-            shows: false,
+            leader_member: None,
+            emitted: false,
             verbatim: false,
             usage: None,
             end: None,
@@ -144,7 +144,7 @@ impl RelayMachine {
 
     /// The member of the fleet that is heard.
     pub fn speaker(&self) -> Option<usize> {
-        self.speaker
+        self.leader_member
     }
 
     /// What the answer used, as its back-end says; known at the end.
@@ -184,7 +184,7 @@ impl RelayMachine {
         if self.has_ended() {
             return None;
         }
-        let times = [self.calls.next_wake_ms(), self.deadline_ms(), self.linger_ms()];
+        let times = [self.calls.next_wake_ms(), self.deadline_ms(), self.close_deadline_ms()];
         times.into_iter().flatten().min()
     }
 
@@ -194,10 +194,10 @@ impl RelayMachine {
         }
         match input {
             Input::Start => self.start(now_ms, out),
-            Input::Said { attempt, said } => self.hear(attempt, said, now_ms, out),
-            Input::KeptBack { attempt, bytes } => self.calls.keep_back(attempt, bytes, now_ms),
-            Input::Answered { attempt, answer } => self.take_answer(attempt, answer, now_ms, out),
-            Input::Ended { attempt } => match self.calls.cut(attempt) {
+            Input::Received { attempt, said } => self.on_item(attempt, said, now_ms, out),
+            Input::Buffered { attempt, bytes } => self.calls.on_buffered(attempt, bytes, now_ms),
+            Input::Completed { attempt, answer } => self.take_answer(attempt, answer, now_ms, out),
+            Input::Ended { attempt } => match self.calls.truncation_error(attempt) {
                 Some(error) => self.lose(attempt, error, now_ms, out),
                 None => self.win(attempt, now_ms, out),
             },
@@ -226,11 +226,11 @@ impl RelayMachine {
             return self.run_out_of_time(now_ms, out);
         }
         if let Some(done) = self.calls.leader()
-            && self.linger_ms().is_some_and(|end_ms| now_ms >= end_ms)
+            && self.close_deadline_ms().is_some_and(|end_ms| now_ms >= end_ms)
         {
             return self.win(done, now_ms, out);
         }
-        for (attempt, error) in self.calls.silent(now_ms) {
+        for (attempt, error) in self.calls.expired(now_ms) {
             match error {
                 _ if self.has_ended() => return,
                 Some(error) => self.lose(attempt, error, now_ms, out),
@@ -240,7 +240,7 @@ impl RelayMachine {
         if self.has_ended() {
             return;
         }
-        if self.calls.stop_waiting(now_ms) {
+        if self.calls.backoff_elapsed(now_ms) {
             self.advance(now_ms, out);
         }
         if let Some(call) = self.calls.hedge(now_ms) {
@@ -255,26 +255,26 @@ impl RelayMachine {
             .deadline_ms()
             .map_or(patience_ms, |end_ms| end_ms.min(patience_ms));
         match self.calls.advance(None, deadline_ms, now_ms) {
-            NextAttempt::Call(call) => self.open(call.attempt, call.member, out),
+            NextAttempt::Start(call) => self.open(call.attempt, call.member, out),
             NextAttempt::Wait { .. } => {}
             // What the last back-end said tells more than that there is no other.
-            NextAttempt::Nobody(error) => {
-                let error = self.calls.take_loss().unwrap_or(error);
+            NextAttempt::Exhausted(error) => {
+                let error = self.calls.take_last_error().unwrap_or(error);
                 self.fail(error, out);
             }
         }
     }
 
     fn open(&self, attempt: u32, member: usize, out: &mut Vec<Output>) {
-        out.push(Output::Open {
+        out.push(Output::StartAttempt {
             attempt,
             member,
             request: self.calls.request().clone(),
-            verbatim: !self.shown.goes_on(),
+            verbatim: !self.shown.is_continuing(),
         });
     }
 
-    fn hear(&mut self, number: u32, said: RawItem, now_ms: u64, out: &mut Vec<Output>) {
+    fn on_item(&mut self, number: u32, said: RawItem, now_ms: u64, out: &mut Vec<Output>) {
         let Some(attempt) = self.calls.attempt(number) else {
             return;
         };
@@ -288,20 +288,20 @@ impl RelayMachine {
                 return self.lose(number, error, now_ms, out);
             }
             RawItem::Event(event) => std::slice::from_ref(event),
-            RawItem::Piece(piece) => &piece.events,
+            RawItem::Chunk(piece) => &piece.events,
         };
-        if self.calls.hear(number, events, now_ms) {
+        if self.calls.on_events(number, events, now_ms) {
             self.lead(number, now_ms, out);
         }
         if self.streams && self.calls.leader() == Some(number) {
-            return self.show(said, out);
+            return self.emit(said, out);
         }
         self.held_bytes += match &said {
-            RawItem::Piece(piece) => piece.bytes.len(),
+            RawItem::Chunk(piece) => piece.bytes.len(),
             RawItem::Event(_) => limits::BUFFERED_EVENT_BYTES,
         };
-        let long = self.calls.attempt(number).map_or(0, |attempt| attempt.said_bytes);
-        self.held.push((number, said));
+        let long = self.calls.attempt(number).map_or(0, |attempt| attempt.output_bytes);
+        self.buffered.push((number, said));
         if long.max(self.held_bytes) > limits::RELAY_BUFFER_BYTES_MAX {
             let message = "the answer is longer than can be held";
             let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
@@ -314,46 +314,46 @@ impl RelayMachine {
         if self.calls.leader().is_some() {
             return;
         }
-        for attempt in self.calls.lead(number, now_ms) {
-            self.forget(attempt, out);
+        for attempt in self.calls.promote(number, now_ms) {
+            self.discard(attempt, out);
         }
-        self.speaker = self.calls.attempt(number).map(|attempt| attempt.lease.member());
+        self.leader_member = self.calls.attempt(number).map(|attempt| attempt.lease.member());
         if self.streams {
-            self.release(number, out);
+            self.flush_buffer(number, out);
         }
     }
 
-    fn release(&mut self, number: u32, out: &mut Vec<Output>) {
-        for (attempt, said) in std::mem::take(&mut self.held) {
+    fn flush_buffer(&mut self, number: u32, out: &mut Vec<Output>) {
+        for (attempt, said) in std::mem::take(&mut self.buffered) {
             if attempt == number {
-                self.show(said, out);
+                self.emit(said, out);
             }
         }
         self.held_bytes = 0;
     }
 
-    fn forget(&mut self, number: u32, out: &mut Vec<Output>) {
-        self.held.retain(|(attempt, _)| *attempt != number);
-        out.push(Output::Close { attempt: number });
+    fn discard(&mut self, number: u32, out: &mut Vec<Output>) {
+        self.buffered.retain(|(attempt, _)| *attempt != number);
+        out.push(Output::CancelAttempt { attempt: number });
     }
 
-    fn show(&mut self, said: RawItem, out: &mut Vec<Output>) {
-        self.shows = true;
+    fn emit(&mut self, said: RawItem, out: &mut Vec<Output>) {
+        self.emitted = true;
         match said {
-            RawItem::Piece(piece) => {
+            RawItem::Chunk(piece) => {
                 self.verbatim = true;
-                piece.events.iter().for_each(|event| self.shown.note(event));
-                out.push(Output::Show(RelayPart::Verbatim(piece)));
+                piece.events.iter().for_each(|event| self.shown.observe(event));
+                out.push(Output::Emit(RelayPart::Raw(piece)));
             }
             RawItem::Event(event) => {
-                let Some(event) = self.shown.fit(event) else {
+                let Some(event) = self.shown.remap(event) else {
                     return;
                 };
                 if std::mem::take(&mut self.verbatim) {
-                    out.push(Output::Show(RelayPart::SoFar(self.shown.so_far())));
+                    out.push(Output::Emit(RelayPart::Replay(self.shown.emitted_events())));
                 }
-                self.shown.note(&event);
-                out.push(Output::Show(RelayPart::Event(event)));
+                self.shown.observe(&event);
+                out.push(Output::Emit(RelayPart::Event(event)));
             }
         }
     }
@@ -361,10 +361,10 @@ impl RelayMachine {
     fn take_answer(&mut self, number: u32, answer: Box<UnaryResponse>, now_ms: u64, out: &mut Vec<Output>) {
         if let Some(usage) = &answer.usage {
             let usage = usage.clone();
-            self.calls.hear(number, &[Event::Usage { usage }], now_ms);
+            self.calls.on_events(number, &[Event::Usage { usage }], now_ms);
         }
         let reason = ir::FinishReason::Stop;
-        if self.calls.hear(number, &[Event::Finish { reason }], now_ms) {
+        if self.calls.on_events(number, &[Event::Finish { reason }], now_ms) {
             self.lead(number, now_ms, out);
             out.push(Output::Answer(answer));
             self.win(number, now_ms, out);
@@ -372,33 +372,33 @@ impl RelayMachine {
     }
 
     fn win(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(won) = self.calls.win(number, now_ms) else {
+        let Some(won) = self.calls.complete(number, now_ms) else {
             return;
         };
-        self.speaker = Some(won.member);
+        self.leader_member = Some(won.member);
         self.usage = won.usage;
-        out.push(Output::Close { attempt: number });
-        self.release(number, out);
+        out.push(Output::CancelAttempt { attempt: number });
+        self.flush_buffer(number, out);
         self.end = Some(Ok(()));
     }
 
     /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
     fn lose(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(lost) = self.calls.lose(number, &error, now_ms) else {
+        let Some(lost) = self.calls.fail(number, &error, now_ms) else {
             return;
         };
-        self.forget(number, out);
-        if !lost.goes_on {
+        self.discard(number, out);
+        if !lost.retryable {
             self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
             return self.fail(error, out);
         }
         if !self.calls.is_idle() {
             return;
         }
-        if self.shows {
+        if self.emitted {
             // Only whoever continues a text can take the place of one that has been heard.
-            match self.shown.rest(&self.asked) {
-                Some(request) => self.calls.dispatch_mut().go_on(request),
+            match self.shown.continuation_request(&self.asked) {
+                Some(request) => self.calls.dispatch_mut().continue_with(request),
                 None => return self.fail(error, out),
             }
         }
@@ -407,7 +407,7 @@ impl RelayMachine {
 
     fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
-        let phase = match self.shows {
+        let phase = match self.emitted {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
         };
@@ -425,7 +425,7 @@ impl RelayMachine {
             return self.win(number, now_ms, out);
         }
         self.hang_up(AttemptOutcome::Cancelled, now_ms, out);
-        let phase = match self.shows {
+        let phase = match self.emitted {
             true => Phase::MidStream,
             false => Phase::BeforeFirstByte,
         };
@@ -434,15 +434,15 @@ impl RelayMachine {
     }
 
     fn hang_up(&mut self, outcome: AttemptOutcome, now_ms: u64, out: &mut Vec<Output>) {
-        for attempt in self.calls.drop_all(outcome, now_ms) {
-            self.forget(attempt, out);
+        for attempt in self.calls.cancel_all(outcome, now_ms) {
+            self.discard(attempt, out);
         }
     }
 
     fn fail(&mut self, error: Error, out: &mut Vec<Output>) {
-        if self.shows {
+        if self.emitted {
             let event = Event::Error { error: error.clone() };
-            out.push(Output::Show(RelayPart::Event(event)));
+            out.push(Output::Emit(RelayPart::Event(event)));
         }
         self.end = Some(Err(error));
     }
@@ -453,9 +453,9 @@ impl RelayMachine {
 
     /// Until when a back-end that has said everything may take to hang up: the line can be used again if it
     /// does, and the caller waits no longer than this if it does not.
-    fn linger_ms(&self) -> Option<u64> {
+    fn close_deadline_ms(&self) -> Option<u64> {
         let attempt = self.calls.attempt(self.calls.leader()?)?;
         attempt.finish.as_ref()?;
-        Some(attempt.heard_ms? + limits::LINGER_MS)
+        Some(attempt.last_event_ms? + limits::LINGER_MS)
     }
 }

@@ -52,11 +52,11 @@ impl RelayRequest {
 /// most once, from verbatim to events, where another back-end goes on behind the words of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RelayPart {
-    Verbatim(RawChunk),
+    Raw(RawChunk),
     Event(Event),
     /// What the caller has so far, now that events follow: to be rendered and thrown away, so that what
     /// follows is rendered as the rest of it.
-    SoFar(Vec<Event>),
+    Replay(Vec<Event>),
 }
 
 /// Nobody could answer, and nothing was shown.

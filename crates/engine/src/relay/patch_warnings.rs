@@ -8,7 +8,7 @@ use ir::{Error, Request};
 use crate::port::Upstream;
 
 pub(super) fn notices(upstream: &dyn Upstream, request: &Request) -> Result<Vec<Adaptation>, Error> {
-    if request.patches.is_empty() || upstream.takes_patches() {
+    if request.patches.is_empty() || upstream.supports_patches() {
         return Ok(Vec::new());
     }
     let backend = upstream.backend();

@@ -67,7 +67,7 @@ impl ReaderTracker {
     }
 
     /// Completes when nobody has listened for too long.
-    async fn gone(&mut self) {
+    async fn abandoned(&mut self) {
         loop {
             let patience = self.alone_since.map(|since| since + self.grace);
             tokio::select! {
@@ -87,7 +87,7 @@ impl FrameJournaler {
                 biased;
                 () = self.stop.cancelled() => break,
                 () = self.live.cancel.cancelled() => false,
-                () = self.audience.gone() => false,
+                () = self.audience.abandoned() => false,
                 more = self.hands.next_parts(&mut parts) => more,
             };
             let kept = match more {
@@ -95,7 +95,7 @@ impl FrameJournaler {
                 false => self.finish().await,
             };
             if let Err(error) = &kept {
-                self.mourn(error);
+                self.log_journal_error(error);
             }
             if !more || kept.is_err() {
                 break;
@@ -151,10 +151,10 @@ impl FrameJournaler {
     }
 
     /// What is not in the journal must not be seen; readers find that there is no more.
-    fn mourn(&self, cause: &JournalError) {
+    fn log_journal_error(&self, cause: &JournalError) {
         let run = self.hands.run;
         match cause {
-            JournalError::Conflict(_) | JournalError::Ended(_) => {
+            JournalError::Fenced(_) | JournalError::Ended(_) => {
                 warn!(%run, "somebody else has ended a relayed answer");
             }
             cause => error!(%run, error = %cause, "the journal refused a relayed answer"),

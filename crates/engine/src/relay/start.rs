@@ -31,9 +31,9 @@ impl Engine {
         admission: Admission,
     ) -> Result<RelayResponse, Box<RelayFailure>> {
         let streams = call.request.as_chat().is_some_and(ChatRequest::streams);
-        let (upcoming, place) = self.let_in(call, admission)?;
-        let mut hands = self.enter(tenant, upcoming, place).await?;
-        let backend = first(&mut hands).await?;
+        let (upcoming, place) = self.admit(call, admission)?;
+        let mut hands = self.start(tenant, upcoming, place).await?;
+        let backend = wait_first_part(&mut hands).await?;
         if !streams {
             // Words that somebody waits for are not held back.
             self.crowd.gather().await;
@@ -50,25 +50,25 @@ impl Engine {
         admission: Admission,
         render: Box<dyn FrameEncoder>,
     ) -> Result<ResumableResponse, Box<RelayFailure>> {
-        let (upcoming, place) = self.let_in(call, admission)?;
+        let (upcoming, place) = self.admit(call, admission)?;
         let (run, journal) = (upcoming.run, self.journal().clone());
-        let mut hands = self.enter(tenant, upcoming, place).await?;
-        let backend = first(&mut hands).await?;
+        let mut hands = self.start(tenant, upcoming, place).await?;
+        let backend = wait_first_part(&mut hands).await?;
         // From here on, the end stands behind the frames.
         hands.account = None;
         let attempts = hands.machine.attempts();
-        let live = self.seat(tenant, run);
+        let live = self.open_broadcast(tenant, run);
         let keeping = FrameJournaler {
             hands,
             render,
             journal,
-            audience: ReaderTracker::new(live.clone(), self.grace()),
+            audience: ReaderTracker::new(live.clone(), self.resume_grace()),
             live,
-            stop: self.stopping().clone(),
+            stop: self.shutdown_token().clone(),
             offset: 0,
         };
         let frames = self.subscribe(tenant, run, ReadFrom::Start).await;
-        self.keep(run, keeping.drive());
+        self.spawn_tracked(run, keeping.drive());
         let frames = frames.map_err(|error| {
             let message = error.to_string();
             refuse(run, Error::new(ErrorKind::Internal, Phase::MidStream, message))
@@ -83,20 +83,20 @@ impl Engine {
 
     /// Asks for something whose answer comes whole. Media that is not let in is refused before anything is
     /// asked, and nothing is booked for it.
-    pub async fn ask(
+    pub async fn call(
         &self,
         tenant: &Tenant,
         mut call: RelayRequest,
         admission: Admission,
     ) -> Result<RelayedUnary, Box<RelayFailure>> {
-        let brought = self.media().bring_request(call.request).await;
+        let brought = self.media().prepare_request(call.request).await;
         call.request = brought.map_err(|error| {
             let run = RunId::from_parts(self.clock().now_ms(), self.clock().random());
             refuse(run, error)
         })?;
         let began = Instant::now();
-        let (upcoming, place) = self.let_in(call, admission)?;
-        let mut hands = self.enter(tenant, upcoming, place).await?;
+        let (upcoming, place) = self.admit(call, admission)?;
+        let mut hands = self.start(tenant, upcoming, place).await?;
         poll_fn(|context| hands.poll_first(context)).await;
         match (hands.take_answer(), hands.backend()) {
             (Some(answer), Some(backend)) => Ok(RelayedUnary {
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    fn let_in(
+    fn admit(
         &self,
         call: RelayRequest,
         admission: Admission,
@@ -121,7 +121,7 @@ impl Engine {
         let run = call
             .run
             .unwrap_or_else(|| RunId::from_parts(now_ms, self.clock().random()));
-        let place = self.take_place().map_err(|running| {
+        let place = self.reserve_slot().map_err(|running| {
             let message = format!("{running} runs are in progress already");
             refuse(
                 run,
@@ -139,25 +139,25 @@ impl Engine {
     }
 
     /// Nobody is asked before the call is in the accounts.
-    async fn enter(
+    async fn start(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
         place: TaskTrackerToken,
     ) -> Result<RelayDriver, Box<RelayFailure>> {
         let run = upcoming.run;
-        let refused = |error| refuse(run, unwritable(&error));
+        let refused = |error| refuse(run, journal_unavailable(&error));
         self.journal()
-            .note(tenant, LifecycleRecord::Enter(upcoming.row()))
+            .buffer(tenant, LifecycleRecord::Started(upcoming.row()))
             .map_err(refused)?;
         let account = OpenRecord::of(self.journal().clone(), tenant, run);
-        let hands = self.take_up(tenant, upcoming, place, account);
+        let hands = self.build_driver(tenant, upcoming, place, account);
         self.crowd.gather().await;
-        self.journal().commit(run).map_err(refused)?;
+        self.journal().flush(run).map_err(refused)?;
         Ok(hands)
     }
 
-    fn take_up(
+    fn build_driver(
         &self,
         tenant: &Tenant,
         upcoming: AdmittedCall,
@@ -179,7 +179,7 @@ impl Engine {
             request.meta.span_id = Some(own.span_id());
         }
         let fleet = self.fleet();
-        let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.fleet_ms());
+        let mut dispatch = BackendSelector::new(fleet.clone(), request, run.seed(), self.monotonic_ms());
         dispatch.allow_models(admission.models);
         let mut hands = RelayDriver {
             run,
@@ -193,7 +193,7 @@ impl Engine {
             shadows: self.shadows().clone(),
             began: Instant::now(),
             work: DriverState::default(),
-            held: Some((admission.permit, place)),
+            guards: Some((admission.permit, place)),
         };
         hands.start();
         hands
@@ -227,11 +227,11 @@ fn command(request: &Request) -> String {
 }
 
 /// Waits until there is something to show, and says who shows it.
-async fn first(hands: &mut RelayDriver) -> Result<Backend, Box<RelayFailure>> {
+async fn wait_first_part(hands: &mut RelayDriver) -> Result<Backend, Box<RelayFailure>> {
     poll_fn(|context| hands.poll_first(context)).await;
     match hands.backend() {
         // Behind what was shown, an error is a part of its own.
-        Some(backend) if hands.has_shown() => Ok(backend.clone()),
+        Some(backend) if hands.has_output() => Ok(backend.clone()),
         _ => Err(failure(hands)),
     }
 }
@@ -257,7 +257,7 @@ fn refuse(run: RunId, error: Error) -> Box<RelayFailure> {
 }
 
 /// What cannot be accounted for is not begun.
-fn unwritable(error: &JournalError) -> Error {
+fn journal_unavailable(error: &JournalError) -> Error {
     let kind = match error {
         JournalError::Full => ErrorKind::RateLimited,
         _ => ErrorKind::Internal,

@@ -78,7 +78,7 @@ impl Subscription {
                 let run = subscription.run;
                 let entry = subscription
                     .journal
-                    .locate(&subscription.tenant, run, seq)
+                    .find_chunk(&subscription.tenant, run, seq)
                     .await?;
                 subscription.cursor = entry.ok_or(Error::Checkpoint(run))?.offset;
             }
@@ -118,7 +118,7 @@ impl Subscription {
                 _ => {}
             }
         }
-        Err(Error::Lost(run))
+        Err(Error::MissingTerminalEvent(run))
     }
 
     async fn ready(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
@@ -146,7 +146,7 @@ impl Subscription {
         let row = self.journal.find(&self.tenant, self.run).await?;
         match row.map(|row| row.state) {
             None => Err(Error::UnknownRun(self.run)),
-            Some(RunState::Running) => Err(Error::Lost(self.run)),
+            Some(RunState::Running) => Err(Error::MissingTerminalEvent(self.run)),
             Some(RunState::Done | RunState::Failed) => Ok(None),
         }
     }
@@ -169,7 +169,7 @@ impl Subscription {
         let found = match place.seq {
             0 => Some(0),
             seq => {
-                let entry = self.journal.locate(&self.tenant, self.run, seq).await?;
+                let entry = self.journal.find_chunk(&self.tenant, self.run, seq).await?;
                 entry
                     .filter(|entry| proves(&entry.event, place.checkpoint.as_ref()))
                     .map(|entry| entry.offset)

@@ -78,7 +78,7 @@ impl RunTask {
     /// Runs to the end, or until the server stops.
     pub(crate) async fn drive(mut self: Box<Self>) {
         // Nobody is asked for a run that is not in the accounts.
-        if let Err(error) = self.journal.commit(self.run) {
+        if let Err(error) = self.journal.flush(self.run) {
             let unclosed = self.give_up(error).boxed().await;
             return self.end(unclosed).await;
         }
@@ -213,7 +213,7 @@ impl RunTask {
 
     /// The dispatch chose a member that can be called; anything else would be a silent attempt.
     fn call(&self, member: usize, request: Arc<Request>) -> Option<EventStream> {
-        Some(self.fleet.upstream(member)?.listen(request))
+        Some(self.fleet.upstream(member)?.stream_text(request))
     }
 
     /// Journal first, readers second.
@@ -260,14 +260,14 @@ impl RunTask {
             if let [last] = events
                 && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
             {
-                let booking = LifecycleRecord::Close {
+                let booking = LifecycleRecord::Ended {
                     run: self.run,
                     last: Some(last.clone()),
                     end,
                 };
-                self.journal.note(tenant, booking)?;
+                self.journal.buffer(tenant, booking)?;
                 self.crowd.gather().await;
-                return self.journal.commit(self.run);
+                return self.journal.flush(self.run);
             }
             // Whoever looks for it has it carried over.
             self.journal.find(tenant, self.run).await?;
@@ -292,7 +292,7 @@ impl RunTask {
     /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
     /// journal gets it too, now or as soon as it can.
     async fn give_up(&mut self, cause: JournalError) -> Option<PendingClose> {
-        if let JournalError::Conflict(_) | JournalError::Ended(_) = cause {
+        if let JournalError::Fenced(_) | JournalError::Ended(_) = cause {
             warn!(run = %self.run, "another server has taken the run over");
             return None;
         }

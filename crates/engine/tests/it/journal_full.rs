@@ -19,7 +19,7 @@ pub(crate) struct FullJournal {
 impl FullJournal {
     fn check(&self) -> Result<(), JournalError> {
         if self.full.load(Ordering::Relaxed) {
-            return Err(JournalError::storage("the disk is full"));
+            return Err(JournalError::from_backend("the disk is full"));
         }
         Ok(())
     }
@@ -55,14 +55,14 @@ impl Journal for FullJournal {
         self.inner.finish(tenant, run, after, events, end).await
     }
 
-    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.check()?;
-        self.inner.book(tenant, booking)
+        self.inner.record(tenant, booking)
     }
 
-    fn commit(&self, _: RunId) -> Result<(), JournalError> {
+    fn flush(&self, _: RunId) -> Result<(), JournalError> {
         match self.lost.swap(false, Ordering::Relaxed) {
-            true => Err(JournalError::storage("the log took nothing")),
+            true => Err(JournalError::from_backend("the log took nothing")),
             false => Ok(()),
         }
     }
@@ -77,16 +77,16 @@ impl Journal for FullJournal {
         self.inner.read(tenant, run, after, limit).await
     }
 
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
-        self.inner.locate(tenant, run, seq).await
+    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+        self.inner.find_chunk(tenant, run, seq).await
     }
 
     async fn find(&self, tenant: &Tenant, run: RunId) -> Result<Option<RunRecord>, JournalError> {
         self.inner.find(tenant, run).await
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
-        self.inner.named(tenant, client, once).await
+    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+        self.inner.find_by_idempotency_key(tenant, client, once).await
     }
 
     async fn unfinished(&self) -> Result<Vec<(Tenant, RunRecord)>, JournalError> {

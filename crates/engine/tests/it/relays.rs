@@ -55,7 +55,7 @@ impl World {
     }
 
     async fn spent(&self, run: RunId) -> Vec<AttemptUsage> {
-        self.journal.spent(&Tenant::local(), run).await.unwrap()
+        self.journal.attempt_usage(&Tenant::local(), run).await.unwrap()
     }
 
     async fn state(&self, run: RunId) -> RunState {
@@ -68,7 +68,7 @@ impl World {
 fn members<const N: usize>(puppets: [(&Arc<ManualUpstream>, bool); N]) -> Vec<Member> {
     let members = (0..).zip(puppets).map(|(place, (puppet, continues))| {
         let upstream: Arc<dyn Upstream> = puppet.clone();
-        let mut member = Member::capable_of_all(upstream);
+        let mut member = Member::with_all_features(upstream);
         member.candidate.priority = -place;
         if continues {
             member.candidate.features.insert(Feature::Prefill);
@@ -186,7 +186,7 @@ async fn relayed_calls_are_waited_for_and_left_to_those_who_hold_them() {
     let run = relayed.run;
     assert!(world.engine.drain().now_or_never().is_none());
     timeout(SOON, world.engine.stop()).await.unwrap();
-    let mut hung_up = std::pin::pin!(world.engine.hung_up());
+    let mut hung_up = std::pin::pin!(world.engine.relays_drained());
     assert!(hung_up.as_mut().now_or_never().is_none());
     drop(relayed);
     // Whoever has waited finds it in the accounts.

@@ -139,11 +139,11 @@ async fn written(mut relayed: RelayResponse) -> String {
     while timeout(SOON, relayed.next_parts(&mut parts)).await.unwrap() {
         for part in parts.drain(..) {
             match part {
-                RelayPart::Verbatim(piece) => out.extend_from_slice(&piece.bytes),
+                RelayPart::Raw(piece) => out.extend_from_slice(&piece.bytes),
                 RelayPart::Event(event) => encoder
                     .get_or_insert_with(|| Encoder::new(Dialect::OpenaiChat).unwrap())
                     .push(&event, &mut out, &mut ledger),
-                RelayPart::SoFar(events) => {
+                RelayPart::Replay(events) => {
                     let mut fresh = Encoder::new(Dialect::OpenaiChat).unwrap();
                     let mut thrown_away = Vec::new();
                     for event in &events {
@@ -262,7 +262,7 @@ async fn a_server_that_nobody_listens_to_is_hung_up_on() {
     let mut relayed = world.relay().await.unwrap();
     assert!(matches!(
         timeout(SOON, relayed.next()).await.unwrap(),
-        Some(RelayPart::Verbatim(_))
+        Some(RelayPart::Raw(_))
     ));
     assert!(told.try_recv().is_err(), "it is still listened to");
     drop(relayed);

@@ -353,7 +353,7 @@ async fn when_the_journal_fails_readers_get_one_honest_end() {
     timeout(SOON, engine.drain()).await.unwrap();
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4000"));
-    assert_eq!(journal.inner.spent(&Tenant::local(), run).await.unwrap().len(), 1);
+    assert_eq!(journal.inner.attempt_usage(&Tenant::local(), run).await.unwrap().len(), 1);
 }
 
 /// A journal that has no room when the stream opens may have some when the run's turn comes.
@@ -372,7 +372,7 @@ async fn a_stream_whose_opening_was_refused_opens_when_there_is_room() {
         ..Admission::default()
     };
     let tenant = Tenant::local();
-    let run = engine.admit(&tenant, execute(RunMode::Stream), admission).await;
+    let run = engine.submit(&tenant, execute(RunMode::Stream), admission).await;
     let run = run.unwrap();
     journal.full.store(true, Ordering::Relaxed);
     let reader = engine.subscribe(&tenant, run, ReadFrom::Start).await.unwrap();

@@ -19,7 +19,7 @@ use crate::runs::{OPENING, SOON, module};
 fn engine(puppets: &[Arc<ManualUpstream>], policy: Policy) -> Engine {
     let members = (0..).zip(puppets).map(|(place, puppet)| {
         let upstream: Arc<dyn Upstream> = puppet.clone();
-        let mut member = Member::capable_of_all(upstream);
+        let mut member = Member::with_all_features(upstream);
         member.candidate.priority = -place;
         member
     });

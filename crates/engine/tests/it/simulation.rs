@@ -72,7 +72,7 @@ pub(crate) fn fleet(
 ) -> Arc<Fleet> {
     let members = (0..count).map(|number| {
         let upstream: Arc<dyn Upstream> = ManualUpstream::new(&format!("b{number}"));
-        let mut member = Member::capable_of_all(upstream);
+        let mut member = Member::with_all_features(upstream);
         adjust(number, &mut member);
         member
     });

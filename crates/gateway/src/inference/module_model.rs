@@ -130,7 +130,7 @@ impl ModuleChat {
     /// stream, nor if a gate may yet replace the whole answer by that of another back-end.
     fn grows(&self, gateway: &Gateway) -> bool {
         self.module.manifest.response.mode != ResponseMode::Sync
-            && !gateway.engine.may_ask_elsewhere(self.module.name())
+            && !gateway.engine.may_rerun(self.module.name())
     }
 }
 

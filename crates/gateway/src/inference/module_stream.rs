@@ -83,7 +83,7 @@ impl Telling {
             let events = match self.subscription.next().await {
                 Ok(Some(events)) => events,
                 Ok(None) => {
-                    self.conclude(&envelope_of(Err(engine::Error::Lost(run))), &mut words)?;
+                    self.conclude(&envelope_of(Err(engine::Error::MissingTerminalEvent(run))), &mut words)?;
                     break;
                 }
                 Err(error) => {

@@ -6,7 +6,7 @@ use std::io;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use engine::media::no_room;
+use engine::media::storage_full;
 use engine::{Intake, Keeping, Shelf};
 use ir::{Map, Media, MediaKind};
 use module::Code;
@@ -165,7 +165,7 @@ fn unreadable(error: &multer::Error) -> ApiError {
 
 fn own(error: &io::Error) -> ApiError {
     if error.kind() == io::ErrorKind::StorageFull {
-        return ApiError::new(*no_room());
+        return ApiError::new(*storage_full());
     }
     tracing::error!(%error, "a file of a form could not be kept");
     ApiError::new(ErrorBody::new(Code::E4000, "the file could not be kept"))

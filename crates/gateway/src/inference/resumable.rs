@@ -33,8 +33,8 @@ impl FrameEncoder for Frames {
         let mut bytes = Vec::new();
         match part {
             RelayPart::Event(event) => self.0.say(event, &mut bytes),
-            RelayPart::Verbatim(piece) => bytes.extend_from_slice(&piece.bytes),
-            RelayPart::SoFar(events) => self.0.catch_up(&events),
+            RelayPart::Raw(piece) => bytes.extend_from_slice(&piece.bytes),
+            RelayPart::Replay(events) => self.0.catch_up(&events),
         }
         let text = String::from_utf8_lossy(&bytes);
         frames.extend(text.split_inclusive("\n\n").map(String::from));

@@ -63,7 +63,7 @@ impl Reader {
     /// Everything that is ready, in one piece.
     fn say(&mut self) -> Bytes {
         // A single piece of the back-end's own needs no copy.
-        if let [RelayPart::Verbatim(piece)] = self.parts.as_mut_slice() {
+        if let [RelayPart::Raw(piece)] = self.parts.as_mut_slice() {
             self.verbatim = true;
             let bytes = std::mem::take(&mut piece.bytes);
             self.parts.clear();
@@ -72,11 +72,11 @@ impl Reader {
         let mut bytes = Vec::new();
         for part in self.parts.drain(..) {
             match part {
-                RelayPart::Verbatim(piece) => {
+                RelayPart::Raw(piece) => {
                     self.verbatim = true;
                     bytes.extend_from_slice(&piece.bytes);
                 }
-                RelayPart::SoFar(events) => {
+                RelayPart::Replay(events) => {
                     self.verbatim = false;
                     self.voice.catch_up(&events);
                 }

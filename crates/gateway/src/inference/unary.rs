@@ -18,8 +18,8 @@ pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMet
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
-            RelayPart::Verbatim(piece) => pieces.push(piece.bytes),
-            RelayPart::SoFar(_) => {}
+            RelayPart::Raw(piece) => pieces.push(piece.bytes),
+            RelayPart::Replay(_) => {}
             RelayPart::Event(event) => fold.push(event),
         }
     }
@@ -51,8 +51,8 @@ pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, 
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
-            RelayPart::Verbatim(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
-            RelayPart::SoFar(_) => {}
+            RelayPart::Raw(piece) => piece.events.into_iter().for_each(|event| fold.push(event)),
+            RelayPart::Replay(_) => {}
             RelayPart::Event(event) => fold.push(event),
         }
     }

@@ -25,7 +25,7 @@ pub(super) async fn follow(
     loop {
         tokio::select! {
             events = subscription.next() => {
-                let events = events?.ok_or(engine::Error::Lost(run))?;
+                let events = events?.ok_or(engine::Error::MissingTerminalEvent(run))?;
                 if let Some(last) = events.iter().find(|event| event.kind.is_terminal()) {
                     return Ok(envelope(last));
                 }

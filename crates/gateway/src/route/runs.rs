@@ -184,7 +184,7 @@ pub(super) async fn describe(gateway: &Gateway, caller: &Caller, row: RunRecord)
     }
     let spent: Vec<AttemptUsage> = match gateway.archive() {
         Ok(archive) => archive
-            .spent(&caller.tenant, row.id)
+            .attempt_usage(&caller.tenant, row.id)
             .await
             .map_err(engine::Error::from)?,
         Err(_) => Vec::new(),

@@ -138,7 +138,7 @@ impl Server {
             }
             // Whoever does not read to the end in time is cut off, and what was asked for them goes into the accounts.
             self.leave.cut.cancel();
-            let hung_up = gateway.engine.hung_up();
+            let hung_up = gateway.engine.relays_drained();
             tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
             return;
         }

@@ -123,13 +123,13 @@ impl Upstream for Embedder {
         &self.backend
     }
 
-    fn open(&self, _: Arc<Request>) -> EventStream {
+    fn stream(&self, _: Arc<Request>) -> EventStream {
         let message = format!("back-end {} only makes embeddings", self.backend.name);
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         stream::iter([Event::Error { error }]).boxed()
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         match self.admit(&request) {
             Ok(asked) => self.start(asked),
             Err(error) => futures::future::ready(Err(error)).boxed(),

@@ -32,7 +32,7 @@ fn request(asked: EmbeddingsRequest) -> Arc<Request> {
 }
 
 async fn embed(embedder: &Embedder, asked: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
-    embedder.answer(request(asked)).await
+    embedder.call(request(asked)).await
 }
 
 fn vectors(answer: &UnaryResponse) -> Vec<Vec<f64>> {
@@ -183,8 +183,8 @@ async fn whoever_leaves_makes_room_and_the_queue_is_bounded() {
     let long = "and so on ".repeat(100);
     let many = vec![long.as_str(); 400];
     let mut calls = JoinSet::new();
-    calls.spawn(embedder.answer(request(asked(&many))));
-    let mut second = Box::pin(embedder.answer(request(asked(&["a"]))));
+    calls.spawn(embedder.call(request(asked(&many))));
+    let mut second = Box::pin(embedder.call(request(asked(&["a"]))));
     // The first has to have its place before the others come.
     tokio::task::yield_now().await;
     assert!(futures::poll!(&mut second).is_pending());

@@ -98,7 +98,7 @@ async fn a_request_is_counted_as_long_as_it_then_is() {
     use engine::port::Upstream;
     let request = chat("Name a colour.");
     let counted = small()
-        .count(ir::Request::chat("x", request.clone()).into())
+        .count_request(ir::Request::chat("x", request.clone()).into())
         .await;
     let used = tokio::task::spawn_blocking(|| ask(&small(), request)).await;
     let used = used

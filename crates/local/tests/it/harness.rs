@@ -49,7 +49,7 @@ pub(crate) fn held_to(mut chat: ChatRequest, schema: Value) -> ChatRequest {
 }
 
 pub(crate) fn open(local: &LocalUpstream, chat: ChatRequest) -> EventStream {
-    local.open(Arc::new(Request::chat("r", chat)))
+    local.stream(Arc::new(Request::chat("r", chat)))
 }
 
 #[derive(Debug, Default)]

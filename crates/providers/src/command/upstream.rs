@@ -99,7 +99,7 @@ impl Upstream for CommandUpstream {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         let inner = self.inner.clone();
         let backend = self.backend.clone();
         let opened = async move {
@@ -116,7 +116,7 @@ impl Upstream for CommandUpstream {
         opened.into_stream().flatten().boxed()
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let inner = self.inner.clone();
         async move { inner.answer(&request).await }.boxed()
     }

@@ -173,27 +173,27 @@ impl Upstream for HttpUpstream {
         &self.backend
     }
 
-    fn takes_patches(&self) -> bool {
+    fn supports_patches(&self) -> bool {
         true
     }
 
-    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         count_tokens::count(self.inner.clone(), request).boxed()
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         response_stream::events(self.inner.clone(), request, EventFilter::All)
     }
 
-    fn listen(&self, request: Arc<Request>) -> EventStream {
+    fn stream_text(&self, request: Arc<Request>) -> EventStream {
         response_stream::events(self.inner.clone(), request, EventFilter::Words)
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         unary::answer(self.inner.clone(), request).boxed()
     }
 
-    fn forward(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
+    fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
         let forwarded = passthrough::forwarded(&self.inner, request, verbatim)?;
         Some(response_stream::pieces(self.inner.clone(), forwarded))
     }

@@ -92,7 +92,7 @@ impl RawTap {
             bytes.extend_from_slice(DONE);
         }
         if !events.is_empty() || !bytes.is_empty() && broken.is_none() {
-            out.push_back(RawItem::Piece(RawChunk {
+            out.push_back(RawItem::Chunk(RawChunk {
                 bytes: bytes.into(),
                 events,
             }));
@@ -112,7 +112,7 @@ struct FrameRun {
 impl FrameRun {
     fn flush(&mut self, bytes: &Bytes, out: &mut VecDeque<RawItem>) {
         if self.end > self.start || !self.events.is_empty() {
-            out.push_back(RawItem::Piece(RawChunk {
+            out.push_back(RawItem::Chunk(RawChunk {
                 bytes: bytes.slice(self.start..self.end.max(self.start)),
                 events: std::mem::take(&mut self.events),
             }));
@@ -211,7 +211,7 @@ mod tests {
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
         for said in out {
             match said {
-                RawItem::Piece(piece) => {
+                RawItem::Chunk(piece) => {
                     assert!(!piece.events.iter().any(is_error), "errors come alone");
                     bytes.extend_from_slice(&piece.bytes);
                     events.extend(piece.events);

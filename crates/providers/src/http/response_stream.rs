@@ -45,7 +45,7 @@ pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: Event
             match answer.next().await? {
                 RawItem::Event(event) => return Some((event, answer)),
                 // Without a tap there are none.
-                RawItem::Piece(_) => {}
+                RawItem::Chunk(_) => {}
             }
         }
     })
@@ -196,7 +196,7 @@ impl ResponseStream {
         let passed_on = self.tap.as_ref().is_some_and(|tap| !tap.streams);
         if passed_on && let Some(events) = response_summary::summarize(dialect, &body) {
             let bytes = body.into();
-            return self.ready.push_back(RawItem::Piece(RawChunk { bytes, events }));
+            return self.ready.push_back(RawItem::Chunk(RawChunk { bytes, events }));
         }
         if self.ear == EventFilter::Words
             && self.words.is_none()
@@ -217,7 +217,7 @@ impl ResponseStream {
             });
         match decoded {
             Ok(response) if passed_on => {
-                self.ready.push_back(RawItem::Piece(RawChunk {
+                self.ready.push_back(RawItem::Chunk(RawChunk {
                     bytes: body.into(),
                     events: unfold(&response),
                 }));

@@ -173,12 +173,12 @@ impl Upstream for RecordingUpstream {
         self.inner.backend()
     }
 
-    fn count(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
-        self.inner.count(request)
+    fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
+        self.inner.count_request(request)
     }
 
-    fn takes_patches(&self) -> bool {
-        self.inner.takes_patches()
+    fn supports_patches(&self) -> bool {
+        self.inner.supports_patches()
     }
 
     fn count_tokens(&self, text: &str) -> Option<usize> {
@@ -186,20 +186,20 @@ impl Upstream for RecordingUpstream {
     }
 
     /// What is written down is what bytes mean, so nothing is passed by.
-    fn forward(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
+    fn stream_raw(&self, _: &Arc<Request>, _: &Arc<RawRequest>) -> Option<RawStream> {
         None
     }
 
-    fn answer(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        self.inner.answer(request)
+    fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+        self.inner.call(request)
     }
 
     /// All of it is written down.
-    fn listen(&self, request: Arc<Request>) -> EventStream {
-        self.open(request)
+    fn stream_text(&self, request: Arc<Request>) -> EventStream {
+        self.stream(request)
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         let taking = StreamRecording {
             fingerprint: Fingerprint::of(&request),
             asker: request.request_id.clone(),
@@ -209,7 +209,7 @@ impl Upstream for RecordingUpstream {
             outcome: Outcome::Failed,
         };
         Box::pin(Tee {
-            events: self.inner.open(request),
+            events: self.inner.stream(request),
             recorder: self.recorder.clone(),
             taking: Some(taking),
         })

@@ -79,7 +79,7 @@ impl Upstream for Replay {
         self.scripted.backend()
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         match self.scripted.try_open(&request) {
             Some(events) => events,
             None => self.refuse(&request),

@@ -25,7 +25,7 @@ fn ask(upstream: &dyn Upstream, text: &str) -> Vec<Event> {
 /// Listens to so many events, then hangs up.
 fn take(upstream: &dyn Upstream, text: &str, count: usize) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(upstream.open(Arc::new(request(text))).take(count).collect())
+    runtime.block_on(upstream.stream(Arc::new(request(text))).take(count).collect())
 }
 
 fn said(events: &[Event]) -> String {
@@ -78,7 +78,7 @@ fn one_question_asked_twice_has_its_answers_in_order() {
         let mut request = request("q");
         request.request_id = String::from(asker);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(live.open(Arc::new(request)).collect::<Vec<_>>());
+        runtime.block_on(live.stream(Arc::new(request)).collect::<Vec<_>>());
     }
     let replay = replayed(&recorder);
     let answers: Vec<_> = (0..3).map(|_| said(&ask(&replay, "q"))).collect();

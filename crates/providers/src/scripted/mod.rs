@@ -65,7 +65,7 @@ impl Upstream for ScriptedUpstream {
         &self.backend
     }
 
-    fn open(&self, request: Arc<Request>) -> EventStream {
+    fn stream(&self, request: Arc<Request>) -> EventStream {
         self.try_open(&request).unwrap_or_else(|| {
             let message = format!("the script {} has no answer for this request", self.backend.name);
             let error = Error::new(ErrorKind::Upstream, Phase::BeforeFirstByte, message);

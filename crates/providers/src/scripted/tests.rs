@@ -16,7 +16,7 @@ fn ask(upstream: &ScriptedUpstream, text: &str) -> Vec<Event> {
     chat.messages.push(Message::text(Role::User, text));
     let request = Request::chat("r", chat);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(upstream.open(Arc::new(request)).collect())
+    runtime.block_on(upstream.stream(Arc::new(request)).collect())
 }
 
 fn texts(events: &[Event]) -> Vec<&str> {

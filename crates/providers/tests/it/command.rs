@@ -95,13 +95,13 @@ fn chat(messages: &[(Role, &str)]) -> Arc<Request> {
 
 async fn answer(options: CommandOptions, request: Arc<Request>) -> Result<UnaryResponse, Error> {
     let patience = Duration::from_secs(60);
-    let answer = CommandUpstream::new(options).answer(request);
+    let answer = CommandUpstream::new(options).call(request);
     timeout(patience, answer).await.expect("an answer in time")
 }
 
 async fn said(options: CommandOptions, request: Arc<Request>) -> Result<String, Error> {
     let mut fold = Fold::new();
-    let mut events = CommandUpstream::new(options).open(request);
+    let mut events = CommandUpstream::new(options).stream(request);
     let all = async {
         while let Some(event) = events.next().await {
             fold.push(event);
@@ -189,7 +189,7 @@ async fn a_chat_is_shown_while_the_program_still_runs() {
         path.display()
     );
     let mut events =
-        CommandUpstream::new(options(Operation::ChatCompletions, &script)).open(chat(&[(Role::User, "go")]));
+        CommandUpstream::new(options(Operation::ChatCompletions, &script)).stream(chat(&[(Role::User, "go")]));
     let mut text = String::new();
     while !text.ends_with('é') {
         let event = timeout(Duration::from_secs(60), events.next()).await;
@@ -369,7 +369,7 @@ async fn time_runs_out_for_a_program_and_all_that_it_started() {
     slow.timeout = Duration::from_millis(1500);
     let command = CommandUpstream::new(slow);
     let mut calls = JoinSet::new();
-    calls.spawn(command.answer(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(hear(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
     let overdue = calls
         .join_next()
@@ -389,7 +389,7 @@ async fn whoever_leaves_ends_the_program_at_once() {
     let script = format!("exec 3>'{}'; pwd >&3; sleep 300 & sleep 300", path.display());
     let command = CommandUpstream::new(options(Operation::SpeechToText, &script));
     let mut calls = JoinSet::new();
-    calls.spawn(command.answer(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(hear(b"RIFF....WAVE")));
     let work = line(&mut receiver).await;
     assert!(Path::new(&work).try_exists().expect("readable"));
     calls.abort_all();
@@ -446,11 +446,11 @@ async fn more_calls_than_may_wait_are_refused() {
     (one.processes_max, one.queue_max) = (1, 1);
     let command = CommandUpstream::new(one);
     let mut calls = JoinSet::new();
-    calls.spawn(command.answer(hear(b"RIFF....WAVE")));
+    calls.spawn(command.call(hear(b"RIFF....WAVE")));
     assert_eq!(line(&mut receiver).await, "runs");
-    let mut second = Box::pin(command.answer(hear(b"RIFF....WAVE")));
+    let mut second = Box::pin(command.call(hear(b"RIFF....WAVE")));
     assert!(futures::poll!(&mut second).is_pending());
-    let third = command.answer(hear(b"RIFF....WAVE")).await.expect_err("refused");
+    let third = command.call(hear(b"RIFF....WAVE")).await.expect_err("refused");
     assert_eq!(third.kind, ErrorKind::RateLimited);
     assert!(third.retry_after_ms.is_some());
     calls.abort_all();

@@ -66,7 +66,7 @@ fn back_end(base_url: String) -> HttpUpstream {
 }
 
 async fn events(back_end: &HttpUpstream) -> Vec<Event> {
-    back_end.open(request()).collect().await
+    back_end.stream(request()).collect().await
 }
 
 fn text(events: &[Event]) -> Result<String, ir::Error> {

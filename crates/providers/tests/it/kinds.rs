@@ -63,7 +63,7 @@ pub(crate) fn chat() -> ChatRequest {
 
 pub(crate) async fn ask(back_end: &HttpUpstream, chat: ChatRequest) -> Vec<Event> {
     back_end
-        .open(Arc::new(Request::chat("req-1", chat)))
+        .stream(Arc::new(Request::chat("req-1", chat)))
         .collect()
         .await
 }

@@ -39,11 +39,11 @@ fn asked(dialect: Dialect, body: &str) -> (Arc<Request>, Arc<RawRequest>) {
 /// The bytes and the events of a forwarded answer; `None` where it has to be translated.
 async fn forward(back_end: &HttpUpstream, dialect: Dialect, body: &str) -> Option<(String, Vec<Event>)> {
     let (request, verbatim) = asked(dialect, body);
-    let said: Vec<RawItem> = back_end.forward(&request, &verbatim)?.collect().await;
+    let said: Vec<RawItem> = back_end.stream_raw(&request, &verbatim)?.collect().await;
     let (mut bytes, mut events) = (Vec::new(), Vec::new());
     for said in said {
         match said {
-            RawItem::Piece(piece) => {
+            RawItem::Chunk(piece) => {
                 bytes.extend_from_slice(&piece.bytes);
                 events.extend(piece.events);
             }
@@ -124,7 +124,7 @@ async fn only_the_model_changes_where_it_has_another_name() {
         unreachable!();
     };
     chat.model = Some(String::from("real"));
-    let pieces = bound.forward(&Arc::new(request), &verbatim).unwrap();
+    let pieces = bound.stream_raw(&Arc::new(request), &verbatim).unwrap();
     pieces.collect::<Vec<_>>().await;
     assert_eq!(server.asked()[0].text(), body.replace("alias", "real"));
 }

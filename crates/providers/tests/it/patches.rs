@@ -23,7 +23,7 @@ fn deaf() -> MockServer {
 async fn opened(open: Open, request: Request) -> (Vec<Event>, Vec<ReceivedRequest>) {
     let server = deaf();
     let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
-    let events = back_end.open(Arc::new(request)).collect().await;
+    let events = back_end.stream(Arc::new(request)).collect().await;
     (events, server.asked())
 }
 
@@ -162,7 +162,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
                 value["degradation"] = json!("strict");
             }
             let request: Request = serde_json::from_value(value).unwrap();
-            back_end.answer(Arc::new(request)).await.unwrap_err()
+            back_end.call(Arc::new(request)).await.unwrap_err()
         };
         let patches = json!([
             {"match": {"kind": "openai", "model": "small"}, "pointer": "/own", "value": 7},
@@ -202,7 +202,7 @@ async fn an_answer_tells_what_was_refused() {
     let patches = json!([{"pointer": "/user", "value": "x"}, {"pointer": "/truncate", "value": true}]);
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "patches": patches});
     let request: Request = serde_json::from_value(request).unwrap();
-    let answered = back_end.answer(Arc::new(request)).await.unwrap();
+    let answered = back_end.call(Arc::new(request)).await.unwrap();
     let places: Vec<&str> = answered
         .adaptations
         .iter()

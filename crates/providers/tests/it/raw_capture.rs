@@ -21,7 +21,7 @@ async fn said(open: Open, server: &MockServer, streams: bool, raw: bool) -> Vec<
     if raw {
         request.extra.insert(String::from("raw"), json!(true));
     }
-    back_end.open(Arc::new(request)).collect().await
+    back_end.stream(Arc::new(request)).collect().await
 }
 
 fn words(events: &[Event]) -> Vec<&Value> {
@@ -110,6 +110,6 @@ async fn a_key_that_is_quoted_is_told_to_nobody() {
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "extra": {"raw": true}});
     let request: Request = serde_json::from_value(request).unwrap();
-    let answered = back_end.answer(Arc::new(request)).await.unwrap();
+    let answered = back_end.call(Arc::new(request)).await.unwrap();
     assert_eq!(answered.raw.unwrap()["model"], "(key)");
 }

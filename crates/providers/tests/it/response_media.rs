@@ -44,7 +44,7 @@ fn draw() -> Request {
 
 async fn ask(answer: ScriptedResponse, request: Request, depot: &Depot) -> Result<Answered, Error> {
     let server = HttpUpstream::playing(answer);
-    back_end(&server, depot).answer(Arc::new(request)).await
+    back_end(&server, depot).call(Arc::new(request)).await
 }
 
 /// So many bytes of which no two pieces are alike.
@@ -304,7 +304,7 @@ fn whoever_leaves_frees_the_room() {
             let depot = roomy();
             let server = HttpUpstream::playing(answer);
             let mut calls = JoinSet::new();
-            calls.spawn(back_end(&server, &depot).answer(Arc::new(request)));
+            calls.spawn(back_end(&server, &depot).call(Arc::new(request)));
             let wait = |until: fn(u64) -> bool| {
                 let depot = depot.clone();
                 let changed = async move {
@@ -337,7 +337,7 @@ fn large_speech_of_a_program_lies_in_the_depot() {
             options.environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
             options.depot = depot.clone();
             let program = CommandUpstream::new(options);
-            let answered = program.answer(Arc::new(speak())).await.unwrap();
+            let answered = program.call(Arc::new(speak())).await.unwrap();
             let ResponsePayload::Speech(speech) = &answered.payload else {
                 panic!("{answered:?}")
             };
@@ -345,7 +345,7 @@ fn large_speech_of_a_program_lies_in_the_depot() {
             assert_eq!(speech.audio.facts.size_bytes, Some(300_012));
             assert!(is_held(&speech.audio.source) && bytes(&speech.audio.source) == expected);
             assert_eq!(depot.used_bytes(), 300_012);
-            let full = program.answer(Arc::new(speak())).await.unwrap_err();
+            let full = program.call(Arc::new(speak())).await.unwrap_err();
             assert_eq!(full.kind, ErrorKind::Internal, "{full:?}");
             assert_eq!(full.provider_code.as_deref(), Some("E4000"));
             assert_eq!(depot.used_bytes(), 300_012);

@@ -54,7 +54,7 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
         let shared = request(&picture, true);
         // The same request again and again, as retries, hedges and mirrors send it.
         for request in [shared.clone(), shared.clone(), request(&picture, false)] {
-            back_end.open(request).collect::<Vec<_>>().await;
+            back_end.stream(request).collect::<Vec<_>>().await;
         }
         let asked = server.asked();
         assert_eq!(asked.len(), 3, "{kind}");
@@ -65,8 +65,8 @@ async fn every_vendor_gets_the_same_bytes_and_is_told_how_many() {
             assert_eq!(one.header("transfer-encoding"), None, "{kind}");
         }
         let calls = tokio::join!(
-            back_end.open(shared.clone()).collect::<Vec<_>>(),
-            back_end.open(shared).collect::<Vec<_>>()
+            back_end.stream(shared.clone()).collect::<Vec<_>>(),
+            back_end.stream(shared).collect::<Vec<_>>()
         );
         drop(calls);
         let asked = server.asked();

@@ -30,7 +30,7 @@ fn good(body: &Value) -> ScriptedResponse {
 
 async fn ask(open: Open, answer: ScriptedResponse, request: Request) -> (Result<Answered, Error>, Vec<ReceivedRequest>) {
     let server = HttpUpstream::playing(answer);
-    let answered = back_end(open, &server).answer(Arc::new(request)).await;
+    let answered = back_end(open, &server).call(Arc::new(request)).await;
     (answered, server.asked())
 }
 
@@ -300,7 +300,7 @@ async fn hold(fault: &Fault, request: Request) -> Option<String> {
             ..options(&broken.url)
         },
     );
-    let error = back_end.answer(Arc::new(request)).await.unwrap_err();
+    let error = back_end.call(Arc::new(request)).await.unwrap_err();
     let what = format!("{} in {operation}: {error:?}", fault.name);
     assert!(!error.message.contains(KEY), "{what}");
     let is_stream = fault.name.contains("stream") || fault.name.contains("event");

@@ -40,7 +40,7 @@ impl Archive for MemoryJournal {
         }
     }
 
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
+    async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
         let shelf = self.shelf();
         let accounts = shelf
             .spent
@@ -100,7 +100,7 @@ impl Archive for MemoryJournal {
         let too_much = held as u64 > retention.bytes_max;
         let once_since_ms = match too_much {
             true => retention.once_short_since_ms,
-            false => retention.once_since_ms,
+            false => retention.idempotency_since_ms,
         };
         let mut old: Vec<_> = shelf
             .runs

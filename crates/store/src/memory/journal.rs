@@ -95,7 +95,7 @@ impl MemoryJournal {
             return Err(JournalError::Ended(id));
         }
         if run.last_offset() != after {
-            return Err(JournalError::Conflict(id));
+            return Err(JournalError::Fenced(id));
         }
         run.events.extend_from_slice(events);
         let Some(end) = end else { return Ok(()) };
@@ -104,7 +104,7 @@ impl MemoryJournal {
             reason,
             verdict: None,
         });
-        shelf.spent.extend(end.spent.iter().cloned().map(|spent| UsageRow {
+        shelf.spent.extend(end.usage.iter().cloned().map(|spent| UsageRow {
             tenant: tenant.clone(),
             run: id,
             client: run.new.client.clone(),
@@ -143,7 +143,7 @@ impl Journal for MemoryJournal {
         let runs = &mut shelf.runs;
         if let Some(once) = &new.once {
             if let Some(named) = holder(runs, tenant, &new.client, once) {
-                return Err(JournalError::Repeated(named));
+                return Err(JournalError::DuplicateKey(named));
             }
             // Whoever held it too long holds it no more.
             let held = |run: &Run| run.new.once.as_ref().is_some_and(|held| held.key == once.key);
@@ -182,18 +182,18 @@ impl Journal for MemoryJournal {
         self.write(tenant, run, after, events, Some(end))
     }
 
-    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         match booking {
-            LifecycleRecord::Enter(new) => {
+            LifecycleRecord::Started(new) => {
                 self.shelf()
                     .runs
                     .entry((tenant.clone(), new.id))
                     .or_insert_with(|| Run::new(&new));
                 Ok(())
             }
-            LifecycleRecord::Close { run, last, end } => {
+            LifecycleRecord::Ended { run, last, end } => {
                 match self.write(tenant, run, 0, last.as_slice(), Some(&end)) {
-                    Err(JournalError::Unknown(_) | JournalError::Ended(_) | JournalError::Conflict(_)) => {
+                    Err(JournalError::Unknown(_) | JournalError::Ended(_) | JournalError::Fenced(_)) => {
                         Ok(())
                     }
                     written => written,
@@ -222,7 +222,7 @@ impl Journal for MemoryJournal {
         Ok(entries.collect())
     }
 
-    async fn locate(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(&self, tenant: &Tenant, id: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         let shelf = self.shelf();
         let run = shelf
             .runs
@@ -240,7 +240,7 @@ impl Journal for MemoryJournal {
         Ok(self.shelf().runs.get(&(tenant.clone(), run)).map(Run::row))
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         Ok(holder(&self.shelf().runs, tenant, client, once))
     }
 

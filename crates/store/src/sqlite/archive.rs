@@ -62,7 +62,7 @@ impl Archive for SqliteJournal {
         }
     }
 
-    async fn spent(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
+    async fn attempt_usage(&self, tenant: &Tenant, run: RunId) -> Result<Vec<AttemptUsage>, JournalError> {
         let settled = self.calls.settle().await;
         let rows = sqlx::query(include_str!("query/read_usage.sql"))
             .bind(tenant.as_str())
@@ -74,7 +74,7 @@ impl Archive for SqliteJournal {
             // What the tables do not take is still known.
             Err(error) if rows.is_empty() => {
                 let held = self.calls.held(tenant, run);
-                held.end.map(|end| end.spent).ok_or(error)
+                held.end.map(|end| end.usage).ok_or(error)
             }
             _ => rows.iter().map(spent).collect(),
         }
@@ -109,7 +109,7 @@ impl Archive for SqliteJournal {
         let too_much = natural(used)? > retention.bytes_max;
         let (before_ms, once_since_ms) = match too_much {
             true => (u64::MAX, retention.once_short_since_ms),
-            false => (retention.before_ms, retention.once_since_ms),
+            false => (retention.before_ms, retention.idempotency_since_ms),
         };
         let batch = integer(retention.batch as u64)?;
         let gone = sqlx::query(include_str!("query/prune_runs.sql"))
@@ -142,7 +142,7 @@ fn bound(at_ms: Option<u64>, otherwise: i64) -> i64 {
 fn spent(row: &SqliteRow) -> Result<AttemptUsage, JournalError> {
     let attempt: i64 = get(row, "attempt")?;
     Ok(AttemptUsage {
-        attempt: u32::try_from(attempt).map_err(JournalError::storage)?,
+        attempt: u32::try_from(attempt).map_err(JournalError::from_backend)?,
         backend: get(row, "backend")?,
         model: get(row, "model")?,
         outcome: get(row, "outcome")?,

@@ -96,7 +96,7 @@ impl<'c> InsertUsage<'c> {
         end: &RunEnd,
     ) -> Result<(), JournalError> {
         let at_ms = integer(end.finish.at_ms)?;
-        for spent in &end.spent {
+        for spent in &end.usage {
             let tokens = |count: Option<u64>| count.map(integer).transpose();
             let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
             let estimated = tokens(spent.estimated_tokens)?;

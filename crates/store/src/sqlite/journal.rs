@@ -160,15 +160,15 @@ impl Journal for SqliteJournal {
         self.write(tenant, run, Words { after, events, end }).await
     }
 
-    fn book(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+    fn record(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.calls.book(tenant, booking)
     }
 
-    fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
+    fn buffer(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         self.calls.note(tenant, booking)
     }
 
-    fn commit(&self, run: RunId) -> Result<(), JournalError> {
+    fn flush(&self, run: RunId) -> Result<(), JournalError> {
         self.calls.commit(run)
     }
 
@@ -198,7 +198,7 @@ impl Journal for SqliteJournal {
         }
     }
 
-    async fn locate(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
+    async fn find_chunk(&self, tenant: &Tenant, run: RunId, seq: u64) -> Result<Option<JournalEntry>, JournalError> {
         if let Some(entry) = self.entry(tenant, run, seq).await? {
             return Ok(Some(entry));
         }
@@ -234,7 +234,7 @@ impl Journal for SqliteJournal {
         Ok(Some(row))
     }
 
-    async fn named(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
+    async fn find_by_idempotency_key(&self, tenant: &Tenant, client: &str, once: &IdempotencyClaim) -> Result<Option<IdempotencyMatch>, JournalError> {
         let row = sqlx::query(include_str!("query/find_once.sql"))
             .bind(tenant.as_str())
             .bind(client)

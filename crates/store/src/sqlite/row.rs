@@ -14,7 +14,7 @@ pub(super) fn failed(error: sqlx::Error) -> JournalError {
         .and_then(sqlx::error::DatabaseError::code);
     match code.as_deref() {
         Some(FULL) => JournalError::Full,
-        _ => JournalError::storage(error),
+        _ => JournalError::from_backend(error),
     }
 }
 
@@ -66,17 +66,17 @@ pub(super) fn get<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, JournalE
 where
     T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
 {
-    row.try_get(column).map_err(JournalError::storage)
+    row.try_get(column).map_err(JournalError::from_backend)
 }
 
 /// SQLite counts in `i64`. Nothing of ours comes near its end except a number a client made up, and
 /// that one is found nowhere.
 pub(super) fn integer(value: u64) -> Result<i64, JournalError> {
-    i64::try_from(value).map_err(JournalError::storage)
+    i64::try_from(value).map_err(JournalError::from_backend)
 }
 
 pub(super) fn natural(value: i64) -> Result<u64, JournalError> {
-    u64::try_from(value).map_err(JournalError::storage)
+    u64::try_from(value).map_err(JournalError::from_backend)
 }
 
 /// A count that may be unknown.
@@ -85,5 +85,5 @@ pub(super) fn count(row: &SqliteRow, column: &str) -> Result<Option<u64>, Journa
 }
 
 pub(super) fn damaged(column: &str, value: &str) -> JournalError {
-    JournalError::storage(format!("the column {column} holds {value:?}"))
+    JournalError::from_backend(format!("the column {column} holds {value:?}"))
 }

@@ -15,14 +15,14 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
     let mut transaction = pool
         .begin_with("BEGIN IMMEDIATE")
         .await
-        .map_err(JournalError::storage)?;
+        .map_err(JournalError::from_backend)?;
     let version: i64 = sqlx::query_scalar("PRAGMA user_version")
         .fetch_one(&mut *transaction)
         .await
-        .map_err(JournalError::storage)?;
+        .map_err(JournalError::from_backend)?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > STEPS.len() {
-        return Err(JournalError::storage(format!(
+        return Err(JournalError::from_backend(format!(
             "the file has schema version {version}, this cogn knows {}",
             STEPS.len()
         )));
@@ -31,7 +31,7 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), JournalError> {
         sqlx::raw_sql(step)
             .execute(&mut *transaction)
             .await
-            .map_err(JournalError::storage)?;
+            .map_err(JournalError::from_backend)?;
     }
-    transaction.commit().await.map_err(JournalError::storage)
+    transaction.commit().await.map_err(JournalError::from_backend)
 }

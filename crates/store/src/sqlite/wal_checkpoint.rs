@@ -48,7 +48,7 @@ impl WalCheckpointer {
         let thread = thread::Builder::new()
             .name(String::from("checkpoint"))
             .spawn(move || work(&connection, &held, &woken))
-            .map_err(JournalError::storage)?;
+            .map_err(JournalError::from_backend)?;
         Ok(Self {
             wake: Some(wake),
             thread: Some(thread),

@@ -68,7 +68,7 @@ impl Writer {
         thread::Builder::new()
             .name(String::from("journal"))
             .spawn(move || work(connection, checkpoints, jobs))
-            .map_err(JournalError::storage)?;
+            .map_err(JournalError::from_backend)?;
         Ok(Self { queue })
     }
 
@@ -292,7 +292,7 @@ fn take_name(
     let Some((id, fingerprint)) = holder else {
         return Ok(());
     };
-    Err(JournalError::Repeated(IdempotencyMatch {
+    Err(JournalError::DuplicateKey(IdempotencyMatch {
         run: id.parse().map_err(|_| damaged("id", &id))?,
         same_request: fingerprint.as_ref() == Some(&once.fingerprint),
     }))
@@ -348,7 +348,7 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
         Err(error) => failed(error),
         Ok(None) => JournalError::Unknown(run),
         Ok(Some(state)) if state != RunState::Running.as_str() => JournalError::Ended(run),
-        Ok(Some(_)) => JournalError::Conflict(run),
+        Ok(Some(_)) => JournalError::Fenced(run),
     }
 }
 
@@ -366,10 +366,10 @@ fn forget(connection: &Connection, write: &WriteOp) {
 pub(super) fn failed(error: rusqlite::Error) -> JournalError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => JournalError::Full,
-        _ => JournalError::storage(error),
+        _ => JournalError::from_backend(error),
     }
 }
 
 fn closed() -> JournalError {
-    JournalError::storage("the journal is closed")
+    JournalError::from_backend("the journal is closed")
 }

@@ -86,7 +86,7 @@ async fn a_full_file_says_so_loses_nothing_and_has_room_again() {
     let retention = PruneRequest {
         before_ms: 2,
         bytes_max: u64::MAX,
-        once_since_ms: 0,
+        idempotency_since_ms: 0,
         once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 3,
@@ -131,7 +131,7 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
         limit: 9,
     };
     assert_eq!(journal.list(&tenant, &filter).await.unwrap().len(), 1);
-    assert_eq!(journal.spent(&tenant, run).await.unwrap().len(), 1);
+    assert_eq!(journal.attempt_usage(&tenant, run).await.unwrap().len(), 1);
 }
 
 /// A file as the second schema left it: two tenants, a run that is going on, and chunks among other events.
@@ -194,7 +194,7 @@ async fn a_file_of_the_second_schema_is_brought_up_to_date() {
             [("other", RunId::from_parts(1, 3)), ("local", run)]
         );
         for (seq, offset) in [(1, Some(2)), (2, Some(4)), (3, None), (4, None)] {
-            let found = journal.locate(&local, run, seq).await.unwrap();
+            let found = journal.find_chunk(&local, run, seq).await.unwrap();
             assert_eq!(found.map(|entry| entry.offset), offset);
         }
         assert_eq!(journal.read(&local, run, 0, 9).await.unwrap().len(), 4);
@@ -208,7 +208,7 @@ async fn a_file_of_the_second_schema_is_brought_up_to_date() {
     let retention = PruneRequest {
         before_ms: 10,
         bytes_max: u64::MAX,
-        once_since_ms: 0,
+        idempotency_since_ms: 0,
         once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 3,

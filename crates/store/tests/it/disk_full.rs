@@ -14,7 +14,7 @@ use crate::spool::{close, die, large, logs, said};
 const ALL_THAT_ENDED: PruneRequest = PruneRequest {
     before_ms: 100,
     bytes_max: u64::MAX,
-    once_since_ms: 0,
+    idempotency_since_ms: 0,
     once_short_since_ms: 0,
     usage_before_ms: 0,
     batch: 4,
@@ -42,13 +42,13 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
     let path = folder.path().join("journal.db");
     let journal = nearly_full(&path).await;
     let tenant = Tenant::local();
-    let LifecycleRecord::Close { end, .. } = close(run(2)) else {
+    let LifecycleRecord::Ended { end, .. } = close(run(2)) else {
         unreachable!()
     };
     // Together they are too large, and nobody knows yet.
     let first = [said(1), said(2), large(15_000)];
     for id in [2, 3] {
-        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
+        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
         journal.append(&tenant, run(id), 0, &first).await.unwrap();
     }
     journal
@@ -63,10 +63,10 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
             (entries.len(), entries[0].offset, &entries[0].event),
             (1, 2, &said(2))
         );
-        let entry = journal.locate(&tenant, run(id), 1).await.unwrap().unwrap();
+        let entry = journal.find_chunk(&tenant, run(id), 1).await.unwrap().unwrap();
         assert_eq!(entry.event, said(1));
     }
-    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+    assert_eq!(journal.attempt_usage(&tenant, run(2)).await.unwrap().len(), 1);
     let more = journal.append(&tenant, run(3), 3, &[large(20_000)]).await;
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
@@ -80,7 +80,7 @@ async fn what_a_run_said_is_known_when_the_file_is_full() {
         let entries = journal.read(&tenant, run(id), 0, 9).await.unwrap();
         assert_eq!(entries.len(), count);
     }
-    assert_eq!(journal.spent(&tenant, run(2)).await.unwrap().len(), 1);
+    assert_eq!(journal.attempt_usage(&tenant, run(2)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -91,26 +91,26 @@ async fn what_a_full_file_does_not_take_is_known_and_nothing_more_begins() {
     let tenant = Tenant::local();
     // As long as nobody has tried, nobody knows.
     let last = large(30_000);
-    journal.book(&tenant, LifecycleRecord::Enter(new(run(2)))).unwrap();
-    let LifecycleRecord::Close { run: own, end, .. } = close(run(2)) else {
+    journal.record(&tenant, LifecycleRecord::Started(new(run(2)))).unwrap();
+    let LifecycleRecord::Ended { run: own, end, .. } = close(run(2)) else {
         unreachable!()
     };
-    let booking = LifecycleRecord::Close {
+    let booking = LifecycleRecord::Ended {
         run: own,
         last: Some(last.clone()),
         end,
     };
-    journal.book(&tenant, booking).unwrap();
+    journal.record(&tenant, booking).unwrap();
     let row = journal.find(&tenant, run(2)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (RunState::Done, 1));
     let entries = journal.read(&tenant, run(2), 0, 5).await.unwrap();
     assert_eq!(entries[0].event, last);
     assert_eq!(
-        journal.spent(&tenant, run(2)).await.unwrap()[0].input_tokens,
+        journal.attempt_usage(&tenant, run(2)).await.unwrap()[0].input_tokens,
         Some(5)
     );
     assert!(journal.find(&tenant, run(1)).await.unwrap().is_some());
-    let more = journal.book(&tenant, LifecycleRecord::Enter(new(run(3))));
+    let more = journal.record(&tenant, LifecycleRecord::Started(new(run(3))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     journal.close().await;
     drop(journal);
@@ -133,7 +133,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();
-    let LifecycleRecord::Close { end, .. } = close(run(1)) else {
+    let LifecycleRecord::Ended { end, .. } = close(run(1)) else {
         unreachable!()
     };
     let journal = SqliteJournal::open_with(&path, FULL).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
         after += 1;
     }
     for id in [6, 7] {
-        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
+        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
         let words = [said(1), large(15_000)];
         journal.append(&tenant, run(id), 0, &words).await.unwrap();
     }
@@ -178,7 +178,7 @@ async fn a_full_file_keeps_nobody_from_starting() {
     let row = journal.find(&tenant, run(6)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (RunState::Done, 3));
     assert_eq!(journal.read(&tenant, run(7), 0, 9).await.unwrap().len(), 2);
-    let more = journal.book(&tenant, LifecycleRecord::Enter(new(run(8))));
+    let more = journal.record(&tenant, LifecycleRecord::Started(new(run(8))));
     assert!(matches!(more, Err(JournalError::Full)), "{more:?}");
     let ended = journal.finish(&tenant, run(7), 2, &[large(20_000)], &end).await;
     assert!(matches!(ended, Err(JournalError::Full)), "{ended:?}");
@@ -189,12 +189,12 @@ async fn a_full_file_keeps_nobody_from_starting() {
         .await
         .unwrap();
     // The bookings are tried again by themselves, and then others may begin.
-    while journal.book(&tenant, LifecycleRecord::Enter(new(run(8)))).is_err() {
+    while journal.record(&tenant, LifecycleRecord::Started(new(run(8)))).is_err() {
         tokio::task::yield_now().await;
     }
     for (id, count) in [(6, 3), (7, 3)] {
         assert_eq!(journal.read(&tenant, run(id), 0, 9).await.unwrap().len(), count);
-        assert_eq!(journal.spent(&tenant, run(id)).await.unwrap().len(), 1);
+        assert_eq!(journal.attempt_usage(&tenant, run(id)).await.unwrap().len(), 1);
     }
     journal.close().await;
     drop(journal);
@@ -206,7 +206,7 @@ async fn a_booking_whose_run_was_thrown_away_meanwhile_counts_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let tenant = Tenant::local();
-    let bookings = [LifecycleRecord::Enter(new(run(1))), close(run(1))];
+    let bookings = [LifecycleRecord::Started(new(run(1))), close(run(1))];
     let left = tempfile::tempdir().unwrap();
     let elsewhere = left.path().join("journal.db");
     std::thread::scope(|scope| scope.spawn(|| die(&elsewhere, &bookings)).join().unwrap());
@@ -225,5 +225,5 @@ async fn a_booking_whose_run_was_thrown_away_meanwhile_counts_once() {
         assert_eq!(journal.prune(&ALL_THAT_ENDED).await.unwrap().runs, 1);
     }
     assert_eq!(logs(folder.path()), 0, "both were picked up");
-    assert_eq!(journal.spent(&tenant, run(1)).await.unwrap().len(), 1);
+    assert_eq!(journal.attempt_usage(&tenant, run(1)).await.unwrap().len(), 1);
 }

@@ -17,7 +17,7 @@ pub(crate) fn close(run: RunId) -> LifecycleRecord {
         ..AttemptUsage::default()
     };
     let end = RunEnd::new(None, 9, vec![spent]);
-    LifecycleRecord::Close { run, last: None, end }
+    LifecycleRecord::Ended { run, last: None, end }
 }
 
 /// A process that dies: its tasks are gone in the moment in which it has booked.
@@ -29,7 +29,7 @@ pub(crate) fn die(path: &Path, bookings: &[LifecycleRecord]) {
     let journal = runtime.block_on(SqliteJournal::open(path)).unwrap();
     runtime.block_on(async {
         for booking in bookings {
-            journal.book(&Tenant::local(), booking.clone()).unwrap();
+            journal.record(&Tenant::local(), booking.clone()).unwrap();
         }
     });
     drop(runtime);
@@ -46,9 +46,9 @@ async fn what_a_killed_process_has_booked_is_picked_up_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let bookings = [
-        LifecycleRecord::Enter(new(run(1))),
+        LifecycleRecord::Started(new(run(1))),
         close(run(1)),
-        LifecycleRecord::Enter(new(run(2))),
+        LifecycleRecord::Started(new(run(2))),
     ];
     std::thread::scope(|scope| scope.spawn(|| die(&path, &bookings)).join().unwrap());
     assert!(logs(folder.path()) > 0);
@@ -89,23 +89,23 @@ async fn what_many_have_noted_takes_one_write_and_survives_from_then_on() {
             let journal = runtime.block_on(SqliteJournal::open(&path)).unwrap();
             runtime.block_on(async {
                 for number in 1..=3 {
-                    let enter = LifecycleRecord::Enter(new(run(number)));
-                    journal.note(&Tenant::local(), enter).unwrap();
+                    let enter = LifecycleRecord::Started(new(run(number)));
+                    journal.buffer(&Tenant::local(), enter).unwrap();
                     assert_eq!(logged(folder.path()), 0);
                 }
-                journal.commit(run(2)).unwrap();
+                journal.flush(run(2)).unwrap();
                 let all = logged(folder.path());
                 assert!(all > 0);
                 // The others' are there as well.
-                journal.commit(run(1)).unwrap();
-                journal.commit(run(3)).unwrap();
+                journal.flush(run(1)).unwrap();
+                journal.flush(run(3)).unwrap();
                 assert_eq!(logged(folder.path()), all);
-                journal.note(&Tenant::local(), close(run(1))).unwrap();
+                journal.buffer(&Tenant::local(), close(run(1))).unwrap();
                 assert_eq!(logged(folder.path()), all);
-                journal.commit(run(1)).unwrap();
+                journal.flush(run(1)).unwrap();
                 // Nobody has committed this one, so it never happened.
-                let late = LifecycleRecord::Enter(new(run(4)));
-                journal.note(&Tenant::local(), late).unwrap();
+                let late = LifecycleRecord::Started(new(run(4)));
+                journal.buffer(&Tenant::local(), late).unwrap();
             });
             drop(runtime);
         };
@@ -147,7 +147,7 @@ async fn what_an_older_cogn_has_booked_is_picked_up() {
         (row.id, row.command.as_str(), row.last_offset),
         (run(1), "{\"a\":1}", 1)
     );
-    let entry = journal.locate(&tenant, run(1), 1).await.unwrap().unwrap();
+    let entry = journal.find_chunk(&tenant, run(1), 1).await.unwrap().unwrap();
     assert_eq!(entry.event, said(1));
     let entries = journal.read(&tenant, run(2), 0, 9).await.unwrap();
     assert_eq!((entries.len(), &*entries[0].event.body), (1, "{\"é\":2}"));
@@ -179,7 +179,7 @@ async fn what_a_killed_process_said_first_is_picked_up() {
             let (tenant, events) = (Tenant::local(), [said(1), said(2)]);
             let speaks = async {
                 for id in 1..=2 {
-                    journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
+                    journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
                     journal.append(&tenant, run(id), 0, &events).await.unwrap();
                 }
                 // What is too long to be booked brings along what came before.
@@ -220,27 +220,27 @@ async fn a_run_begins_once() {
     let path = folder.path().join("journal.db");
     let journal = SqliteJournal::open(&path).await.unwrap();
     let tenant = Tenant::local();
-    journal.book(&tenant, LifecycleRecord::Enter(new(run(1)))).unwrap();
+    journal.record(&tenant, LifecycleRecord::Started(new(run(1)))).unwrap();
     journal.append(&tenant, run(1), 0, &[said(1)]).await.unwrap();
     let again = journal.append(&tenant, run(1), 0, &[said(1)]).await;
-    assert!(matches!(again, Err(JournalError::Conflict(_))), "{again:?}");
+    assert!(matches!(again, Err(JournalError::Fenced(_))), "{again:?}");
     let other = Tenant::new("other");
     let foreign = journal.append(&other, run(1), 0, &[said(1)]).await;
     assert!(matches!(foreign, Err(JournalError::Unknown(_))), "{foreign:?}");
     for (id, seq) in [(2, 1), (3, 2)] {
-        journal.book(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
+        journal.record(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
         journal
             .append(&tenant, run(id), 0, &[said(1), said(2)])
             .await
             .unwrap();
-        let entry = journal.locate(&tenant, run(id), seq).await.unwrap().unwrap();
+        let entry = journal.find_chunk(&tenant, run(id), seq).await.unwrap().unwrap();
         assert_eq!((entry.offset, entry.event), (seq, said(seq)));
     }
     // One that ends at once ends once, and is accounted for.
-    let LifecycleRecord::Close { end, .. } = close(run(5)) else {
+    let LifecycleRecord::Ended { end, .. } = close(run(5)) else {
         unreachable!()
     };
-    journal.book(&tenant, LifecycleRecord::Enter(new(run(5)))).unwrap();
+    journal.record(&tenant, LifecycleRecord::Started(new(run(5)))).unwrap();
     journal.append(&tenant, run(5), 0, &[said(1)]).await.unwrap();
     journal
         .finish(&tenant, run(5), 1, &[large(9)], &end)
@@ -250,7 +250,7 @@ async fn a_run_begins_once() {
     assert!(matches!(late, Err(JournalError::Ended(_))), "{late:?}");
     let row = journal.find(&tenant, run(5)).await.unwrap().unwrap();
     assert_eq!((row.state, row.last_offset), (RunState::Done, 2));
-    assert_eq!(journal.spent(&tenant, run(5)).await.unwrap().len(), 1);
+    assert_eq!(journal.attempt_usage(&tenant, run(5)).await.unwrap().len(), 1);
     // A second server sees all of it, once it is in the tables, and goes on behind it.
     let second = SqliteJournal::open(&path).await.unwrap();
     assert_eq!(
@@ -259,7 +259,7 @@ async fn a_run_begins_once() {
     );
     second.append(&tenant, run(3), 2, &[said(3)]).await.unwrap();
     let late = journal.append(&tenant, run(3), 2, &[said(3)]).await;
-    assert!(matches!(late, Err(JournalError::Conflict(_))), "{late:?}");
+    assert!(matches!(late, Err(JournalError::Fenced(_))), "{late:?}");
 }
 
 #[tokio::test]
@@ -268,12 +268,12 @@ async fn what_another_process_still_books_is_left_to_it() {
     let path = folder.path().join("journal.db");
     let first = SqliteJournal::open(&path).await.unwrap();
     let second = SqliteJournal::open(&path).await.unwrap();
-    first.book(&Tenant::local(), LifecycleRecord::Enter(new(run(1)))).unwrap();
+    first.record(&Tenant::local(), LifecycleRecord::Started(new(run(1)))).unwrap();
     second.unfinished().await.unwrap();
     assert_eq!(logs(folder.path()), 2, "they are in use");
-    first.book(&Tenant::local(), close(run(1))).unwrap();
+    first.record(&Tenant::local(), close(run(1))).unwrap();
     assert!(first.find(&Tenant::local(), run(1)).await.unwrap().is_some());
-    assert_eq!(second.spent(&Tenant::local(), run(1)).await.unwrap().len(), 1);
+    assert_eq!(second.attempt_usage(&Tenant::local(), run(1)).await.unwrap().len(), 1);
     first.close().await;
     drop(first);
     assert_eq!(logs(folder.path()), 0, "nothing is left behind");
@@ -296,7 +296,7 @@ async fn whoever_asks_waits_for_no_pause() {
     let tenant = Tenant::local();
     let began = std::time::Instant::now();
     for number in 1..=40 {
-        journal.book(&tenant, LifecycleRecord::Enter(new(run(number)))).unwrap();
+        journal.record(&tenant, LifecycleRecord::Started(new(run(number)))).unwrap();
         assert!(journal.find(&tenant, run(number)).await.unwrap().is_some());
     }
     // Forty pauses would be four seconds.
@@ -313,12 +313,12 @@ async fn whoever_says_something_waits_for_a_part_of_the_bookings_at_most() {
     // It is booked with the others, and its turn to get into the tables comes last.
     let speaker = run(many + 1);
     for id in 1..=many + 1 {
-        journal.note(&tenant, LifecycleRecord::Enter(new(run(id)))).unwrap();
+        journal.buffer(&tenant, LifecycleRecord::Started(new(run(id)))).unwrap();
     }
     for id in 1..=many {
-        journal.note(&tenant, close(run(id))).unwrap();
+        journal.buffer(&tenant, close(run(id))).unwrap();
     }
-    journal.commit(speaker).unwrap();
+    journal.flush(speaker).unwrap();
     let mut settled = std::pin::pin!(journal.find(&tenant, run(1)));
     let mut said_so_far = 0;
     let row = loop {

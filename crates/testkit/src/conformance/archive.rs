@@ -124,15 +124,15 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
-    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
+    assert_eq!(archive.attempt_usage(&tenant, run(1)).await.unwrap(), []);
     let attempts = vec![attempt(1, None, None), attempt(2, Some(10), Some(4))];
     let good = RunEnd::new(None, 7, attempts.clone());
     // A writer that has lost the run accounts for nothing.
     let stale = journal
         .finish(&tenant, run(1), 1, &[last(EventKind::Final)], &good)
         .await;
-    assert!(matches!(stale, Err(JournalError::Conflict(_))), "{stale:?}");
-    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), []);
+    assert!(matches!(stale, Err(JournalError::Fenced(_))), "{stale:?}");
+    assert_eq!(archive.attempt_usage(&tenant, run(1)).await.unwrap(), []);
     journal
         .finish(&tenant, run(1), 2, &[last(EventKind::Final)], &good)
         .await
@@ -141,17 +141,17 @@ async fn every_run_is_accounted_for_exactly_once((journal, archive): Stores) {
         .finish(&tenant, run(1), 3, &[last(EventKind::Final)], &good)
         .await;
     assert!(matches!(again, Err(JournalError::Ended(_))), "{again:?}");
-    assert_eq!(archive.spent(&tenant, run(1)).await.unwrap(), attempts);
+    assert_eq!(archive.attempt_usage(&tenant, run(1)).await.unwrap(), attempts);
     // A run that says nothing about itself is still there.
     journal.create(&tenant, &new(run(2))).await.unwrap();
     end(&journal, 2, Some("E2010"), None, 8).await;
-    assert_eq!(archive.spent(&tenant, run(2)).await.unwrap(), [AttemptUsage::unknown()]);
-    assert_eq!(archive.spent(&Tenant::new("other"), run(1)).await.unwrap(), []);
+    assert_eq!(archive.attempt_usage(&tenant, run(2)).await.unwrap(), [AttemptUsage::unknown()]);
+    assert_eq!(archive.attempt_usage(&Tenant::new("other"), run(1)).await.unwrap(), []);
 }
 
 async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stores) {
     let tenant = Tenant::local();
-    let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
+    let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
     let close = |number: u128, code: Option<&str>, tokens: u64| {
         let spent = AttemptUsage {
             attempt: 1,
@@ -163,14 +163,14 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         };
         let end = RunEnd::new(code.map(String::from), 7, vec![spent]);
         let run = run(number);
-        LifecycleRecord::Close { run, last: None, end }
+        LifecycleRecord::Ended { run, last: None, end }
     };
     // Many at once, each of them twice, and closed once more with other figures.
     for number in 1..=50 {
-        journal.book(&tenant, enter(number)).unwrap();
-        journal.book(&tenant, enter(number)).unwrap();
-        journal.book(&tenant, close(number, None, 10)).unwrap();
-        journal.book(&tenant, close(number, Some("E2010"), 99)).unwrap();
+        journal.record(&tenant, enter(number)).unwrap();
+        journal.record(&tenant, enter(number)).unwrap();
+        journal.record(&tenant, close(number, None, 10)).unwrap();
+        journal.record(&tenant, close(number, Some("E2010"), 99)).unwrap();
     }
     let row = journal.find(&tenant, run(50)).await.unwrap().unwrap();
     assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 0));
@@ -179,53 +179,53 @@ async fn what_is_booked_counts_once_and_is_seen_at_once((journal, archive): Stor
         .await
         .unwrap();
     assert_eq!((lines[0].runs, lines[0].input_tokens), (50, Some(500)));
-    assert_eq!(archive.spent(&tenant, run(3)).await.unwrap().len(), 1);
+    assert_eq!(archive.attempt_usage(&tenant, run(3)).await.unwrap().len(), 1);
     // One that is only entered is unfinished; one that failed without a word is accounted for as unknown.
-    journal.book(&tenant, enter(51)).unwrap();
+    journal.record(&tenant, enter(51)).unwrap();
     let unfinished = journal.unfinished().await.unwrap();
     assert_eq!(
         unfinished.iter().map(|(_, row)| row.id).collect::<Vec<_>>(),
         [run(51)]
     );
-    let failed = LifecycleRecord::Close {
+    let failed = LifecycleRecord::Ended {
         run: run(51),
         last: None,
         end: RunEnd::new(Some(String::from("E4001")), 8, Vec::new()),
     };
-    journal.book(&tenant, failed).unwrap();
-    assert_eq!(archive.spent(&tenant, run(51)).await.unwrap(), [AttemptUsage::unknown()]);
+    journal.record(&tenant, failed).unwrap();
+    assert_eq!(archive.attempt_usage(&tenant, run(51)).await.unwrap(), [AttemptUsage::unknown()]);
     let row = journal.find(&tenant, run(51)).await.unwrap().unwrap();
     assert_eq!(row.finished.unwrap().code.as_deref(), Some("E4001"));
     // Whoever else has ended it has accounted for it.
     journal.create(&tenant, &new(run(52))).await.unwrap();
     end(&journal, 52, None, None, 5).await;
-    let known = archive.spent(&tenant, run(52)).await.unwrap();
-    journal.book(&tenant, close(52, None, 10)).unwrap();
-    assert_eq!(archive.spent(&tenant, run(52)).await.unwrap(), known);
+    let known = archive.attempt_usage(&tenant, run(52)).await.unwrap();
+    journal.record(&tenant, close(52, None, 10)).unwrap();
+    assert_eq!(archive.attempt_usage(&tenant, run(52)).await.unwrap(), known);
 }
 
 async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores) {
     let tenant = Tenant::local();
     for number in 1..=3 {
-        journal.note(&tenant, LifecycleRecord::Enter(new(run(number)))).unwrap();
+        journal.buffer(&tenant, LifecycleRecord::Started(new(run(number)))).unwrap();
     }
     // Whoever commits speaks for itself; that others noted something is no news to it.
     for number in [3, 1, 2, 1] {
-        journal.commit(run(number)).unwrap();
+        journal.flush(run(number)).unwrap();
     }
     assert_eq!(journal.unfinished().await.unwrap().len(), 3);
     for number in [1, 2] {
         let end = RunEnd::new(None, 7, vec![AttemptUsage::default()]);
         let last = Some(last(EventKind::Final));
         let run = run(number);
-        journal.note(&tenant, LifecycleRecord::Close { run, last, end }).unwrap();
+        journal.buffer(&tenant, LifecycleRecord::Ended { run, last, end }).unwrap();
     }
-    journal.commit(run(2)).unwrap();
-    journal.commit(run(1)).unwrap();
+    journal.flush(run(2)).unwrap();
+    journal.flush(run(1)).unwrap();
     for number in [1, 2] {
         let row = journal.find(&tenant, run(number)).await.unwrap().unwrap();
         assert_eq!((RunStatus::of(row.state, None), row.last_offset), (RunStatus::Done, 1));
-        assert_eq!(archive.spent(&tenant, run(number)).await.unwrap().len(), 1);
+        assert_eq!(archive.attempt_usage(&tenant, run(number)).await.unwrap().len(), 1);
     }
     let left = journal.unfinished().await.unwrap();
     assert_eq!(left.iter().map(|(_, row)| row.id).collect::<Vec<_>>(), [run(3)]);
@@ -233,17 +233,17 @@ async fn what_is_noted_is_booked_when_it_is_committed((journal, archive): Stores
 
 async fn a_booked_run_may_say_something((journal, _): Stores) {
     let tenant = Tenant::local();
-    let enter = |number: u128| LifecycleRecord::Enter(new(run(number)));
+    let enter = |number: u128| LifecycleRecord::Started(new(run(number)));
     // A run that says only one thing says it with its end, and whoever reads it finds it at once.
-    journal.book(&tenant, enter(53)).unwrap();
+    journal.record(&tenant, enter(53)).unwrap();
     let mut end_of_53 = RunEnd::new(None, 9, Vec::new());
     end_of_53.review = Some(String::from("why"));
-    let whole = LifecycleRecord::Close {
+    let whole = LifecycleRecord::Ended {
         run: run(53),
         last: Some(last(EventKind::Final)),
         end: end_of_53,
     };
-    journal.book(&tenant, whole.clone()).unwrap();
+    journal.record(&tenant, whole.clone()).unwrap();
     let entries = journal.read(&tenant, run(53), 0, 9).await.unwrap();
     assert_eq!(entries.len(), 1);
     assert_eq!((entries[0].offset, &entries[0].event), (1, &last(EventKind::Final)));
@@ -252,18 +252,18 @@ async fn a_booked_run_may_say_something((journal, _): Stores) {
         (row.last_offset, row.review.unwrap().reason),
         (1, String::from("why"))
     );
-    journal.book(&tenant, whole).unwrap();
+    journal.record(&tenant, whole).unwrap();
     assert_eq!(journal.read(&tenant, run(53), 0, 9).await.unwrap(), entries);
     // What has events already has a writer, and is its to end.
-    journal.book(&tenant, enter(54)).unwrap();
+    journal.record(&tenant, enter(54)).unwrap();
     let event = last(EventKind::Progress);
     journal.append(&tenant, run(54), 0, &[event]).await.unwrap();
-    let without = LifecycleRecord::Close {
+    let without = LifecycleRecord::Ended {
         run: run(54),
         last: None,
         end: RunEnd::new(None, 9, Vec::new()),
     };
-    journal.book(&tenant, without).unwrap();
+    journal.record(&tenant, without).unwrap();
     let row = journal.find(&tenant, run(54)).await.unwrap().unwrap();
     assert_eq!(row.finished, None);
     let ended = RunEnd::new(None, 9, Vec::new());
@@ -380,7 +380,7 @@ async fn old_runs_go_and_their_usage_stays((journal, archive): Stores) {
     assert_eq!((pruned.runs, pruned.more), (1, false));
     for (number, there) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
         assert_eq!(journal.find(&tenant, run(number)).await.unwrap().is_some(), there);
-        assert_eq!(archive.spent(&tenant, run(number)).await.unwrap().len(), 1);
+        assert_eq!(archive.attempt_usage(&tenant, run(number)).await.unwrap().len(), 1);
     }
     let gone = journal.read(&tenant, run(1), 0, 1).await;
     assert!(matches!(gone, Err(JournalError::Unknown(_))), "{gone:?}");
@@ -409,7 +409,7 @@ async fn what_is_unfinished_awaited_or_named_never_goes((journal, archive): Stor
     end(&journal, 3, None, None, 10).await;
     end(&journal, 4, None, None, 60).await;
     let mut retention = PruneRequest {
-        once_since_ms: 50,
+        idempotency_since_ms: 50,
         once_short_since_ms: 51,
         ..forget_before(1_000)
     };
@@ -463,7 +463,7 @@ fn forget_before(before_ms: u64) -> PruneRequest {
     PruneRequest {
         before_ms,
         bytes_max: u64::MAX,
-        once_since_ms: 0,
+        idempotency_since_ms: 0,
         once_short_since_ms: 0,
         usage_before_ms: 0,
         batch: 100,

@@ -91,10 +91,10 @@ async fn chunks_are_found_by_number(journal: Shared) {
     let mut events = vec![last(EventKind::Meta)];
     events.extend(chunks(1..=2));
     journal.append(&tenant, run(1), 0, &events).await.unwrap();
-    let found = journal.locate(&tenant, run(1), 2).await.unwrap().unwrap();
+    let found = journal.find_chunk(&tenant, run(1), 2).await.unwrap().unwrap();
     assert_eq!((found.offset, &*found.event.body), (3, "2"));
     for nowhere in [3, u64::MAX] {
-        assert_eq!(journal.locate(&tenant, run(1), nowhere).await.unwrap(), None);
+        assert_eq!(journal.find_chunk(&tenant, run(1), nowhere).await.unwrap(), None);
     }
 }
 
@@ -112,7 +112,7 @@ async fn chunks_are_found_among_many_other_events(journal: Shared) {
     let end = good(1);
     journal.finish(&tenant, run(1), 0, &events, &end).await.unwrap();
     for seq in 1..=300 {
-        let found = journal.locate(&tenant, run(1), seq).await.unwrap().unwrap();
+        let found = journal.find_chunk(&tenant, run(1), seq).await.unwrap().unwrap();
         assert_eq!(
             (found.event.seq, &*found.event.body),
             (Some(seq), &*seq.to_string())
@@ -121,7 +121,7 @@ async fn chunks_are_found_among_many_other_events(journal: Shared) {
         assert_eq!(found.offset, place as u64 + 1);
     }
     for seq in [0, 301, events.len() as u64, 1_000_000] {
-        assert_eq!(journal.locate(&tenant, run(1), seq).await.unwrap(), None, "{seq}");
+        assert_eq!(journal.find_chunk(&tenant, run(1), seq).await.unwrap(), None, "{seq}");
     }
 }
 
@@ -149,7 +149,7 @@ async fn unknown_to(journal: &Shared, tenant: &Tenant, id: RunId) {
             .await,
     );
     unknown(journal.read(tenant, id, 0, 1).await.map(drop));
-    unknown(journal.locate(tenant, id, 1).await.map(drop));
+    unknown(journal.find_chunk(tenant, id, 1).await.map(drop));
     assert_eq!(journal.find(tenant, id).await.unwrap(), None);
 }
 
@@ -181,7 +181,7 @@ async fn a_second_writer_is_refused(journal: Shared) {
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
     for wrong in [0, 1, 3] {
         let refused = journal.append(&tenant, run(1), wrong, &chunks(3..=3)).await;
-        assert!(matches!(refused, Err(JournalError::Conflict(_))), "{refused:?}");
+        assert!(matches!(refused, Err(JournalError::Fenced(_))), "{refused:?}");
     }
     assert_eq!(bodies(&journal, run(1)).await, ["1", "2"]);
 }
@@ -271,13 +271,13 @@ async fn a_named_run_is_made_once(journal: Shared) {
             same_request,
         };
         let once = second.once.as_ref().unwrap();
-        assert_eq!(journal.named(&local, "c", once).await.unwrap(), Some(holder));
+        assert_eq!(journal.find_by_idempotency_key(&local, "c", once).await.unwrap(), Some(holder));
         for (tenant, client) in [(&local, "d"), (&other, "c")] {
-            assert_eq!(journal.named(tenant, client, once).await.unwrap(), None);
+            assert_eq!(journal.find_by_idempotency_key(tenant, client, once).await.unwrap(), None);
         }
         let refused = journal.create(&local, &second).await;
         assert!(
-            matches!(&refused, Err(JournalError::Repeated(named)) if *named == holder),
+            matches!(&refused, Err(JournalError::DuplicateKey(named)) if *named == holder),
             "{refused:?}"
         );
     }
@@ -304,12 +304,12 @@ async fn a_named_run_is_made_once(journal: Shared) {
         .create(&local, &named(6, "c", "k", "body", 300, 100))
         .await;
     assert!(
-        matches!(refused, Err(JournalError::Repeated { .. })),
+        matches!(refused, Err(JournalError::DuplicateKey { .. })),
         "{refused:?}"
     );
     let later = named(6, "c", "k", "body", 300, 101);
     let once = later.once.as_ref().unwrap();
-    assert_eq!(journal.named(&local, "c", once).await.unwrap(), None);
+    assert_eq!(journal.find_by_idempotency_key(&local, "c", once).await.unwrap(), None);
     journal.create(&local, &later).await.unwrap();
     assert!(journal.find(&local, run(1)).await.unwrap().is_some());
 }

@@ -21,7 +21,7 @@ pub(super) async fn works(
     };
     let payload = Payload::from_json(operation, payload);
     let payload = payload.map_err(|error| Error::invalid_request(error.to_string()))?;
-    let asked = upstream.answer(Arc::new(Request::new("probe", payload)));
+    let asked = upstream.call(Arc::new(Request::new("probe", payload)));
     match timeout(patience, asked).await {
         Ok(answered) => answered.map(|_| Some(true)),
         Err(_) => {

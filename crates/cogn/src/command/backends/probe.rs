@@ -105,7 +105,7 @@ async fn ask_once(
     patience: Duration,
 ) -> Result<ProbeAnswer, Error> {
     let started = Instant::now();
-    let mut events = upstream.open(Arc::new(Request::chat("probe", chat)));
+    let mut events = upstream.stream(Arc::new(Request::chat("probe", chat)));
     let (mut fold, mut pieces, mut first) = (Fold::new(), 0, None);
     let reading = async {
         while let Some(event) = events.next().await {

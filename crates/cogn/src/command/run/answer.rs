@@ -96,7 +96,7 @@ pub(crate) async fn answer(
             return Ok(RunEnding::Event(last));
         }
     }
-    Err(engine::Error::Lost(run).into())
+    Err(engine::Error::MissingTerminalEvent(run).into())
 }
 
 /// Ctrl-C. Where signals cannot be listened to, the system's own way of ending a process stays.

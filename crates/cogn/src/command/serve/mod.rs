@@ -92,7 +92,7 @@ impl Serve {
                     exporter.work(swept.clone()).await;
                 }
             };
-            let janitor = server_setup::janitor(&journal, &clock, &settings).work(swept.clone());
+            let janitor = server_setup::janitor(&journal, &clock, &settings).run(swept.clone());
             let reload = Reload {
                 search: search.clone(),
                 folders: Arc::new(Mutex::new(folders)),

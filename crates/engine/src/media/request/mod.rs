@@ -22,7 +22,7 @@ use crate::limits;
 impl MediaPipeline {
     /// The request with its media ready. One without media is left as it is. A conversation is too: its media
     /// goes to back-ends that fetch for themselves.
-    pub(crate) async fn bring_request(&self, request: Arc<Request>) -> Result<Arc<Request>, Error> {
+    pub(crate) async fn prepare_request(&self, request: Arc<Request>) -> Result<Arc<Request>, Error> {
         if !has_media(&request.payload) {
             return Ok(request);
         }
@@ -36,7 +36,7 @@ impl MediaPipeline {
     }
 
     /// A picture of an answer that stands elsewhere, brought here and looked at.
-    pub async fn take_in(&self, media: &mut Media) -> Result<(), Error> {
+    pub async fn ingest(&self, media: &mut Media) -> Result<(), Error> {
         media.kind = MediaKind::Image;
         // What a provider says about its type is not believed either.
         media.mime = None;
@@ -53,8 +53,8 @@ impl MediaPipeline {
     async fn ready(&self, media: &mut Media, keeping: Keeping) -> Result<(), MediaError> {
         let mut item = MediaItem::of(media)?;
         let bounds = bounds(media.kind, &self.settings);
-        let fetched = self.bring(&mut item, &bounds).await?;
-        let (prepared, kept) = self.look(fetched, item.declared(), bounds, keeping).await?;
+        let fetched = self.load(&mut item, &bounds).await?;
+        let (prepared, kept) = self.inspect(fetched, item.declared(), bounds, keeping).await?;
         media.source = kept;
         media.mime = Some(String::from(prepared.output.format.mime()));
         media.mime_trust = MimeTrust::Verified;

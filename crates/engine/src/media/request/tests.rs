@@ -56,7 +56,7 @@ async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
     let desk = MediaPipeline::default();
     let small = wav(1_000);
     let brought = desk
-        .bring_request(heard(&inline("audio/wav", &small)))
+        .prepare_request(heard(&inline("audio/wav", &small)))
         .await
         .unwrap();
     let MediaSource::Inline(data) = &audio(&brought).source else {
@@ -67,7 +67,7 @@ async fn what_is_small_stays_and_what_is_large_lies_in_the_depot() {
 
     let large = wav(200_000);
     let brought = desk
-        .bring_request(heard(&inline("audio/x-wav", &large)))
+        .prepare_request(heard(&inline("audio/x-wav", &large)))
         .await
         .unwrap();
     let MediaSource::Stored(StoredRef::Handle(held)) = &audio(&brought).source else {
@@ -92,7 +92,7 @@ async fn what_is_held_already_is_looked_at_where_it_lies() {
             panic!("{request:?}")
         };
         asked.audio = ir::Media::new(keeping.finish().unwrap(), None);
-        let brought = desk.bring_request(Arc::new(request)).await;
+        let brought = desk.prepare_request(Arc::new(request)).await;
         assert_eq!(brought.is_ok(), good, "{brought:?}");
         if let Ok(brought) = brought {
             assert_eq!(audio(&brought).mime.as_deref(), Some("audio/wav"));
@@ -109,7 +109,7 @@ async fn a_full_depot_refuses_and_says_when_to_come_back() {
     };
     let desk = MediaPipeline::new(settings, None);
     let error = desk
-        .bring_request(heard(&inline("audio/wav", &wav(200_000))))
+        .prepare_request(heard(&inline("audio/wav", &wav(200_000))))
         .await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
@@ -124,7 +124,7 @@ async fn an_address_is_fetched_where_that_is_allowed() {
     let web: Arc<dyn Fetch> = Arc::new(Web(sound.clone()));
     let there = heard(&json!({"kind": "http_url", "url": "https://example.org/a.wav", "mime": "audio/wav"}));
     let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
-    let brought = desk.bring_request(there.clone()).await.unwrap();
+    let brought = desk.prepare_request(there.clone()).await.unwrap();
     let MediaSource::Inline(data) = &audio(&brought).source else {
         panic!("{brought:?}")
     };
@@ -133,7 +133,7 @@ async fn an_address_is_fetched_where_that_is_allowed() {
         fetch: FetchRule::Off,
         ..MediaSettings::default()
     };
-    let error = MediaPipeline::new(settings, Some(web)).bring_request(there).await;
+    let error = MediaPipeline::new(settings, Some(web)).prepare_request(there).await;
     assert_eq!(error.unwrap_err().provider_code.as_deref(), Some("E1012"));
 }
 
@@ -160,7 +160,7 @@ async fn what_is_not_let_in_has_its_code() {
         (inline("audio/wav", &wav(26 * 1024 * 1024)), "E1011"),
     ];
     for (media, code) in cases {
-        let error = desk.bring_request(heard(&media)).await.unwrap_err();
+        let error = desk.prepare_request(heard(&media)).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidRequest);
         assert_eq!(error.provider_code.as_deref(), Some(code), "{error:?}");
         assert!(error.message.starts_with("/payload/audio: "), "{error:?}");
@@ -176,7 +176,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
     let mut media = ir::Media::new(there.clone(), Some(String::from("image/webp")));
     let web = Arc::new(Web(out.into_inner()));
     let desk = MediaPipeline::new(MediaSettings::default(), Some(web.clone()));
-    desk.take_in(&mut media).await.unwrap();
+    desk.ingest(&mut media).await.unwrap();
     assert!(matches!(media.source, MediaSource::Inline(_)), "{media:?}");
     assert_eq!(media.mime.as_deref(), Some("image/png"));
 
@@ -189,7 +189,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
         };
         let desk = MediaPipeline::new(settings, Some(web.clone()));
         let mut media = ir::Media::new(there.clone(), None);
-        let taken = desk.take_in(&mut media).await;
+        let taken = desk.ingest(&mut media).await;
         match fits {
             true => {
                 taken.unwrap();
@@ -208,7 +208,7 @@ async fn a_picture_of_an_answer_is_brought_here_or_refused() {
 
     let desk = MediaPipeline::new(MediaSettings::default(), Some(Arc::new(Web(wav(100)))));
     let mut media = ir::Media::new(there, None);
-    let error = desk.take_in(&mut media).await.unwrap_err();
+    let error = desk.ingest(&mut media).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidResponse);
     assert_eq!(error.provider_code.as_deref(), Some("E1010"));
 }

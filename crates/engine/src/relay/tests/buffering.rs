@@ -14,7 +14,7 @@ fn whoever_is_not_heard_yet_is_not_silent() {
     for bytes in 1..13 {
         sim.pass(20_000);
         assert_eq!(sim.opened.len(), 1, "{bytes}");
-        sim.step(Input::KeptBack { attempt, bytes });
+        sim.step(Input::Buffered { attempt, bytes });
     }
     assert!(sim.parts.is_empty());
 }
@@ -24,7 +24,7 @@ fn whoever_fails_before_it_is_heard_is_replaced_and_its_work_is_estimated() {
     let mut sim = Sim::new(&continuing(2, 1), streaming());
     sim.say(started());
     let attempt = sim.latest();
-    sim.step(Input::KeptBack { attempt, bytes: 400 });
+    sim.step(Input::Buffered { attempt, bytes: 400 });
     sim.fail(ErrorKind::Network);
     sim.say(started());
     sim.say(block(0));

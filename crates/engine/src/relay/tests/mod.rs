@@ -58,7 +58,7 @@ impl Sim {
         self.machine.step(input, self.now_ms, &mut outputs);
         for output in outputs {
             match output {
-                Output::Open {
+                Output::StartAttempt {
                     attempt,
                     member,
                     request,
@@ -68,8 +68,8 @@ impl Sim {
                     self.opened.push(member);
                     self.verbatim.push(verbatim);
                 }
-                Output::Close { attempt } => self.open.retain(|(number, ..)| *number != attempt),
-                Output::Show(part) => self.parts.push(part),
+                Output::CancelAttempt { attempt } => self.open.retain(|(number, ..)| *number != attempt),
+                Output::Emit(part) => self.parts.push(part),
                 Output::Mirror { .. } | Output::Answer(_) => {}
             }
         }
@@ -85,17 +85,17 @@ impl Sim {
 
     fn say_to(&mut self, attempt: u32, event: Event) {
         let said = RawItem::Event(event);
-        self.step(Input::Said { attempt, said });
+        self.step(Input::Received { attempt, said });
     }
 
     /// The same as bytes: each event is one byte long.
     fn piece(&mut self, event: Event) {
-        let said = RawItem::Piece(RawChunk {
+        let said = RawItem::Chunk(RawChunk {
             bytes: Bytes::from_static(b"."),
             events: vec![event],
         });
         let attempt = self.latest();
-        self.step(Input::Said { attempt, said });
+        self.step(Input::Received { attempt, said });
     }
 
     fn finish(&mut self) {
@@ -133,9 +133,9 @@ impl Sim {
         let mut events = Vec::new();
         for part in &self.parts {
             match part {
-                RelayPart::Verbatim(piece) => events.extend(piece.events.clone()),
+                RelayPart::Raw(piece) => events.extend(piece.events.clone()),
                 RelayPart::Event(event) => events.push(event.clone()),
-                RelayPart::SoFar(so_far) => assert_eq!(text(so_far), text(&events)),
+                RelayPart::Replay(so_far) => assert_eq!(text(so_far), text(&events)),
             }
         }
         events
@@ -469,8 +469,8 @@ fn the_rest_is_asked_for_with_what_remains_of_the_limit() {
 fn an_answer_that_nobody_could_go_on_with_is_not_gathered() {
     let fleet = continuing(2, 9);
     let mut shown = continuation::Continuation::new(&streaming(), false);
-    shown.note(&Event::text(0, "x"));
-    assert_eq!(shown.rest(&Arc::new(streaming())), None);
+    shown.observe(&Event::text(0, "x"));
+    assert_eq!(shown.continuation_request(&Arc::new(streaming())), None);
     let mut sim = Sim::new(&fleet, streaming());
     sim.say(Event::text(0, "so far"));
     sim.cut();

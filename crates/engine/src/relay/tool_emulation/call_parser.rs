@@ -58,7 +58,7 @@ impl CallParser {
     }
 
     /// How much of the answer is kept back.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub(crate) fn buffered_bytes(&self) -> usize {
         self.text.len()
     }
 

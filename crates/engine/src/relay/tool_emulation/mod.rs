@@ -28,7 +28,7 @@ pub(super) struct EmulatedRequest {
 
 /// `None` where the request fits as it is. `run` tells the calls of this answer from those of all others;
 /// `goes_on` says that the answer continues a text, which can be nothing else any more.
-pub(super) fn by_prompt(
+pub(super) fn emulate(
     request: &Request,
     candidate: &Candidate,
     run: RunId,

@@ -8,7 +8,7 @@ use ir::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{EmulatedRequest, by_prompt};
+use super::{EmulatedRequest, emulate};
 use crate::route::Candidate;
 
 fn tool(name: &str) -> ToolSpec {
@@ -35,7 +35,7 @@ fn prompted_by(chat: ChatRequest, features: &[Feature]) -> Result<Option<Emulate
     let mut candidate = Candidate::new("plain", "any", Operation::ChatCompletions);
     candidate.features.extend(features.iter().cloned());
     let request = Request::chat("r", chat);
-    by_prompt(&request, &candidate, RunId::from_parts(1, 1), false)
+    emulate(&request, &candidate, RunId::from_parts(1, 1), false)
 }
 
 fn prompted(chat: ChatRequest) -> EmulatedRequest {
@@ -379,7 +379,7 @@ fn text_waits_only_while_it_could_be_a_call() {
             prompted.reply.push(event, &mut out);
             let told = out.iter().any(|event| matches!(event, Event::BlockDelta { .. }));
             assert_eq!(told, at >= told_at, "{pieces:?} {at}");
-            assert_eq!(prompted.reply.held_bytes() > 0, !told);
+            assert_eq!(prompted.reply.buffered_bytes() > 0, !told);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::ssml;
 use crate::route::Candidate;
 
 /// What is asked in place of the request, one by one; `None` where it fits as it is.
-pub(super) fn fit(request: &Request, candidate: &Candidate, ledger: &mut Ledger) -> Option<Vec<Request>> {
+pub(super) fn adapt(request: &Request, candidate: &Candidate, ledger: &mut Ledger) -> Option<Vec<Request>> {
     let has = |feature: Feature| candidate.features.contains(&feature);
     if let Payload::Embeddings(asked) = &request.payload {
         return (asked.input.len() > 1 && !has(Feature::Batch)).then(|| split(request, asked, ledger));

@@ -15,23 +15,23 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::{Error, ErrorKind, Phase, Request};
 
-use self::adapt::fit;
+use self::adapt::adapt;
 use self::merge::merge;
 use crate::limits;
 use crate::port::{UnaryResponse, Upstream};
 use crate::route::Candidate;
 
 /// The answer of this back-end, behind what was changed of the request already. Dropping the future hangs up.
-pub(super) fn answer(
+pub(super) fn call(
     upstream: &Arc<dyn Upstream>,
     candidate: &Candidate,
     request: Arc<Request>,
     notices: Vec<Adaptation>,
 ) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
     let mut ledger = Ledger::new(Component::Adapter);
-    let parts = match fit(&request, candidate, &mut ledger) {
+    let parts = match adapt(&request, candidate, &mut ledger) {
         Some(parts) => parts,
-        None if notices.is_empty() => return upstream.answer(request),
+        None if notices.is_empty() => return upstream.call(request),
         None => vec![Request::clone(&request)],
     };
     let upstream = upstream.clone();
@@ -55,9 +55,9 @@ async fn ask(upstream: &Arc<dyn Upstream>, mut parts: Vec<Request>) -> Result<Un
     if parts.len() == 1
         && let Some(only) = parts.pop()
     {
-        return upstream.answer(Arc::new(only)).await;
+        return upstream.call(Arc::new(only)).await;
     }
-    let calls = parts.into_iter().map(|part| upstream.answer(Arc::new(part)));
+    let calls = parts.into_iter().map(|part| upstream.call(Arc::new(part)));
     let answers = stream::iter(calls).buffered(limits::UNARY_BATCH_CONCURRENCY);
     merge(answers.try_collect().await?)
 }

@@ -7,7 +7,7 @@ use ir::{Feature, Operation, Payload, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::adapt::fit;
+use super::adapt::adapt;
 use super::merge::merge;
 use super::ssml::strip;
 use crate::port::UnaryResponse;
@@ -27,7 +27,7 @@ fn candidate(operation: Operation, features: &[Feature]) -> Candidate {
 fn fitted(request: &Request, features: &[Feature]) -> (Vec<Value>, Vec<String>) {
     let mut ledger = Ledger::new(Component::Adapter);
     let candidate = candidate(request.operation(), features);
-    let parts = fit(request, &candidate, &mut ledger).unwrap_or_else(|| vec![request.clone()]);
+    let parts = adapt(request, &candidate, &mut ledger).unwrap_or_else(|| vec![request.clone()]);
     let payloads = parts.iter().map(|part| part.payload.to_json().unwrap()).collect();
     let places = ledger.entries().iter().map(|entry| entry.pointer.clone());
     (payloads, places.collect())
@@ -79,7 +79,7 @@ fn what_a_back_end_can_do_is_left_alone() {
 fn a_batch_is_asked_one_by_one_and_comes_back_as_one() {
     let asked = request("embeddings", &json!({"model": "m", "input": ["a", "b", "c"]}));
     let mut ledger = Ledger::new(Component::Adapter);
-    let parts = fit(&asked, &candidate(Operation::Embeddings, &[]), &mut ledger).unwrap();
+    let parts = adapt(&asked, &candidate(Operation::Embeddings, &[]), &mut ledger).unwrap();
     assert_eq!(parts.len(), 3);
     assert_eq!(ledger.entries()[0].action, Action::Merged);
     assert_eq!(ledger.losses().count(), 0, "the answer is the same");

@@ -16,11 +16,11 @@ impl RunMachine {
     pub(super) fn advance(&mut self, again: Option<String>, now_ms: u64, out: &mut Vec<Output>) {
         let deadline_ms = self.deadline_ms();
         match self.calls.advance(again, deadline_ms, now_ms) {
-            NextAttempt::Call(call) => self.call(call, out),
+            NextAttempt::Start(call) => self.call(call, out),
             NextAttempt::Wait { until_ms } => {
                 self.progress("queue", format!("waits for {} ms", until_ms - now_ms), out);
             }
-            NextAttempt::Nobody(error) => self.exhaust(error, out),
+            NextAttempt::Exhausted(error) => self.exhaust(error, out),
         }
     }
 
@@ -34,7 +34,7 @@ impl RunMachine {
         out: &mut Vec<Output>,
     ) {
         if *selection == ReaskTarget::Same
-            && let Some(call) = self.calls.call_same(member, &reason, now_ms)
+            && let Some(call) = self.calls.retry_same(member, &reason, now_ms)
         {
             return self.call(call, out);
         }
@@ -59,7 +59,7 @@ impl RunMachine {
         if self.calls.attempt(number).is_none() {
             return;
         }
-        if self.calls.hear(number, std::slice::from_ref(&event), now_ms) {
+        if self.calls.on_events(number, std::slice::from_ref(&event), now_ms) {
             self.lead(number, now_ms, out);
         }
         match event {
@@ -98,20 +98,20 @@ impl RunMachine {
 
     /// The first to speak is the one that is heard; the others are dropped at once.
     fn lead(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
-        let losers = self.calls.lead(number, now_ms);
+        let losers = self.calls.promote(number, now_ms);
         out.extend(losers.into_iter().map(|attempt| Output::Close { attempt }));
     }
 
     /// A stream that ends behind its finish is complete; any other was cut.
     pub(super) fn hang_up(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
-        match self.calls.cut(number) {
+        match self.calls.truncation_error(number) {
             Some(error) => self.lose(number, error, now_ms, out),
             None => self.settle(number, now_ms, out),
         }
     }
 
     pub(super) fn give_up_the_silent(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        for (number, error) in self.calls.silent(now_ms) {
+        for (number, error) in self.calls.expired(now_ms) {
             match error {
                 _ if self.ended => return,
                 Some(error) => self.lose(number, error, now_ms, out),
@@ -134,17 +134,17 @@ impl RunMachine {
 
     /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
     fn lose(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(lost) = self.calls.lose(number, &error, now_ms) else {
+        let Some(lost) = self.calls.fail(number, &error, now_ms) else {
             return;
         };
         out.push(Output::Close { attempt: number });
         self.notices.remove(&number);
-        self.lost_reply = match lost.led {
+        self.lost_reply = match lost.was_leader {
             true => std::mem::take(&mut self.reply),
             false => String::new(),
         };
         self.stale |= !self.lost_reply.is_empty();
-        if !lost.goes_on {
+        if !lost.retryable {
             self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
             return self.exhaust(error, out);
         }
@@ -167,7 +167,7 @@ impl RunMachine {
         out: &mut Vec<Output>,
     ) -> Option<String> {
         let heard = self.calls.leader().map(|_| std::mem::take(&mut self.reply));
-        let dropped = self.calls.drop_all(outcome, now_ms);
+        let dropped = self.calls.cancel_all(outcome, now_ms);
         out.extend(dropped.into_iter().map(|attempt| Output::Close { attempt }));
         heard
     }

@@ -41,7 +41,7 @@ impl RunMachine {
     }
 
     fn take_up(&mut self, composed: CompositionResult, now_ms: u64, out: &mut Vec<Output>) {
-        self.calls.take_in(composed.attempts);
+        self.calls.import_records(composed.attempts);
         self.aside = Some(Box::new(StepSummary {
             usage: composed.usage,
             warnings: composed.warnings,
@@ -50,7 +50,7 @@ impl RunMachine {
         }));
         match composed.outcome {
             Outcome::Ask { .. } => {
-                self.calls.start_over(composed.request, None);
+                self.calls.restart(composed.request, None);
                 self.begin(now_ms, out);
             }
             Outcome::Answer(object) => {

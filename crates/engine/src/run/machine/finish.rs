@@ -19,7 +19,7 @@ use crate::run::failure;
 impl RunMachine {
     /// The attempt has given its whole answer.
     pub(super) fn complete(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
-        let Some(won) = self.calls.win(number, now_ms) else {
+        let Some(won) = self.calls.complete(number, now_ms) else {
             return;
         };
         out.push(Output::Close { attempt: number });
@@ -59,7 +59,7 @@ impl RunMachine {
                     _ => None,
                 };
                 self.lost_reply.clear();
-                self.calls.start_over(again.request, only);
+                self.calls.restart(again.request, only);
                 self.ask_again(&again.selection, member, again.reason, now_ms, out);
             }
             _ => self.conclude(envelope, usage, out),
@@ -73,7 +73,7 @@ impl RunMachine {
             return self.conclude(envelope, usage, out);
         }
         // What the last back-end said tells more than that there is no other.
-        let error = self.calls.take_loss().unwrap_or(search);
+        let error = self.calls.take_last_error().unwrap_or(search);
         let reply = std::mem::take(&mut self.lost_reply);
         let body = failure::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
         self.fail(body, Some(&reply), out);

@@ -263,7 +263,7 @@ impl RunMachine {
         if self.ended {
             return;
         }
-        if self.calls.stop_waiting(now_ms) {
+        if self.calls.backoff_elapsed(now_ms) {
             self.advance(None, now_ms, out);
         }
         self.hedge(now_ms, out);

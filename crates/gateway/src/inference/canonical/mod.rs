@@ -168,7 +168,7 @@ impl CanonicalCall<'_> {
     async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let (gateway, named) = (self.gateway, &self.named);
         let call = self.call(request);
-        let asked = gateway.engine.ask(&self.client.caller.tenant, call, admission);
+        let asked = gateway.engine.call(&self.client.caller.tenant, call, admission);
         let asked = asked.await;
         let mut asked = asked.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
         let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
@@ -241,7 +241,7 @@ async fn fold(
             RelayPart::Event(Event::Raw { data }) => raw = Some(data),
             RelayPart::Event(event) => fold.push(event),
             // Without a vendor's words everything comes as events.
-            RelayPart::Verbatim(_) | RelayPart::SoFar(_) => {}
+            RelayPart::Raw(_) | RelayPart::Replay(_) => {}
         }
     }
     let run = relayed.run;

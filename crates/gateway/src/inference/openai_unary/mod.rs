@@ -97,7 +97,7 @@ impl UnaryCall {
         let mut call = RelayRequest::new(request);
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;
-        let asked = engine.ask(&client.caller.tenant, call, admission).await;
+        let asked = engine.call(&client.caller.tenant, call, admission).await;
         asked.map_err(|failed| VendorError::of_call(*failed))
     }
 }

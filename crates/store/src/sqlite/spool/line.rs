@@ -43,7 +43,7 @@ impl Line {
     pub(super) fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let tenant = Cow::Borrowed(self.tenant.as_str());
         match &self.note {
-            Note::Booked(LifecycleRecord::Enter(new)) => {
+            Note::Booked(LifecycleRecord::Started(new)) => {
                 text.push(b'+');
                 let enter = Enter::of(tenant, new);
                 serde_json::to_writer(&mut *text, &enter)?;
@@ -57,7 +57,7 @@ impl Line {
                     event.body.put_behind(&rendered.body, text);
                 }
             }
-            Note::Booked(LifecycleRecord::Close { run, last, end }) => {
+            Note::Booked(LifecycleRecord::Ended { run, last, end }) => {
                 text.push(b'-');
                 let close = Close::of(tenant, *run, last.as_ref(), end);
                 serde_json::to_writer(&mut *text, &close)?;
@@ -112,7 +112,7 @@ impl<'a> Enter<'a> {
     fn line(self, tail: &mut Tail<'_>) -> Option<Line> {
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            note: Note::Booked(LifecycleRecord::Enter(NewRun {
+            note: Note::Booked(LifecycleRecord::Started(NewRun {
                 id: self.id,
                 module: self.module.into_owned(),
                 command: String::from(tail.take(&self.command)?),
@@ -150,7 +150,7 @@ impl<'a> Close<'a> {
         };
         Some(Line {
             tenant: Tenant::new(&self.tenant),
-            note: Note::Booked(LifecycleRecord::Close {
+            note: Note::Booked(LifecycleRecord::Ended {
                 run: self.id,
                 last,
                 end: self.end.end(),
@@ -205,7 +205,7 @@ impl<'a> Ended<'a> {
             code: end.finish.code.as_deref().map(Cow::Borrowed),
             at_ms: end.finish.at_ms,
             review: end.review.as_deref().map(Cow::Borrowed),
-            spent: Cow::Borrowed(&end.spent),
+            spent: Cow::Borrowed(&end.usage),
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Ended<'a> {
                 at_ms: self.at_ms,
             },
             review: self.review.map(Cow::into_owned),
-            spent: self.spent.into_owned(),
+            usage: self.spent.into_owned(),
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
             once: None,
         };
         let mut end = RunEnd::new(Some(String::from("E2010")), 9, vec![AttemptUsage::unknown()]);
-        let plain = LifecycleRecord::Close {
+        let plain = LifecycleRecord::Ended {
             run,
             last: None,
             end: end.clone(),
@@ -286,7 +286,7 @@ mod tests {
             end,
         };
         let said = [said(None), said(Some(end.clone()))];
-        let bookings = [LifecycleRecord::Enter(new), plain, LifecycleRecord::Close { run, last, end }];
+        let bookings = [LifecycleRecord::Started(new), plain, LifecycleRecord::Ended { run, last, end }];
         let notes = bookings.map(Note::Booked).into_iter().chain(said);
         let line = |note| Line {
             tenant: Tenant::new("t"),

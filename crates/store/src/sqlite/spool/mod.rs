@@ -127,19 +127,19 @@ impl Calls {
     pub(super) fn note(&self, tenant: &Tenant, booking: LifecycleRecord) -> Result<(), JournalError> {
         let shared = &self.0;
         let mut desk = shared.desk();
-        if let (LifecycleRecord::Enter(_), Some(fault)) = (&booking, desk.fault) {
+        if let (LifecycleRecord::Started(_), Some(fault)) = (&booking, desk.fault) {
             return Err(fault.into());
         }
         if desk.closed || desk.waiting.len() >= limits::CALLS_WAITING_MAX {
             return Err(JournalError::Full);
         }
         if desk.log.is_none() {
-            desk.log = Some(Log::create(&shared.path).map_err(JournalError::storage)?);
+            desk.log = Some(Log::create(&shared.path).map_err(JournalError::from_backend)?);
         }
         let (turn, tenant) = (desk.turn, tenant.clone());
         let begun = match &booking {
-            LifecycleRecord::Enter(new) => Some(new.id),
-            LifecycleRecord::Close { run, .. } => {
+            LifecycleRecord::Started(new) => Some(new.id),
+            LifecycleRecord::Ended { run, .. } => {
                 desk.leave(*run);
                 None
             }
@@ -245,7 +245,7 @@ impl Calls {
         shared.wake.notify_one();
         shared.hurry.notify_one();
         let seen = done.wait_for(|done| done.count >= booked || done.fault.is_some());
-        let fault = seen.await.map_err(JournalError::storage)?.fault;
+        let fault = seen.await.map_err(JournalError::from_backend)?.fault;
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
@@ -263,14 +263,14 @@ impl Calls {
     /// Takes in what killed servers have left behind. What the tables do not take waits like any other booking, and its
     /// file stays until then.
     pub(super) async fn pick_up(&self) -> Result<(), JournalError> {
-        for mut left in Leftover::find(&self.0.path).map_err(JournalError::storage)? {
-            let lines: Arc<[Line]> = Arc::from(left.lines().map_err(JournalError::storage)?);
+        for mut left in Leftover::find(&self.0.path).map_err(JournalError::from_backend)? {
+            let lines: Arc<[Line]> = Arc::from(left.lines().map_err(JournalError::from_backend)?);
             let booked = match lines.is_empty() {
                 true => Ok(()),
                 false => self.0.writer.book(lines.clone()).await,
             };
             match booked {
-                Ok(()) => left.remove().map_err(JournalError::storage)?,
+                Ok(()) => left.remove().map_err(JournalError::from_backend)?,
                 Err(error) => self.adopt(left, lines, Fault::of(&error)),
             }
         }
@@ -280,7 +280,7 @@ impl Calls {
     fn adopt(&self, left: Leftover, lines: Arc<[Line]>, fault: Fault) {
         let mut desk = self.0.desk();
         for line in &*lines {
-            if let Note::Booked(LifecycleRecord::Enter(new)) = &line.note {
+            if let Note::Booked(LifecycleRecord::Started(new)) = &line.note {
                 let begun = Begun {
                     tenant: line.tenant.clone(),
                     turn: desk.turn,
@@ -310,7 +310,7 @@ impl Desk {
     /// On its way into the log, and behind that into the tables.
     fn put(&mut self, line: Line) -> Result<(), JournalError> {
         if let Some(log) = &mut self.log {
-            log.add(&line).map_err(JournalError::storage)?;
+            log.add(&line).map_err(JournalError::from_backend)?;
         }
         self.waiting.push(line);
         self.booked += 1;
@@ -324,7 +324,7 @@ impl Desk {
         for (place, error) in log.flush().into_iter().rev() {
             let line = self.waiting.remove(first + place);
             let run = line.note.run();
-            if let Note::Booked(LifecycleRecord::Enter(_)) = line.note {
+            if let Note::Booked(LifecycleRecord::Started(_)) = line.note {
                 self.begun.remove(&run);
             }
             self.lost.insert(run, error);
@@ -338,14 +338,14 @@ impl Desk {
             false => self
                 .lost
                 .remove(&run)
-                .map_or(Ok(()), |error| Err(JournalError::storage(error))),
+                .map_or(Ok(()), |error| Err(JournalError::from_backend(error))),
         }
     }
 
     /// These lines are in the tables.
     fn forget(&mut self, lines: &[Line]) {
         for line in lines {
-            if let Note::Booked(LifecycleRecord::Enter(new)) = &line.note {
+            if let Note::Booked(LifecycleRecord::Started(new)) = &line.note {
                 self.begun.remove(&new.id);
             }
         }
@@ -485,7 +485,7 @@ impl From<Fault> for JournalError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Full => Self::Full,
-            Fault::Storage => Self::storage("the accounts of calls could not be written"),
+            Fault::Storage => Self::from_backend("the accounts of calls could not be written"),
         }
     }
 }

@@ -23,7 +23,7 @@ fn line(number: usize) -> Line {
     };
     Line {
         tenant: Tenant::local(),
-        note: Note::Booked(LifecycleRecord::Enter(new)),
+        note: Note::Booked(LifecycleRecord::Started(new)),
     }
 }
 

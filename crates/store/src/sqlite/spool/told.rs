@@ -15,14 +15,14 @@ pub(in crate::sqlite) struct Told<'l> {
 impl<'l> Told<'l> {
     pub(in crate::sqlite) fn add(&mut self, note: &'l Note) {
         match note {
-            Note::Booked(LifecycleRecord::Enter(new)) => self.new = Some(new),
+            Note::Booked(LifecycleRecord::Started(new)) => self.new = Some(new),
             Note::Said { events, end, .. } => {
                 self.events.extend(events);
                 self.end = end.as_ref();
             }
             // It has a writer, which ends it, or it has ended already: the first word counts.
-            Note::Booked(LifecycleRecord::Close { .. }) if !self.events.is_empty() || self.end.is_some() => {}
-            Note::Booked(LifecycleRecord::Close { last, end, .. }) => {
+            Note::Booked(LifecycleRecord::Ended { .. }) if !self.events.is_empty() || self.end.is_some() => {}
+            Note::Booked(LifecycleRecord::Ended { last, end, .. }) => {
                 self.events.extend(last);
                 self.end = Some(end);
             }

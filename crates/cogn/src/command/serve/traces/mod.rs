@@ -57,7 +57,7 @@ impl Exporter {
             config::resolve(credential).map_err(|reason| anyhow!("traces.credential: {reason}"))
         });
         let (exporter, tell) = Self::to(endpoint, key.transpose()?, traces.service_name.clone())?;
-        engine.tell(TraceSink(Box::new(move |trace| tell(span::spans(trace)))));
+        engine.set_trace_sink(TraceSink(Box::new(move |trace| tell(span::spans(trace)))));
         Ok(Some(exporter))
     }
 

@@ -120,7 +120,7 @@ fn a_model_that_refuses_is_not_asked_elsewhere() {
 
 #[test]
 fn what_nobody_can_do_is_refused_before_any_call() {
-    let mut member = Member::capable_of_all(upstream("blind"));
+    let mut member = Member::with_all_features(upstream("blind"));
     member.candidate.features.remove(&Feature::ImageInput);
     let missing = Member::unavailable(members(1).remove(0).candidate, "OPENAI_API_KEY is not set");
     let fleet = Arc::new(Fleet::new(
