@@ -24,10 +24,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) async fn leave(question: &EncodedRequest) -> Result<u64> {
     let upstream = question.upstream.as_deref();
     let upstream = upstream.context("whom to ask when it was hung up on")?;
-    let before = Seen::at(upstream).await?;
+    let before = UpstreamStats::at(upstream).await?;
     let (mut sender, line) = connect(&question.host).await?;
     // On every way out of here, the line is dropped: that is what leaving is.
-    let line = Line(line);
+    let line = ClientConnection(line);
     let asked = sender.send_request(question.request(None)?);
     if question.endpoint.streams() {
         let answer = asked.await?;
@@ -59,9 +59,9 @@ pub(super) async fn leave(question: &EncodedRequest) -> Result<u64> {
 }
 
 /// Waits until the upstream was asked.
-async fn reached(upstream: &str, before: Seen) -> Result<()> {
+async fn reached(upstream: &str, before: UpstreamStats) -> Result<()> {
     let began_us = now_us();
-    while Seen::at(upstream).await?.requests == before.requests {
+    while UpstreamStats::at(upstream).await?.requests == before.requests {
         if now_us() > began_us + LEFT_US_MAX {
             bail!("the upstream was not asked");
         }
@@ -71,14 +71,14 @@ async fn reached(upstream: &str, before: Seen) -> Result<()> {
 }
 
 /// The connection itself; dropping it closes the socket.
-struct Line(JoinHandle<()>);
+struct ClientConnection(JoinHandle<()>);
 
-impl Line {
-    async fn left(self, upstream: &str, before: Seen) -> Result<u64> {
+impl ClientConnection {
+    async fn left(self, upstream: &str, before: UpstreamStats) -> Result<u64> {
         let left_us = now_us();
         drop(self);
         loop {
-            let seen = Seen::at(upstream).await?;
+            let seen = UpstreamStats::at(upstream).await?;
             if seen.cancelled > before.cancelled {
                 return Ok(seen.last_cancel_us.saturating_sub(left_us));
             }
@@ -90,7 +90,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -98,18 +98,18 @@ impl Drop for Line {
 
 /// How often the upstream was asked and hung up on, and when last.
 #[derive(Clone, Copy)]
-struct Seen {
+struct UpstreamStats {
     requests: u64,
     cancelled: u64,
     last_cancel_us: u64,
 }
 
-impl Seen {
+impl UpstreamStats {
     async fn at(upstream: &str) -> Result<Self> {
         let request = Request::get("/stats").header("host", upstream);
         let request = request.body(Full::new(Bytes::new()))?;
         let (mut sender, line) = connect(upstream).await?;
-        let _line = Line(line);
+        let _line = ClientConnection(line);
         let response = sender.send_request(request).await?;
         let stats = response.into_body().collect().await?.to_bytes();
         let stats: Value = serde_json::from_slice(&stats)?;
