@@ -152,7 +152,7 @@ pub(crate) async fn envelope_of(engine: &Engine, execute: RunRequest) -> Result<
         }
         Err(error) => return Err(error.into()),
     };
-    let last = engine.subscribe(&tenant, run, ReadFrom::Start).await?.last().await?;
+    let last = engine.subscribe(&tenant, run, ReadFrom::Start).await?.terminal_event().await?;
     Ok(engine::run::envelope(&last))
 }
 

@@ -27,7 +27,7 @@ use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::port::{LifecycleRecord, Clock, RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use crate::run::{
     StoredCommand, RunRequest, ReadFrom, RecoveredRun, RunBroadcast, RunMode, MirrorTasks, RunSource, Subscription, Trace, TraceStore, Warning,
-    TraceSink, inherit, interruption, render,
+    TraceSink, replay, interrupted_chunk, render,
 };
 use crate::settings::Settings;
 use crate::interrupted::InterruptedRun;
@@ -138,7 +138,7 @@ impl Engine {
 
     /// Tells of every run that ends, from now on. Only one can be told.
     pub fn set_trace_sink(&self, witness: TraceSink) {
-        self.traces.tell(witness);
+        self.traces.set_sink(witness);
     }
 
     /// How many runs and relayed calls are in progress.
@@ -313,7 +313,7 @@ impl Engine {
     pub async fn recover(&self) -> Result<(), Error> {
         let modules = self.modules();
         for (tenant, row) in self.ports.journal.unfinished().await? {
-            let inherited = inherit(&self.ports.journal, &tenant, row.id).await?;
+            let inherited = replay(&self.ports.journal, &tenant, row.id).await?;
             let command = serde_json::from_str::<StoredCommand>(&row.command).ok();
             let module = modules
                 .get(&row.module)
@@ -338,7 +338,7 @@ impl Engine {
                             seq: None,
                             body: Arc::from(""),
                         }),
-                        false => Some(render(&interruption(row.id, inherited, &self.settings()))),
+                        false => Some(render(&interrupted_chunk(row.id, inherited, &self.settings()))),
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
                     let end = RunEnd::new(code, self.ports.clock.now_ms(), Vec::new());

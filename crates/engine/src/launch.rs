@@ -27,7 +27,7 @@ use crate::port::{Clock, Journal, JournalError, NewRun};
 use crate::route::Policy;
 use crate::run::machine::{SentProgress, RunMachine, MachineConfig};
 use crate::run::{
-    RecoveredRun, RunBroadcast, RunMode, Opening, RunOptions, Preface, MirrorTasks, RunTask, TraceStore, Warning, annotate, context,
+    RecoveredRun, RunBroadcast, RunMode, Opening, RunOptions, Preface, MirrorTasks, RunTask, TraceStore, Warning, warnings_annotation, context,
 };
 use crate::settings::Settings;
 
@@ -135,7 +135,7 @@ impl Launcher {
             offset: seated.offset,
             mode: launch.mode,
             progress: launch.options.progress,
-            annotations: annotate(&launch.warnings),
+            annotations: warnings_annotation(&launch.warnings),
             inherited: launch.heard(),
             opened: false,
             deadline_ms: launch.options.timeout_ms.unwrap_or(own_ms).min(own_ms),
@@ -228,7 +228,7 @@ impl Launcher {
         let gate = self.settings.gates.for_module(module.name()).cloned();
         let plan = MachineConfig {
             run: launch.run,
-            judge: Arc::new(GateEvaluator::new(module.clone(), gate)),
+            reply_policy: Arc::new(GateEvaluator::new(module.clone(), gate)),
             module,
             mode: launch.mode,
             on_disconnect: launch.options.on_disconnect,
@@ -251,8 +251,8 @@ impl Launcher {
             live: seated.live,
             offset: seated.offset,
             taken_over,
-            booked: launch.booked,
-            opening: Duration::from_millis(self.settings.opening_ms),
+            spooled: launch.booked,
+            first_write_delay: Duration::from_millis(self.settings.opening_ms),
             stop: self.stop.clone(),
             traces: launch.traces,
             shadows: self.shadows.clone(),

@@ -41,7 +41,7 @@ pub(crate) fn check_run(
             );
             let mut warning = Warning::new(Code::W1001, message);
             warning
-                .more
+                .extra
                 .insert(String::from("types"), json!(admitted.left_out));
             execute.warnings.push(warning);
         }

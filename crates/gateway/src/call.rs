@@ -115,7 +115,7 @@ impl Call {
         if self.repeat.keeps() && negotiated.mode == RunMode::Sync && !replayed {
             let kept = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
             // Somebody always listens, so the run goes on when its caller has left.
-            gateway.kept.spawn(async move { drop(kept.last().await) });
+            gateway.kept.spawn(async move { drop(kept.terminal_event().await) });
         }
         let begun = self.begun(subscription, &negotiated, seat);
         Ok(if replayed { begun.replayed() } else { begun })
@@ -157,7 +157,7 @@ impl Call {
             Some(row) if row.module == self.module.name() => {}
             _ => return Ok(None),
         }
-        let from = ReadFrom::After(recovery.place(strict));
+        let from = ReadFrom::AfterChunk(recovery.place(strict));
         Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
     }
 

@@ -139,7 +139,7 @@ impl Attempts {
         match self.dispatch.next(now_ms) {
             NextBackend::Use { lease, is_retry: returning } => {
                 let role = match (&again, &self.last_error) {
-                    (Some(_), _) => AttemptRole::Again,
+                    (Some(_), _) => AttemptRole::Reask,
                     (None, None) => AttemptRole::First,
                     (None, Some(_)) if returning => AttemptRole::Retry,
                     (None, Some(_)) => AttemptRole::Failover,
@@ -172,7 +172,7 @@ impl Attempts {
     /// The same question to this very instance, if it can be called.
     pub(crate) fn retry_same(&mut self, member: usize, reason: &str, now_ms: u64) -> Option<AttemptStart> {
         let lease = self.dispatch.reserve_same(member, now_ms)?;
-        Some(self.call(lease, AttemptRole::Again, Some(String::from(reason)), now_ms))
+        Some(self.call(lease, AttemptRole::Reask, Some(String::from(reason)), now_ms))
     }
 
     fn call(&mut self, lease: InFlightGuard, role: AttemptRole, reason: Option<String>, now_ms: u64) -> AttemptStart {

@@ -59,7 +59,7 @@ pub(super) async fn run(
         traces: traces.clone(),
     };
     let seated = launch.seat();
-    let seat = seated.live.clone().sit();
+    let seat = seated.live.clone().add_reader();
     // Media of a step is looked at like that of any run.
     if let Some(task) = launcher.clone().begin(launch, seated).task().await {
         task.drive().await;

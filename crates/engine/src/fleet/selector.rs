@@ -311,7 +311,7 @@ impl BackendSelector {
         facts.seed = self.seed;
         facts.turn = self.turn;
         facts.tried = tried;
-        facts.other_than = &self.excluded_models;
+        facts.excluded_models = &self.excluded_models;
         facts.only = self.only.as_deref();
         facts.models = self.models.as_deref();
         Ok(facts)

@@ -29,7 +29,7 @@ impl GateEvaluator {
         let error = envelope
             .error()
             .filter(|error| reask::is_repairable(&self.module, error))?;
-        if done.agains > 0 {
+        if done.reasks > 0 {
             return None;
         }
         let request = reask::request(done.request, done.reply, error)?;
@@ -63,7 +63,7 @@ impl GateEvaluator {
 }
 
 impl ReplyPolicy for GateEvaluator {
-    fn after(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
+    fn evaluate(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
         if let Some(next) = self.ask_to_mend(envelope, done) {
             return next;
         }

@@ -51,9 +51,9 @@ impl PreparedMedia {
         let inline = matches!(item.from, Origin::Inline(_));
         if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
             let mut warning = Warning::new(Code::W1011, "this media is better uploaded and referred to");
-            warning.more.insert(String::from("index"), index.into());
+            warning.extra.insert(String::from("index"), index.into());
             warning
-                .more
+                .extra
                 .insert(String::from("size_bytes"), prepared.input.size_bytes.into());
             self.warnings.push(warning);
         }
@@ -130,9 +130,9 @@ fn told(adaptation: &Adaptation) -> Value {
 
 fn adapted(index: usize, adaptation: &Adaptation) -> Warning {
     let mut warning = Warning::new(Code::W1015, "the picture was made to fit");
-    warning.more.insert(String::from("index"), index.into());
+    warning.extra.insert(String::from("index"), index.into());
     if let Value::Object(told) = told(adaptation) {
-        warning.more.extend(told);
+        warning.extra.extend(told);
     }
     warning
 }

@@ -276,7 +276,7 @@ impl RelayDriver {
             return;
         }
         let trace = self.machine.trace();
-        let spent = trace.attempts.iter().map(AttemptRecord::spent).collect();
+        let spent = trace.attempts.iter().map(AttemptRecord::usage_row).collect();
         let end = RunEnd::new(trace.code.clone(), self.clock.now_ms(), spent);
         match &mut self.account {
             Some(account) => account.close(end),

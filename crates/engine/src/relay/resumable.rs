@@ -72,7 +72,7 @@ impl ReaderTracker {
             let patience = self.alone_since.map(|since| since + self.grace);
             tokio::select! {
                 biased;
-                here = self.live.audience() => self.alone_since = (!here).then(Instant::now),
+                here = self.live.wait_readers_changed() => self.alone_since = (!here).then(Instant::now),
                 () = until(patience) => return,
             }
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::candidate::LoadSnapshot;
 use super::filter::{Rejection, reject};
-use super::order::{best, place};
+use super::order::{best, rank};
 use super::plan::{PlanInput, HostPolicy};
 use super::policy::Policy;
 use super::pool::CandidateIndex;
@@ -60,7 +60,7 @@ impl Explanation {
             let signals = signals.get(one.0).unwrap_or(&healthy);
             match reject(one, signals, facts, host) {
                 Some(rejection) => rejected.push((one.1.name.clone(), rejection)),
-                None => places.push(place(one, signals, &facts.policy, facts)),
+                None => places.push(rank(one, signals, &facts.policy, facts)),
             }
         }
         let selected = best(places, candidates, &facts.policy, facts)

@@ -19,12 +19,12 @@ pub enum Rejection {
     Transport(Transport),
     NotAllowed,
     Denied,
-    NotTheOneAskedFor,
-    OtherModel(String),
-    Tripped,
+    NotRequested,
+    DifferentModel(String),
+    BreakerOpen,
     Busy(u32),
     AlreadyTried,
-    SameModel(String),
+    ModelRefused(String),
     RateLimited(u64),
     MirrorOnly,
     ModelNotAllowed,
@@ -40,12 +40,12 @@ impl fmt::Display for Rejection {
             Self::Transport(transport) => write!(f, "cannot be reached over {transport}"),
             Self::NotAllowed => f.write_str("not on the allow-list"),
             Self::Denied => f.write_str("on the deny-list"),
-            Self::NotTheOneAskedFor => f.write_str("another back-end was asked for by name"),
-            Self::OtherModel(model) => write!(f, "answers only with {model}"),
-            Self::Tripped => f.write_str("its last calls failed (circuit open)"),
+            Self::NotRequested => f.write_str("another back-end was asked for by name"),
+            Self::DifferentModel(model) => write!(f, "answers only with {model}"),
+            Self::BreakerOpen => f.write_str("its last calls failed (circuit open)"),
             Self::Busy(limit) => write!(f, "{limit} calls are already under way"),
             Self::AlreadyTried => f.write_str("already tried for this request"),
-            Self::SameModel(model) => write!(f, "{model} has refused this request elsewhere"),
+            Self::ModelRefused(model) => write!(f, "{model} has refused this request elsewhere"),
             Self::RateLimited(ms) => write!(f, "takes no more calls for {ms} ms"),
             Self::ModelNotAllowed => f.write_str("its model is not allowed for this caller"),
             Self::MirrorOnly => f.write_str("gets copies only (mirror)"),
@@ -78,7 +78,7 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
         return Some(Rejection::Operation(*operation));
     }
     let lacking =
-        |feature: &&Feature| !candidate.features.contains(feature) && !facts.may_lack.contains(feature);
+        |feature: &&Feature| !candidate.features.contains(feature) && !facts.optional_features.contains(feature);
     if !facts.wanted.is_met(candidate, marks)
         && let Some(feature) = needs.required_features.iter().find(lacking)
     {
@@ -93,7 +93,7 @@ fn fixed(candidate: &Candidate, marks: &CandidateKey, facts: &PlanInput<'_>) -> 
     }
     // A back-end without a model of its own answers with any.
     match (&candidate.model, facts.model) {
-        (Some(own), Some(asked)) if own != asked => Some(Rejection::OtherModel(own.clone())),
+        (Some(own), Some(asked)) if own != asked => Some(Rejection::DifferentModel(own.clone())),
         _ => None,
     }
 }
@@ -118,7 +118,7 @@ fn listed(candidate: &Candidate, facts: &PlanInput<'_>, host: &HostPolicy) -> Op
     }
     let another = |wanted: Option<&str>| wanted.is_some_and(|wanted| wanted != name);
     if another(hints.backend.as_deref()) || another(facts.only) {
-        return Some(Rejection::NotTheOneAskedFor);
+        return Some(Rejection::NotRequested);
     }
     match &facts.policy {
         Policy::Mirror { to } if to == name => Some(Rejection::MirrorOnly),
@@ -135,11 +135,11 @@ fn momentary(index: usize, candidate: &Candidate, signals: &LoadSnapshot, facts:
         return Some(Rejection::AlreadyTried);
     }
     let model = candidate.model.as_deref().or(facts.model);
-    if let Some(model) = model.filter(|model| facts.other_than.iter().any(|other| other == model)) {
-        return Some(Rejection::SameModel(String::from(model)));
+    if let Some(model) = model.filter(|model| facts.excluded_models.iter().any(|other| other == model)) {
+        return Some(Rejection::ModelRefused(String::from(model)));
     }
     if signals.tripped {
-        return Some(Rejection::Tripped);
+        return Some(Rejection::BreakerOpen);
     }
     if signals.limited_ms > 0 {
         return Some(Rejection::RateLimited(signals.limited_ms));

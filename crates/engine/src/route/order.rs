@@ -44,7 +44,7 @@ impl SortKey {
     }
 }
 
-pub(super) fn place(
+pub(super) fn rank(
     (index, candidate, marks): (usize, &Candidate, &CandidateKey),
     signals: &LoadSnapshot,
     policy: &Policy,

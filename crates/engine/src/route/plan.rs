@@ -8,7 +8,7 @@ use ir::{Request, adaptation::Degradation};
 use super::candidate::LoadSnapshot;
 use super::explanation::Explanation;
 use super::filter::{Rejection, reject};
-use super::order::{affinity, best, place};
+use super::order::{affinity, best, rank};
 use super::policy::{HashKey, Policy};
 use super::pool::{CandidateIndex, FeatureMask};
 
@@ -30,11 +30,11 @@ pub struct PlanInput<'r> {
     /// The needed features, in bits.
     pub wanted: FeatureMask<'r>,
     /// Needed features that the request can do without, at a price.
-    pub may_lack: Vec<&'r Feature>,
+    pub optional_features: Vec<&'r Feature>,
     /// Candidates that already failed this request, by their place.
     pub tried: &'r [usize],
     /// Models that already refused this request.
-    pub other_than: &'r [String],
+    pub excluded_models: &'r [String],
     /// The only models that the caller may be answered by.
     pub models: Option<&'r [String]>,
     /// The only back-end that will do, whatever the request says.
@@ -72,7 +72,7 @@ impl<'r> PlanInput<'r> {
         let may_lack: Vec<&Feature> = may_lack.collect();
         Ok(Self {
             wanted: FeatureMask::new(needs.required_features.iter(), &may_lack)
-                .and_gladly(needs.preferred_features.iter()),
+                .with_optional(needs.preferred_features.iter()),
             needs,
             hints: &request.routing,
             model: request.model().filter(|model| !model.is_empty()),
@@ -81,9 +81,9 @@ impl<'r> PlanInput<'r> {
                 .region_hint
                 .as_ref()
                 .and_then(|hint| hint.as_str()),
-            may_lack,
+            optional_features: may_lack,
             tried: &[],
-            other_than: &[],
+            excluded_models: &[],
             models: None,
             only: None,
             policy,
@@ -111,7 +111,7 @@ pub fn plan(pool: &CandidateIndex, signals: &[LoadSnapshot], facts: &PlanInput<'
     for one in pool.each() {
         let signals = signals_of(one.0);
         if reject(one, signals, facts, host).is_none() {
-            places.push(place(one, signals, &facts.policy, facts));
+            places.push(rank(one, signals, &facts.policy, facts));
         }
     }
     if places.is_empty() {
@@ -184,7 +184,7 @@ fn is_blind(rejection: &Rejection) -> bool {
 
 /// It may be different in a moment.
 fn is_momentary(rejection: &Rejection) -> bool {
-    matches!(rejection, Rejection::Tripped | Rejection::AlreadyTried) || is_full(rejection)
+    matches!(rejection, Rejection::BreakerOpen | Rejection::AlreadyTried) || is_full(rejection)
 }
 
 fn is_full(rejection: &Rejection) -> bool {

@@ -77,7 +77,7 @@ impl<'r> FeatureMask<'r> {
 
     /// What nobody is left out for, and what counts among those who are left.
     #[must_use]
-    pub(super) fn and_gladly(mut self, preferred: impl Iterator<Item = &'r Feature>) -> Self {
+    pub(super) fn with_optional(mut self, preferred: impl Iterator<Item = &'r Feature>) -> Self {
         self.all |= bits(preferred);
         self
     }

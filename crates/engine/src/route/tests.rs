@@ -92,7 +92,7 @@ fn an_unbound_back_end_stays_eligible_beside_bound_ones() {
     assert_eq!(case.names(), ["any"]);
     assert_eq!(
         case.rejections()["bound"],
-        Rejection::OtherModel(String::from("small"))
+        Rejection::DifferentModel(String::from("small"))
     );
     case.request = request(Some("small"));
     assert_eq!(case.names().len(), 2);

@@ -75,7 +75,7 @@ impl Default for RunOptions {
 pub struct Warning {
     pub code: Code,
     pub message: String,
-    pub more: Map<String, Value>,
+    pub extra: Map<String, Value>,
 }
 
 impl Warning {
@@ -83,21 +83,21 @@ impl Warning {
         Self {
             code,
             message: message.into(),
-            more: Map::new(),
+            extra: Map::new(),
         }
     }
 
     pub fn to_value(&self) -> Value {
         let mut value = json!({"code": self.code.as_str(), "message": self.message});
         if let Value::Object(map) = &mut value {
-            map.extend(self.more.clone());
+            map.extend(self.extra.clone());
         }
         value
     }
 }
 
 /// `_warnings`, if there is anything to warn of.
-pub(crate) fn annotate(warnings: &[Warning]) -> Map<String, Value> {
+pub(crate) fn warnings_annotation(warnings: &[Warning]) -> Map<String, Value> {
     let mut annotations = Map::new();
     if !warnings.is_empty() {
         let warnings = warnings.iter().map(Warning::to_value).collect();

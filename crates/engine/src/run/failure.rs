@@ -21,7 +21,7 @@ pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>
 }
 
 /// The error of a run that no back-end could finish.
-pub(super) fn exhausted(error: &ir::Error, content_sent: bool, mode: RunMode, settings: &Settings) -> ErrorBody {
+pub(super) fn from_upstream_error(error: &ir::Error, content_sent: bool, mode: RunMode, settings: &Settings) -> ErrorBody {
     let code = match error.kind {
         ErrorKind::RateLimited => Code::E4002,
         ErrorKind::Timeout => match mode {

@@ -29,7 +29,7 @@ impl MirrorTasks {
         self.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                _ = tokio::time::timeout(patience, shadow(run, lease, fleet, events)) => {}
+                _ = tokio::time::timeout(patience, run_mirror(run, lease, fleet, events)) => {}
             }
         });
     }
@@ -43,7 +43,7 @@ impl MirrorTasks {
 }
 
 /// Hears a copy's answer to its end and keeps nothing but what it cost.
-async fn shadow(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
+async fn run_mirror(run: RunId, mut lease: InFlightGuard, fleet: Arc<Fleet>, mut events: EventStream) {
     let began = Instant::now();
     let mut bytes = 0;
     let mut usage = None;

@@ -22,8 +22,8 @@ pub use render::{envelope, envelope_text};
 pub use subscription::{ReadFrom, ResumePoint, Subscription};
 pub use trace_store::TraceSink;
 
-pub(crate) use command::{StoredCommand, annotate};
-pub(crate) use recovery::{RecoveredRun, inherit, interruption};
+pub(crate) use command::{StoredCommand, warnings_annotation};
+pub(crate) use recovery::{RecoveredRun, replay, interrupted_chunk};
 pub(crate) use broadcast::RunBroadcast;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;

@@ -93,7 +93,7 @@ pub enum AttemptRole {
     /// Beside one that is slow.
     Hedge,
     /// For a better answer than the one before.
-    Again,
+    Reask,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -121,7 +121,7 @@ impl AttemptOutcome {
 
 impl AttemptRecord {
     /// What goes into the accounts.
-    pub(crate) fn spent(&self) -> AttemptUsage {
+    pub(crate) fn usage_row(&self) -> AttemptUsage {
         let usage = self.usage.as_ref();
         AttemptUsage {
             attempt: self.number,

@@ -29,7 +29,7 @@ pub(crate) struct RecoveredRun {
 }
 
 /// Folds the journal of a run.
-pub(crate) async fn inherit(
+pub(crate) async fn replay(
     journal: &Arc<dyn Journal>,
     tenant: &Tenant,
     run: RunId,
@@ -68,7 +68,7 @@ pub(crate) async fn inherit(
 }
 
 /// The last chunk of a run that must not be run again.
-pub(crate) fn interruption(run: RunId, inherited: RecoveredRun, settings: &Settings) -> Chunk {
+pub(crate) fn interrupted_chunk(run: RunId, inherited: RecoveredRun, settings: &Settings) -> Chunk {
     let body = ErrorBody::new(Code::E2010, "the server stopped before the run had ended");
     let mut recovery = Recovery::after(inherited.last_seq, inherited.last_checkpoint);
     recovery.retry_after_ms = settings.retry_after_ms;

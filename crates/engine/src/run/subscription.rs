@@ -20,9 +20,9 @@ use tenancy::Tenant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     Start,
-    After(ResumePoint),
+    AfterChunk(ResumePoint),
     /// Behind the frame with this number, and nothing said before it; 0 is the start.
-    Frame(u64),
+    AfterFrame(u64),
 }
 
 /// The last chunk a client has, and the proof if it has one.
@@ -61,7 +61,7 @@ pub struct Subscription {
 impl Subscription {
     pub(crate) async fn open(source: RunSource, from: ReadFrom) -> Result<Self, Error> {
         let mut subscription = Self {
-            seat: source.live.map(|live| live.sit()),
+            seat: source.live.map(|live| live.add_reader()),
             journal: source.journal,
             tenant: source.tenant,
             run: source.run,
@@ -72,9 +72,9 @@ impl Subscription {
         };
         match from {
             ReadFrom::Start => {}
-            ReadFrom::After(place) => subscription.seek(&place).await?,
-            ReadFrom::Frame(0) => {}
-            ReadFrom::Frame(seq) => {
+            ReadFrom::AfterChunk(place) => subscription.seek(&place).await?,
+            ReadFrom::AfterFrame(0) => {}
+            ReadFrom::AfterFrame(seq) => {
                 let run = subscription.run;
                 let entry = subscription
                     .journal
@@ -101,7 +101,7 @@ impl Subscription {
             let Some(entries) = entries else {
                 return Ok(None);
             };
-            let events = self.hand_out(entries);
+            let events = self.deliver(entries);
             if !events.is_empty() {
                 return Ok(Some(events));
             }
@@ -110,7 +110,7 @@ impl Subscription {
     }
 
     /// Waits for the run's last event.
-    pub async fn last(mut self) -> Result<EncodedEvent, Error> {
+    pub async fn terminal_event(mut self) -> Result<EncodedEvent, Error> {
         let run = self.run;
         while let Some(mut events) = self.next().await? {
             match events.pop() {
@@ -124,7 +124,7 @@ impl Subscription {
     async fn ready(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
         while let Some(live) = self.seat.as_ref().map(ReaderGuard::live) {
             let (news, open) = (live.news(), live.is_open());
-            match live.after(self.cursor) {
+            match live.events_after(self.cursor) {
                 None => break,
                 Some(entries) if !entries.is_empty() => return Ok(Some(entries)),
                 Some(_) if !open => return Ok(None),
@@ -151,7 +151,7 @@ impl Subscription {
         }
     }
 
-    fn hand_out(&mut self, entries: Vec<JournalEntry>) -> Vec<EncodedEvent> {
+    fn deliver(&mut self, entries: Vec<JournalEntry>) -> Vec<EncodedEvent> {
         let mut events = Vec::with_capacity(entries.len());
         for JournalEntry { offset, event } in entries {
             self.cursor = offset;
@@ -171,7 +171,7 @@ impl Subscription {
             seq => {
                 let entry = self.journal.find_chunk(&self.tenant, self.run, seq).await?;
                 entry
-                    .filter(|entry| proves(&entry.event, place.checkpoint.as_ref()))
+                    .filter(|entry| checkpoint_matches(&entry.event, place.checkpoint.as_ref()))
                     .map(|entry| entry.offset)
             }
         };
@@ -211,7 +211,7 @@ pub(crate) fn opening_meta(explain: &str) -> Map<String, Value> {
 
 /// Whether a client's checkpoint is the one that was sent. Snapshots carry none, so nothing speaks
 /// against a client that stands behind one.
-fn proves(event: &EncodedEvent, claimed: Option<&Checkpoint>) -> bool {
+fn checkpoint_matches(event: &EncodedEvent, claimed: Option<&Checkpoint>) -> bool {
     let Some(claimed) = claimed else { return true };
     match read(event) {
         Some(Chunk::Delta {

@@ -42,9 +42,9 @@ pub(crate) struct RunTask {
     /// Another server began it; what that one used is not known.
     pub(crate) taken_over: bool,
     /// It writes nothing but its end, and waits for nobody to do it.
-    pub(crate) booked: bool,
+    pub(crate) spooled: bool,
     /// How long its first events wait for those of its back-end.
-    pub(crate) opening: Duration,
+    pub(crate) first_write_delay: Duration,
     /// The server stops: leave the run as it is, for the next one.
     pub(crate) stop: CancellationToken,
     pub(crate) traces: Arc<TraceStore>,
@@ -64,7 +64,7 @@ struct PendingOutputs {
     preparation: Option<CompositionStream>,
     events: Vec<EncodedEvent>,
     /// Most events of the next write, once the first words of the answer are written or about to be.
-    share: Option<usize>,
+    batch_limit: Option<usize>,
     finish: Option<MachineEnd>,
 }
 
@@ -79,7 +79,7 @@ impl RunTask {
     pub(crate) async fn drive(mut self: Box<Self>) {
         // Nobody is asked for a run that is not in the accounts.
         if let Err(error) = self.journal.flush(self.run) {
-            let unclosed = self.give_up(error).boxed().await;
+            let unclosed = self.on_journal_error(error).boxed().await;
             return self.end(unclosed).await;
         }
         let began = Instant::now();
@@ -88,15 +88,15 @@ impl RunTask {
         self.step(Input::Start, began, &mut work);
         self.crowd.gather().await;
         // The back-end is asked before the journal is, so that one does not wait for the other.
-        self.take_what_is_ready(&mut work, began);
+        self.drain_ready(&mut work, began);
         // What is rare or soon over has a box of its own: a run that goes on holds no room for it.
-        if !self.open(&mut work, began).boxed().await {
+        if !self.batch_first_events(&mut work, began).boxed().await {
             self.live.close();
             return;
         }
         loop {
             if let Err(error) = self.flush(&mut work).await {
-                unclosed = self.give_up(error).boxed().await;
+                unclosed = self.on_journal_error(error).boxed().await;
                 break;
             }
             if self.machine.has_ended() {
@@ -105,12 +105,12 @@ impl RunTask {
             let Some(input) = self.wait(&mut work, began).await else {
                 break;
             };
-            if self.booked {
+            if self.spooled {
                 // A whole answer is judged together with others; words that somebody waits for are not held back.
                 self.crowd.gather().await;
             }
             self.step(input, began, &mut work);
-            self.take_what_is_ready(&mut work, began);
+            self.drain_ready(&mut work, began);
         }
         self.end(unclosed).await;
     }
@@ -119,24 +119,24 @@ impl RunTask {
     async fn end(&mut self, unclosed: Option<PendingClose>) {
         self.live.close();
         if let Some(unclosed) = unclosed {
-            self.close_later(unclosed).boxed().await;
+            self.retry_close(unclosed).boxed().await;
         }
     }
 
     /// What a run says before its back-end does waits a moment for it: a quick one's first words share its write. Who
     /// comes to listen meanwhile ends no pause. Whoever takes a run over says at once that it is theirs. Returns
     /// whether the server goes on.
-    async fn open(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
+    async fn batch_first_events(&mut self, work: &mut PendingOutputs, began: Instant) -> bool {
         let said = work.events.len();
         if said == 0 || self.taken_over {
             return true;
         }
-        let pause = Instant::now() + self.opening;
+        let pause = Instant::now() + self.first_write_delay;
         while work.events.len() == said && !self.machine.has_ended() {
             match tokio::time::timeout_at(pause, self.wait(work, began)).await {
                 Ok(Some(input)) => {
                     self.step(input, began, work);
-                    self.take_what_is_ready(work, began);
+                    self.drain_ready(work, began);
                 }
                 Ok(None) => return false,
                 Err(_) => break,
@@ -155,8 +155,8 @@ impl RunTask {
             biased;
             () = self.stop.cancelled() => None,
             () = self.live.cancel.cancelled() => Some(Input::Cancel),
-            here = self.live.audience() => Some(if here { Input::Joined } else { Input::Left }),
-            prepared = next_prepared(&mut work.preparation) => Some(Input::Prepared(prepared)),
+            here = self.live.wait_readers_changed() => Some(if here { Input::Joined } else { Input::Left }),
+            prepared = next_prepared(&mut work.preparation) => Some(Input::Composition(prepared)),
             input = next_input(&mut work.streams) => Some(input),
             () = sleep_until(wake) => Some(Input::Tick),
         }
@@ -164,15 +164,15 @@ impl RunTask {
 
     /// Takes events that are there already, so that they share one write. The first words of an answer wait for no
     /// others, the next for few.
-    fn take_what_is_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
-        let most = work.share.unwrap_or(limits::BATCH_EVENTS_MAX);
-        work.share = work.share.map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
+    fn drain_ready(&mut self, work: &mut PendingOutputs, began: Instant) {
+        let most = work.batch_limit.unwrap_or(limits::BATCH_EVENTS_MAX);
+        work.batch_limit = work.batch_limit.map(|share| (share * 4).min(limits::BATCH_EVENTS_MAX));
         for _ in 0..most {
             if self.machine.has_ended() {
                 return;
             }
-            if work.share.is_none() && has_words(&work.events) {
-                work.share = Some(4);
+            if work.batch_limit.is_none() && has_words(&work.events) {
+                work.batch_limit = Some(4);
                 return;
             }
             match next_input(&mut work.streams).now_or_never() {
@@ -188,20 +188,20 @@ impl RunTask {
         self.machine.step(input, now_ms, &mut outputs);
         for output in outputs {
             match output {
-                Output::Open {
+                Output::StartAttempt {
                     attempt,
                     member,
                     request,
                 } => work
                     .streams
                     .extend(self.call(member, request).map(|events| (attempt, events))),
-                Output::Prepare => work.preparation = self.preparation.take(),
+                Output::StartComposition => work.preparation = self.preparation.take(),
                 Output::Mirror { lease, request } => {
                     if let Some(events) = self.call(lease.member(), request) {
                         self.shadows.begin(self.run, lease, self.fleet.clone(), events);
                     }
                 }
-                Output::Close { attempt } => work.streams.retain(|(number, _)| *number != attempt),
+                Output::CancelAttempt { attempt } => work.streams.retain(|(number, _)| *number != attempt),
                 Output::Emit(chunk) => work.events.push(render(&chunk)),
                 Output::Finish { last, code, review } => {
                     work.events.push(render(&last));
@@ -231,7 +231,7 @@ impl RunTask {
             Some(finish) => self.finish(finish, &events).boxed().await?,
         }
         self.publish(events);
-        if work.share.is_some_and(|share| share < limits::BATCH_EVENTS_MAX) {
+        if work.batch_limit.is_some_and(|share| share < limits::BATCH_EVENTS_MAX) {
             // Whoever listens passes the first words on before more is looked at, even where all of it is there already.
             tokio::task::yield_now().await;
         }
@@ -256,7 +256,7 @@ impl RunTask {
     /// Writes the end. A long one is not kept in memory until the accounts are carried over.
     async fn close(&mut self, after: u64, events: &[EncodedEvent], end: RunEnd) -> Result<(), JournalError> {
         let tenant = &self.live.tenant;
-        if self.booked {
+        if self.spooled {
             if let [last] = events
                 && last.body.len() <= limits::SPOOLED_EVENT_BYTES_MAX
             {
@@ -278,7 +278,7 @@ impl RunTask {
     /// What the run used, attempt by attempt.
     fn spent(&self, trace: &Trace) -> Vec<AttemptUsage> {
         let lost = self.taken_over.then(AttemptUsage::unknown);
-        let own = trace.attempts.iter().map(AttemptRecord::spent);
+        let own = trace.attempts.iter().map(AttemptRecord::usage_row);
         lost.into_iter().chain(own).collect()
     }
 
@@ -291,7 +291,7 @@ impl RunTask {
 
     /// The journal does not take the run's events, so nobody may see them. Readers get an end; the
     /// journal gets it too, now or as soon as it can.
-    async fn give_up(&mut self, cause: JournalError) -> Option<PendingClose> {
+    async fn on_journal_error(&mut self, cause: JournalError) -> Option<PendingClose> {
         if let JournalError::Fenced(_) | JournalError::Ended(_) = cause {
             warn!(run = %self.run, "another server has taken the run over");
             return None;
@@ -320,7 +320,7 @@ impl RunTask {
             }
         });
         match &unclosed {
-            Some(_) if self.machine.streams() => self.publish(vec![self.hold_off(body)]),
+            Some(_) if self.machine.streams() => self.publish(vec![self.retry_later_event(body)]),
             _ => self.publish(last),
         }
         unclosed
@@ -328,7 +328,7 @@ impl RunTask {
 
     /// What is not in the journal is not the end of a stream: its readers are told to come back, and then get
     /// the end that the journal has.
-    fn hold_off(&self, cause: ErrorBody) -> EncodedEvent {
+    fn retry_later_event(&self, cause: ErrorBody) -> EncodedEvent {
         let mut body = ErrorBody::new(Code::E2010, cause.message);
         body.recoverable = true;
         body.details = cause.details;
@@ -345,7 +345,7 @@ impl RunTask {
 
     /// Tries until the journal takes the end, so that the run is not left open and unaccounted for. What
     /// this server does not bring about is left to the next.
-    async fn close_later(&mut self, unclosed: PendingClose) {
+    async fn retry_close(&mut self, unclosed: PendingClose) {
         let PendingClose { after, last, end } = unclosed;
         let pause = || tokio::time::sleep(limits::CLOSE_RETRY);
         while self.stop.run_until_cancelled(pause()).await.is_some() {

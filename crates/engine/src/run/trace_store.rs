@@ -33,7 +33,7 @@ struct TraceStoreInner {
 
 impl TraceStore {
     /// The first witness stays.
-    pub(crate) fn tell(&self, witness: TraceSink) {
+    pub(crate) fn set_sink(&self, witness: TraceSink) {
         self.witness.set(witness).ok();
     }
 

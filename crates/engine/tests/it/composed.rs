@@ -311,7 +311,7 @@ async fn every_call_of_every_step_is_recorded() {
         .subscribe(&tenant, run, ReadFrom::Start)
         .await
         .unwrap()
-        .last()
+        .terminal_event()
         .await
         .unwrap();
     let trace = engine.trace(&tenant, run).unwrap();
@@ -349,7 +349,7 @@ async fn whoever_leaves_takes_all_steps_along() {
     timeout(SOON, async { tokio::join!(first.dropped(), second.dropped()) })
         .await
         .unwrap();
-    let last = timeout(SOON, subscription.last()).await.unwrap().unwrap();
+    let last = timeout(SOON, subscription.terminal_event()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["error"]["code"], "E2010");
     timeout(SOON, engine.drain()).await.unwrap();
 }

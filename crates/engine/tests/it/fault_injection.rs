@@ -135,12 +135,12 @@ impl Case {
                 self.seed
             );
             match output {
-                Output::Open { attempt, member, .. } => {
+                Output::StartAttempt { attempt, member, .. } => {
                     self.open.push((attempt, member));
                     self.opened += 1;
                 }
-                Output::Close { attempt } => self.open.retain(|(number, _)| *number != attempt),
-                Output::Prepare => {}
+                Output::CancelAttempt { attempt } => self.open.retain(|(number, _)| *number != attempt),
+                Output::StartComposition => {}
                 Output::Mirror { .. } => panic!("nobody asked for a mirror"),
                 Output::Emit(chunk) => self.chunks.push(chunk),
                 Output::Finish { last, .. } => self.last.push(*last),

@@ -355,7 +355,7 @@ impl World {
     }
 
     async fn resume(&self, run: RunId, behind: u64) -> Subscription {
-        let place = ReadFrom::Frame(behind);
+        let place = ReadFrom::AfterFrame(behind);
         self.engine.subscribe(&Tenant::local(), run, place).await.unwrap()
     }
 }
@@ -399,7 +399,7 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
     assert!(
         world
             .engine
-            .subscribe(&Tenant::local(), run, ReadFrom::Frame(9))
+            .subscribe(&Tenant::local(), run, ReadFrom::AfterFrame(9))
             .await
             .is_err()
     );

@@ -129,7 +129,7 @@ async fn what_a_reader_sees_is_in_the_journal() {
         }
     }
     strings.finish().await;
-    let last = timeout(SOON, reader.last()).await.unwrap().unwrap();
+    let last = timeout(SOON, reader.terminal_event()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["data"]["rationale"], "abc");
     let row = journal.find(&Tenant::local(), run).await.unwrap().unwrap();
     assert_eq!(row.state, RunState::Done);
@@ -223,7 +223,7 @@ async fn a_stream_goes_on_without_readers_until_its_grace_is_over() {
         strict: false,
     };
     let back = engine
-        .subscribe(&Tenant::local(), run, ReadFrom::After(place))
+        .subscribe(&Tenant::local(), run, ReadFrom::AfterChunk(place))
         .await
         .unwrap();
     let assembled = assemble(&rest(back).await);

@@ -62,7 +62,7 @@ async fn the_slower_of_two_is_dropped_as_soon_as_the_other_speaks() {
     timeout(SOON, first.dropped()).await.unwrap();
     second.text("said once\"}}").await;
     second.finish().await;
-    let last = timeout(SOON, caller.last()).await.unwrap().unwrap();
+    let last = timeout(SOON, caller.terminal_event()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["data"]["rationale"], "said once");
     let trace = engine.trace(&Tenant::local(), run).unwrap();
     let outcomes: Vec<AttemptOutcome> = trace.attempts.iter().map(|attempt| attempt.outcome).collect();
@@ -109,7 +109,7 @@ async fn a_copy_delays_nobody_and_is_dropped_with_the_server() {
     answer.text(OPENING).await;
     answer.text("real\"}}").await;
     answer.finish().await;
-    let last = timeout(SOON, caller.last()).await.unwrap().unwrap();
+    let last = timeout(SOON, caller.terminal_event()).await.unwrap().unwrap();
     assert_eq!(envelope(&last)["data"]["rationale"], "real");
     timeout(SOON, engine.drain()).await.unwrap();
     timeout(SOON, copy.dropped()).await.unwrap();

@@ -49,7 +49,7 @@ pub(crate) fn plan(number: u64, mode: RunMode) -> MachineConfig {
         timeout_ms: None,
         trace: None,
         settings: Arc::default(),
-        judge: Arc::new(AcceptAll),
+        reply_policy: Arc::new(AcceptAll),
         inherited: None,
         preface: engine::run::Preface::default(),
     }
@@ -249,15 +249,15 @@ impl<F: FnMut(usize, u64) -> Fate> World<F> {
         let mut end = None;
         for output in outputs {
             match output {
-                Output::Open { attempt, member, .. } => {
+                Output::StartAttempt { attempt, member, .. } => {
                     self.calls.push(member);
                     let fate = (self.behaviour)(member, now_ms);
                     let (Fate::Answer { after_ms } | Fate::Fail { after_ms, .. }) = fate;
                     running.fates.insert(attempt, fate);
                     posts.push((now_ms + after_ms, Happening::Speak { attempt, member }));
                 }
-                Output::Close { attempt } => drop(running.fates.remove(&attempt)),
-                Output::Prepare => {}
+                Output::CancelAttempt { attempt } => drop(running.fates.remove(&attempt)),
+                Output::StartComposition => {}
                 Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
                 Output::Emit(_) => {}
                 Output::Finish { code, .. } => end = Some(code),

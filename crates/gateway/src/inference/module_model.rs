@@ -119,7 +119,7 @@ impl ModuleChat {
                 let telling = Telling::new(begun.subscription, manner);
                 telling.response(gateway, begun.seat).await
             }
-            false => written(&envelope_of(begun.subscription.last().await), manner),
+            false => written(&envelope_of(begun.subscription.terminal_event().await), manner),
         };
         let mut response = response.map_err(|failure| failure.with_receipt(receipt.clone()))?;
         receipt.put(response.headers_mut());

@@ -98,7 +98,7 @@ impl Place {
             .take(client, gateway.settings().streams_per_client_max)?;
         let rest = gateway
             .engine
-            .subscribe(&caller.tenant, self.run, Begin::Frame(self.seq))
+            .subscribe(&caller.tenant, self.run, Begin::AfterFrame(self.seq))
             .await;
         let rest = rest.map_err(ApiError::from)?;
         let receipt = CallMetadata {

@@ -53,10 +53,10 @@ impl Downgrade {
             "a whole answer is given instead of what was asked for",
         );
         warning
-            .more
+            .extra
             .insert(String::from("fallback_used"), Value::from("sync"));
         warning
-            .more
+            .extra
             .insert(String::from("reason"), Value::from(self.reason));
         warning
     }

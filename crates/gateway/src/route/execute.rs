@@ -136,7 +136,7 @@ pub(super) async fn answer(
         }
         RunMode::Sync => {
             let run = begun.subscription.run();
-            let last = begun.subscription.last().await?;
+            let last = begun.subscription.terminal_event().await?;
             response::run(run, &last)
         }
     };

@@ -270,7 +270,7 @@ async fn events(
     let row = find_with_events(&gateway, caller, &session_id).await?;
     let from = match last_event_id(&headers, query.last_event_id.as_deref())? {
         None => ReadFrom::Start,
-        Some(seq) => ReadFrom::After(ResumePoint {
+        Some(seq) => ReadFrom::AfterChunk(ResumePoint {
             seq,
             checkpoint: None,
             strict: false,

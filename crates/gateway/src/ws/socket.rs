@@ -178,7 +178,7 @@ impl Socket {
                 session_id,
                 place,
             }) => {
-                let outcome = self.resume(&id, &session_id, ReadFrom::After(place), out).await;
+                let outcome = self.resume(&id, &session_id, ReadFrom::AfterChunk(place), out).await;
                 (id, outcome)
             }
             Ok(ClientMessage::Cancel { id }) => {
@@ -319,7 +319,7 @@ async fn pump_events(
 }
 
 async fn pump_last(id: &str, subscription: Subscription, out: &mpsc::Sender<Message>) {
-    let text = match subscription.last().await {
+    let text = match subscription.terminal_event().await {
         Ok(last) => message::event(id, &envelope(&last).to_string()),
         Err(error) => message::error(Some(id), ApiError::from(error)),
     };

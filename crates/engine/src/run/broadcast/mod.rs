@@ -24,10 +24,10 @@ pub(crate) struct RunBroadcast {
     /// More can come.
     open: AtomicBool,
     /// Told to all readers: there is more, or there will be no more.
-    news: Notify,
-    seats: AtomicUsize,
+    changed: Notify,
+    readers: AtomicUsize,
     /// Told to the one who drives the run: somebody came or left.
-    moved: Notify,
+    readers_changed: Notify,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -39,12 +39,12 @@ struct Ring {
     tail: u64,
     /// The newest of those that the only reader has taken away, until there is a newer one: an end that the journal
     /// does not have yet is still there for whoever comes next.
-    taken: Option<JournalEntry>,
+    last_taken: Option<JournalEntry>,
 }
 
 impl Ring {
     fn add(&mut self, entries: Vec<JournalEntry>) {
-        self.taken = None;
+        self.last_taken = None;
         self.tail = entries.last().map_or(self.tail, |entry| entry.offset);
         self.bytes += entries.iter().map(|entry| entry.event.body.len()).sum::<usize>();
         match self.entries.is_empty() {
@@ -57,12 +57,12 @@ impl Ring {
 
     /// The offset of the oldest that is held, or of the next where none is.
     fn first(&self) -> u64 {
-        let first = self.entries.front().or(self.taken.as_ref());
+        let first = self.entries.front().or(self.last_taken.as_ref());
         first.map_or(self.tail + 1, |entry| entry.offset)
     }
 
     fn skip(&self, count: usize) -> Vec<JournalEntry> {
-        let held = self.entries.iter().chain(&self.taken);
+        let held = self.entries.iter().chain(&self.last_taken);
         held.skip(count).cloned().collect()
     }
 
@@ -75,7 +75,7 @@ impl Ring {
         }
         self.bytes = 0;
         let mut entries = Vec::from(std::mem::take(&mut self.entries));
-        self.taken = entries.last().cloned();
+        self.last_taken = entries.last().cloned();
         entries.drain(..count.min(entries.len()));
         entries
     }
@@ -93,7 +93,7 @@ impl Ring {
     /// What is small enough to be held for those who are still here once nothing more comes.
     fn end(&mut self) {
         self.shrink(limits::RING_ENDED_BYTES_MAX);
-        self.taken
+        self.last_taken
             .take_if(|entry| entry.event.body.len() > limits::RING_ENDED_BYTES_MAX);
     }
 }
@@ -109,9 +109,9 @@ impl RunBroadcast {
             tenant,
             ring: Mutex::new(ring),
             open: AtomicBool::new(true),
-            news: Notify::new(),
-            seats: AtomicUsize::new(0),
-            moved: Notify::new(),
+            changed: Notify::new(),
+            readers: AtomicUsize::new(0),
+            readers_changed: Notify::new(),
             cancel: CancellationToken::new(),
         })
     }
@@ -122,7 +122,7 @@ impl RunBroadcast {
             return;
         }
         self.ring().add(entries);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Nothing more will come from here. Readers that are still here may be slow ones, and the journal has all of
@@ -130,7 +130,7 @@ impl RunBroadcast {
     pub(crate) fn close(&self) {
         self.ring().end();
         self.open.store(false, Ordering::SeqCst);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Whether more can come. Whoever asks this before [`Self::after`] misses nothing.
@@ -139,8 +139,8 @@ impl RunBroadcast {
     }
 
     /// The events behind `cursor`, for a reader that has a seat; `None` if some of them are no longer held.
-    pub(crate) fn after(&self, cursor: u64) -> Option<Vec<JournalEntry>> {
-        let is_alone = self.seats.load(Ordering::SeqCst) == 1;
+    pub(crate) fn events_after(&self, cursor: u64) -> Option<Vec<JournalEntry>> {
+        let is_alone = self.readers.load(Ordering::SeqCst) == 1;
         let mut ring = self.ring();
         let first = ring.first();
         if cursor + 1 < first {
@@ -155,19 +155,19 @@ impl RunBroadcast {
 
     /// Completes with the first news from now on, also with those before it is waited for.
     pub(crate) fn news(&self) -> Notified<'_> {
-        self.news.notified()
+        self.changed.notified()
     }
 
     /// Completes when somebody has come or left since it last did, even if they are gone again; says whether anybody
     /// listens. Only one can wait for it.
-    pub(crate) async fn audience(&self) -> bool {
-        self.moved.notified().await;
-        self.seats.load(Ordering::SeqCst) > 0
+    pub(crate) async fn wait_readers_changed(&self) -> bool {
+        self.readers_changed.notified().await;
+        self.readers.load(Ordering::SeqCst) > 0
     }
 
-    pub(crate) fn sit(self: &Arc<Self>) -> ReaderGuard {
-        self.seats.fetch_add(1, Ordering::SeqCst);
-        self.moved.notify_one();
+    pub(crate) fn add_reader(self: &Arc<Self>) -> ReaderGuard {
+        self.readers.fetch_add(1, Ordering::SeqCst);
+        self.readers_changed.notify_one();
         ReaderGuard(self.clone())
     }
 
@@ -189,7 +189,7 @@ impl ReaderGuard {
 
 impl Drop for ReaderGuard {
     fn drop(&mut self) {
-        self.0.seats.fetch_sub(1, Ordering::SeqCst);
-        self.0.moved.notify_one();
+        self.0.readers.fetch_sub(1, Ordering::SeqCst);
+        self.0.readers_changed.notify_one();
     }
 }

@@ -40,7 +40,7 @@ impl Reader {
     /// As a subscription does it: from what is held, else from the journal.
     fn ask(&mut self, journal: &[JournalEntry]) -> usize {
         let start = usize::try_from(self.cursor).unwrap();
-        let entries = match self.seat.live().after(self.cursor) {
+        let entries = match self.seat.live().events_after(self.cursor) {
             Some(entries) => entries,
             None => journal[start..]
                 .iter()
@@ -80,7 +80,7 @@ fn play(acts: Vec<Act>) {
                 live.publish(new);
             }
             Act::Sit => readers.push(Reader {
-                seat: live.sit(),
+                seat: live.add_reader(),
                 cursor: 0,
             }),
             Act::Ask(at) => {
@@ -118,13 +118,13 @@ proptest! {
 fn the_newest_event_outlasts_its_first_reader() {
     let live = RunBroadcast::new(Tenant::local(), 0);
     live.publish(entries(0, 2, 10));
-    let first = live.sit();
-    assert_eq!(live.after(0).map(|entries| entries.len()), Some(2));
+    let first = live.add_reader();
+    assert_eq!(live.events_after(0).map(|entries| entries.len()), Some(2));
     drop(first);
-    let _second = live.sit();
-    assert_eq!(live.after(0), None);
-    assert_eq!(live.after(1).map(|entries| entries.len()), Some(1));
-    assert_eq!(live.after(2), Some(Vec::new()));
+    let _second = live.add_reader();
+    assert_eq!(live.events_after(0), None);
+    assert_eq!(live.events_after(1).map(|entries| entries.len()), Some(1));
+    assert_eq!(live.events_after(2), Some(Vec::new()));
     live.close();
-    assert_eq!(live.after(1).map(|entries| entries.len()), Some(1));
+    assert_eq!(live.events_after(1).map(|entries| entries.len()), Some(1));
 }

@@ -20,12 +20,12 @@ impl RunMachine {
             NextAttempt::Wait { until_ms } => {
                 self.progress("queue", format!("waits for {} ms", until_ms - now_ms), out);
             }
-            NextAttempt::Exhausted(error) => self.exhaust(error, out),
+            NextAttempt::Exhausted(error) => self.finish_exhausted(error, out),
         }
     }
 
     /// The same question to whoever gave the last answer, or a new search.
-    pub(super) fn ask_again(
+    pub(super) fn reask(
         &mut self,
         selection: &ReaskTarget,
         member: usize,
@@ -42,20 +42,20 @@ impl RunMachine {
     }
 
     fn call(&mut self, call: AttemptStart, out: &mut Vec<Output>) {
-        if std::mem::take(&mut self.stale) && self.plan.mode == RunMode::Stream {
+        if std::mem::take(&mut self.needs_restart) && self.plan.mode == RunMode::Stream {
             self.emit(out, |projector, chunks| projector.restart(chunks));
         }
         let AttemptStart { attempt, member } = call;
         self.progress("attempt", format!("attempt {attempt}"), out);
         let request = self.calls.request().clone();
-        out.push(Output::Open {
+        out.push(Output::StartAttempt {
             attempt,
             member,
             request,
         });
     }
 
-    pub(super) fn hear(&mut self, number: u32, event: Event, now_ms: u64, out: &mut Vec<Output>) {
+    pub(super) fn on_event(&mut self, number: u32, event: Event, now_ms: u64, out: &mut Vec<Output>) {
         if self.calls.attempt(number).is_none() {
             return;
         }
@@ -70,7 +70,7 @@ impl RunMachine {
                 if self.reply.len() + text.len() > limits::REPLY_BYTES_MAX {
                     let message = "the reply is longer than allowed";
                     let error = Error::new(ErrorKind::InvalidResponse, Phase::MidStream, message);
-                    return self.lose(number, error, now_ms, out);
+                    return self.fail_attempt(number, error, now_ms, out);
                 }
                 self.reply.push_str(&text);
                 if self.plan.mode == RunMode::Stream {
@@ -79,11 +79,11 @@ impl RunMachine {
                 }
             }
             Event::Warning { warning } => self.notices.entry(number).or_default().hear(warning),
-            Event::Error { error } => self.lose(number, error, now_ms, out),
+            Event::Error { error } => self.fail_attempt(number, error, now_ms, out),
             Event::BlockStart {
                 block: Block::ToolCall { name, .. },
                 ..
-            } if !self.plan.module.manifest.tools.permits(&name) => self.deny(&name, now_ms, out),
+            } if !self.plan.module.manifest.tools.permits(&name) => self.finish_tool_denied(&name, now_ms, out),
             Event::Started { .. }
             | Event::BlockStart { .. }
             | Event::BlockDelta { .. }
@@ -99,54 +99,54 @@ impl RunMachine {
     /// The first to speak is the one that is heard; the others are dropped at once.
     fn lead(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let losers = self.calls.promote(number, now_ms);
-        out.extend(losers.into_iter().map(|attempt| Output::Close { attempt }));
+        out.extend(losers.into_iter().map(|attempt| Output::CancelAttempt { attempt }));
     }
 
     /// A stream that ends behind its finish is complete; any other was cut.
-    pub(super) fn hang_up(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+    pub(super) fn on_stream_end(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         match self.calls.truncation_error(number) {
-            Some(error) => self.lose(number, error, now_ms, out),
-            None => self.settle(number, now_ms, out),
+            Some(error) => self.fail_attempt(number, error, now_ms, out),
+            None => self.finish_attempt(number, now_ms, out),
         }
     }
 
-    pub(super) fn give_up_the_silent(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+    pub(super) fn expire_attempts(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         for (number, error) in self.calls.expired(now_ms) {
             match error {
                 _ if self.ended => return,
-                Some(error) => self.lose(number, error, now_ms, out),
+                Some(error) => self.fail_attempt(number, error, now_ms, out),
                 // The answer is whole; only the connection was not closed.
-                None => self.settle(number, now_ms, out),
+                None => self.finish_attempt(number, now_ms, out),
             }
         }
     }
 
     /// An answer is whole. One that was stopped by a filter is no answer of this model's; another may give one.
-    fn settle(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
+    fn finish_attempt(&mut self, number: u32, now_ms: u64, out: &mut Vec<Output>) {
         let attempt = self.calls.attempt(number);
         if attempt.is_some_and(|attempt| attempt.finish == Some(FinishReason::ContentFilter)) {
             let message = "the back-end's content filter stopped the answer";
             let error = Error::new(ErrorKind::ContentPolicy, Phase::MidStream, message);
-            return self.lose(number, error, now_ms, out);
+            return self.fail_attempt(number, error, now_ms, out);
         }
         self.complete(number, now_ms, out);
     }
 
     /// The attempt is lost: go on with those that race with it, elsewhere, later, or end.
-    fn lose(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
+    fn fail_attempt(&mut self, number: u32, error: Error, now_ms: u64, out: &mut Vec<Output>) {
         let Some(lost) = self.calls.fail(number, &error, now_ms) else {
             return;
         };
-        out.push(Output::Close { attempt: number });
+        out.push(Output::CancelAttempt { attempt: number });
         self.notices.remove(&number);
-        self.lost_reply = match lost.was_leader {
+        self.failed_reply = match lost.was_leader {
             true => std::mem::take(&mut self.reply),
             false => String::new(),
         };
-        self.stale |= !self.lost_reply.is_empty();
+        self.needs_restart |= !self.failed_reply.is_empty();
         if !lost.retryable {
-            self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
-            return self.exhaust(error, out);
+            self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
+            return self.finish_exhausted(error, out);
         }
         if self.calls.is_idle() {
             self.advance(None, now_ms, out);
@@ -160,7 +160,7 @@ impl RunMachine {
     }
 
     /// Hangs up on everyone; returns the text of the one that was heard.
-    pub(super) fn drop_all(
+    pub(super) fn cancel_attempts(
         &mut self,
         outcome: AttemptOutcome,
         now_ms: u64,
@@ -168,7 +168,7 @@ impl RunMachine {
     ) -> Option<String> {
         let heard = self.calls.leader().map(|_| std::mem::take(&mut self.reply));
         let dropped = self.calls.cancel_all(outcome, now_ms);
-        out.extend(dropped.into_iter().map(|attempt| Output::Close { attempt }));
+        out.extend(dropped.into_iter().map(|attempt| Output::CancelAttempt { attempt }));
         heard
     }
 }

@@ -7,14 +7,14 @@ use module::Code;
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::run::command::{Warning, annotate};
+use crate::run::command::{Warning, warnings_annotation};
 
 /// The remarks of one attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BackendWarnings {
-    told: Vec<Remark>,
+    kept: Vec<Remark>,
     /// How many came when there was no more room.
-    untold: u64,
+    omitted: u64,
 }
 
 impl BackendWarnings {
@@ -24,26 +24,26 @@ impl BackendWarnings {
             remark.message.truncate(end);
             remark.message.push_str("...");
         }
-        if self.told.contains(&remark) {
+        if self.kept.contains(&remark) {
             return;
         }
-        if self.told.len() < limits::BACKEND_WARNINGS_MAX {
-            self.told.push(remark);
+        if self.kept.len() < limits::BACKEND_WARNINGS_MAX {
+            self.kept.push(remark);
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 
     /// As `_warnings`, if there is anything to tell.
     pub(super) fn annotations(&self) -> Map<String, Value> {
-        let mut warnings: Vec<Warning> = self.told.iter().map(warning).collect();
-        if self.untold > 0 {
-            let message = format!("the back-end made {} more remarks", self.untold);
+        let mut warnings: Vec<Warning> = self.kept.iter().map(warning).collect();
+        if self.omitted > 0 {
+            let message = format!("the back-end made {} more remarks", self.omitted);
             let mut rest = Warning::new(Code::W4001, message);
-            rest.more.insert(String::from("untold"), self.untold.into());
+            rest.extra.insert(String::from("untold"), self.omitted.into());
             warnings.push(rest);
         }
-        annotate(&warnings)
+        warnings_annotation(&warnings)
     }
 }
 
@@ -55,7 +55,7 @@ fn warning(remark: &Remark) -> Warning {
     let mut warning = Warning::new(code, remark.message.clone());
     if code == Code::W4001 {
         let reason = Value::from(remark.code.as_str());
-        warning.more.insert(String::from("reason"), reason);
+        warning.extra.insert(String::from("reason"), reason);
     }
     warning
 }

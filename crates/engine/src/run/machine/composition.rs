@@ -25,7 +25,7 @@ pub(super) struct StepSummary {
 }
 
 impl RunMachine {
-    pub(super) fn watch(&mut self, prepared: CompositionEvent, now_ms: u64, out: &mut Vec<Output>) {
+    pub(super) fn on_composition_event(&mut self, prepared: CompositionEvent, now_ms: u64, out: &mut Vec<Output>) {
         if !std::mem::replace(&mut self.preparing, false) {
             return;
         }
@@ -36,13 +36,13 @@ impl RunMachine {
                 self.percent = self.percent.max(percent);
                 self.progress("step", message, out);
             }
-            CompositionEvent::Done(composed) => self.take_up(*composed, now_ms, out),
+            CompositionEvent::Done(composed) => self.on_steps_done(*composed, now_ms, out),
         }
     }
 
-    fn take_up(&mut self, composed: CompositionResult, now_ms: u64, out: &mut Vec<Output>) {
+    fn on_steps_done(&mut self, composed: CompositionResult, now_ms: u64, out: &mut Vec<Output>) {
         self.calls.import_records(composed.attempts);
-        self.aside = Some(Box::new(StepSummary {
+        self.step_summary = Some(Box::new(StepSummary {
             usage: composed.usage,
             warnings: composed.warnings,
             review: composed.review,
@@ -63,11 +63,11 @@ impl RunMachine {
                     request: self.calls.request(),
                     reply: "",
                     attempts: &[],
-                    agains: self.agains,
+                    reasks: self.agains,
                 };
                 // Nobody can be asked for what the steps have made; the gate may still mark it.
-                self.plan.judge.after(&mut envelope, &done);
-                self.conclude(envelope, None, out);
+                self.plan.reply_policy.evaluate(&mut envelope, &done);
+                self.finish_with(envelope, None, out);
             }
             Outcome::Fail { error, partial_data } => {
                 let partial = partial_data.filter(|_| self.plan.module.manifest.failure.partial_allowed);
@@ -77,8 +77,8 @@ impl RunMachine {
     }
 
     /// What the steps used, warned of and handed on belongs to the end.
-    pub(super) fn add_aside(&mut self, envelope: &mut Envelope, usage: Option<Value>) -> Option<Value> {
-        let Some(aside) = self.aside.take().map(|aside| *aside) else {
+    pub(super) fn merge_step_summary(&mut self, envelope: &mut Envelope, usage: Option<Value>) -> Option<Value> {
+        let Some(aside) = self.step_summary.take().map(|aside| *aside) else {
             return usage;
         };
         if !aside.warnings.is_empty() {

@@ -9,7 +9,7 @@ use module::stream::{Projector, ProjectorOptions};
 use serde_json::{Map, Value};
 
 use super::reply_policy::ReplyPolicy;
-use crate::run::command::{RunMode, OnDisconnect, Warning, annotate};
+use crate::run::command::{RunMode, OnDisconnect, Warning, warnings_annotation};
 use crate::run::preface::Preface;
 use crate::settings::Settings;
 
@@ -36,7 +36,7 @@ pub struct MachineConfig {
     pub trace: Option<TraceContext>,
     pub settings: Arc<Settings>,
     /// What happens behind an answer.
-    pub judge: Arc<dyn ReplyPolicy>,
+    pub reply_policy: Arc<dyn ReplyPolicy>,
     /// Whether steps come before the run's own question.
     pub prepares: bool,
     /// What clients have of this run from an earlier server.
@@ -64,6 +64,6 @@ impl MachineConfig {
 
     /// `_warnings`, if there is anything to warn of.
     pub(super) fn warnings(&self) -> Map<String, Value> {
-        annotate(&self.warnings)
+        warnings_annotation(&self.warnings)
     }
 }

@@ -12,7 +12,7 @@ use super::reply_policy::{CompletedReply, ReplyDecision};
 use super::{RunMachine, Output};
 use crate::gate::REVIEW_KEY;
 use crate::limits;
-use crate::run::command::{RunMode, annotate};
+use crate::run::command::{RunMode, warnings_annotation};
 use crate::run::record::AttemptOutcome;
 use crate::run::failure;
 
@@ -22,7 +22,7 @@ impl RunMachine {
         let Some(won) = self.calls.complete(number, now_ms) else {
             return;
         };
-        out.push(Output::Close { attempt: number });
+        out.push(Output::CancelAttempt { attempt: number });
         let member = won.member;
         let reply = std::mem::take(&mut self.reply);
         let media = self.plan.preface.media.as_deref();
@@ -43,47 +43,47 @@ impl RunMachine {
             request: self.calls.request(),
             reply: &reply,
             attempts: self.calls.records(),
-            agains: self.agains,
+            reasks: self.agains,
         };
-        let next = self.plan.judge.after(&mut envelope, &done);
+        let next = self.plan.reply_policy.evaluate(&mut envelope, &done);
         let notices = self.notices.remove(&number).unwrap_or_default();
         add_warnings(&mut envelope.annotations, notices.annotations());
         let usage = won.usage.as_ref().map(failure::usage_value);
         match next {
             ReplyDecision::Again(again) if self.agains < limits::REASKS_MAX => {
                 self.agains += 1;
-                self.standing = Some(Box::new((envelope, usage)));
-                self.stale = true;
+                self.fallback = Some(Box::new((envelope, usage)));
+                self.needs_restart = true;
                 let only = match &again.selection {
                     super::ReaskTarget::Named(name) => Some(name.clone()),
                     _ => None,
                 };
-                self.lost_reply.clear();
+                self.failed_reply.clear();
                 self.calls.restart(again.request, only);
-                self.ask_again(&again.selection, member, again.reason, now_ms, out);
+                self.reask(&again.selection, member, again.reason, now_ms, out);
             }
-            _ => self.conclude(envelope, usage, out),
+            _ => self.finish_with(envelope, usage, out),
         }
     }
 
     /// There is nobody left to ask. An answer that is at hand is better than none.
-    pub(super) fn exhaust(&mut self, search: Error, out: &mut Vec<Output>) {
-        if let Some(standing) = self.standing.take() {
+    pub(super) fn finish_exhausted(&mut self, search: Error, out: &mut Vec<Output>) {
+        if let Some(standing) = self.fallback.take() {
             let (envelope, usage) = *standing;
-            return self.conclude(envelope, usage, out);
+            return self.finish_with(envelope, usage, out);
         }
         // What the last back-end said tells more than that there is no other.
         let error = self.calls.take_last_error().unwrap_or(search);
-        let reply = std::mem::take(&mut self.lost_reply);
-        let body = failure::exhausted(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
+        let reply = std::mem::take(&mut self.failed_reply);
+        let body = failure::from_upstream_error(&error, !reply.is_empty(), self.plan.mode, &self.plan.settings);
         self.fail(body, Some(&reply), out);
     }
 
-    pub(super) fn run_out_of_time(&mut self, now_ms: u64, out: &mut Vec<Output>) {
-        let heard = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
-        if let Some(standing) = self.standing.take() {
+    pub(super) fn finish_timed_out(&mut self, now_ms: u64, out: &mut Vec<Output>) {
+        let heard = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
+        if let Some(standing) = self.fallback.take() {
             let (envelope, usage) = *standing;
-            return self.conclude(envelope, usage, out);
+            return self.finish_with(envelope, usage, out);
         }
         let limit_ms = self.limit_ms();
         let code = match self.plan.mode {
@@ -91,18 +91,18 @@ impl RunMachine {
             RunMode::Stream => Code::E2011,
         };
         let body = ErrorBody::new(code, format!("no end after {limit_ms} ms")).detail("allowed_ms", limit_ms);
-        let reply = heard.unwrap_or_else(|| std::mem::take(&mut self.lost_reply));
+        let reply = heard.unwrap_or_else(|| std::mem::take(&mut self.failed_reply));
         self.fail(body, Some(&reply), out);
     }
 
-    pub(super) fn interrupt(&mut self, message: &str, now_ms: u64, out: &mut Vec<Output>) {
-        let reply = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
+    pub(super) fn finish_cancelled(&mut self, message: &str, now_ms: u64, out: &mut Vec<Output>) {
+        let reply = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         self.fail(ErrorBody::new(Code::E2010, message), reply.as_deref(), out);
     }
 
     /// A tool that the module does not allow was called: nobody will carry it out, and no other model may try.
-    pub(super) fn deny(&mut self, tool: &str, now_ms: u64, out: &mut Vec<Output>) {
-        let reply = self.drop_all(AttemptOutcome::Cancelled, now_ms, out);
+    pub(super) fn finish_tool_denied(&mut self, tool: &str, now_ms: u64, out: &mut Vec<Output>) {
+        let reply = self.cancel_attempts(AttemptOutcome::Cancelled, now_ms, out);
         let message = format!("the model called the tool `{tool}`, which the module does not allow");
         let body = ErrorBody::new(Code::E4007, message)
             .suggest("list it under tools.allowed in module.yaml, or make the prompt forbid it")
@@ -128,7 +128,7 @@ impl RunMachine {
     }
 
     /// Ends with an envelope that was judged: what clients have becomes its data.
-    pub(super) fn conclude(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
+    pub(super) fn finish_with(&mut self, envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
         if self.plan.mode == RunMode::Stream
             && let Some(data) = envelope.data()
         {
@@ -138,7 +138,7 @@ impl RunMachine {
     }
 
     pub(super) fn end(&mut self, mut envelope: Envelope, usage: Option<Value>, out: &mut Vec<Output>) {
-        let usage = self.add_aside(&mut envelope, usage);
+        let usage = self.merge_step_summary(&mut envelope, usage);
         let review = review(&envelope);
         let code = envelope.error().map(|error| error.code.clone());
         if self.plan.mode == RunMode::Sync {
@@ -148,7 +148,7 @@ impl RunMachine {
             let trace_id = Value::from(trace.trace_id());
             envelope.meta.more.insert(String::from("trace_id"), trace_id);
         }
-        add_warnings(&mut envelope.annotations, annotate(&self.plan.preface.warnings));
+        add_warnings(&mut envelope.annotations, warnings_annotation(&self.plan.preface.warnings));
         let recovery = self.recovery(code.as_deref());
         // Only an error chunk says whose it is.
         let run = match code {

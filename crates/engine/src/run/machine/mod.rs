@@ -43,7 +43,7 @@ use crate::route::{Explanation, Policy};
 pub enum Input {
     Start,
     /// The steps before the run's own question said something.
-    Prepared(CompositionEvent),
+    Composition(CompositionEvent),
     /// An open attempt said something.
     Event {
         attempt: u32,
@@ -67,9 +67,9 @@ pub enum Input {
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are the large one")]
 pub enum Output {
     /// Begin the steps that come before the run's own question; they end by themselves, or with the run.
-    Prepare,
+    StartComposition,
     /// Begin an attempt on this member of the fleet; its events come as inputs.
-    Open {
+    StartAttempt {
         attempt: u32,
         member: usize,
         request: Arc<Request>,
@@ -80,7 +80,7 @@ pub enum Output {
         request: Arc<Request>,
     },
     /// Drop the attempt's stream.
-    Close {
+    CancelAttempt {
         attempt: u32,
     },
     Emit(Chunk),
@@ -103,19 +103,19 @@ pub struct RunMachine {
     /// The text so far of the attempt that is heard, word for word.
     reply: String,
     /// The text of the last attempt that was lost, as far as the end may have to speak of it.
-    lost_reply: String,
+    failed_reply: String,
     /// What open attempts have remarked, by their number.
     notices: BTreeMap<u32, BackendWarnings>,
     /// The projector holds text of an attempt that is over.
-    stale: bool,
+    needs_restart: bool,
     /// When the first text came that may still be buffered.
     unflushed_since: Option<u64>,
     /// An answer that stands if no better one comes.
-    standing: Option<Box<(Envelope, Option<Value>)>>,
+    fallback: Option<Box<(Envelope, Option<Value>)>>,
     agains: u32,
     /// The steps are under way.
     preparing: bool,
-    aside: Option<Box<StepSummary>>,
+    step_summary: Option<Box<StepSummary>>,
     /// How far the run has come; it never falls, whichever server says it.
     percent: u8,
     audience: Readers,
@@ -132,14 +132,14 @@ impl RunMachine {
             explanation: None,
             projector,
             reply: String::new(),
-            lost_reply: String::new(),
+            failed_reply: String::new(),
             notices: BTreeMap::new(),
-            stale: false,
+            needs_restart: false,
             unflushed_since: None,
-            standing: None,
+            fallback: None,
             agains: 0,
             preparing: false,
-            aside: None,
+            step_summary: None,
             percent,
             audience: Readers::Expected,
             ended: false,
@@ -182,16 +182,16 @@ impl RunMachine {
         }
         match input {
             Input::Start => self.start(now_ms, out),
-            Input::Prepared(prepared) => self.watch(prepared, now_ms, out),
-            Input::Event { attempt, event } => self.hear(attempt, event, now_ms, out),
-            Input::Ended { attempt } => self.hang_up(attempt, now_ms, out),
+            Input::Composition(prepared) => self.on_composition_event(prepared, now_ms, out),
+            Input::Event { attempt, event } => self.on_event(attempt, event, now_ms, out),
+            Input::Ended { attempt } => self.on_stream_end(attempt, now_ms, out),
             Input::Tick => self.tick(now_ms, out),
             Input::Joined => self.audience = Readers::Here,
             Input::Left => {
                 self.audience = Readers::Gone { since_ms: now_ms };
                 self.tick(now_ms, out);
             }
-            Input::Cancel => self.interrupt("the run was cancelled", now_ms, out),
+            Input::Cancel => self.finish_cancelled("the run was cancelled", now_ms, out),
         }
     }
 
@@ -202,7 +202,7 @@ impl RunMachine {
         }
         [
             Some(self.deadline_ms()),
-            self.patience_ms(),
+            self.abandon_at_ms(),
             self.calls.next_wake_ms(),
             self.unflushed_since
                 .map(|since| since + self.plan.settings.flush_ms),
@@ -233,7 +233,7 @@ impl RunMachine {
         }
         if self.plan.prepares {
             self.preparing = true;
-            out.push(Output::Prepare);
+            out.push(Output::StartComposition);
             return;
         }
         self.begin(now_ms, out);
@@ -254,12 +254,12 @@ impl RunMachine {
 
     fn tick(&mut self, now_ms: u64, out: &mut Vec<Output>) {
         if now_ms >= self.deadline_ms() {
-            return self.run_out_of_time(now_ms, out);
+            return self.finish_timed_out(now_ms, out);
         }
-        if self.patience_ms().is_some_and(|end| now_ms >= end) {
-            return self.interrupt("nobody listened any more", now_ms, out);
+        if self.abandon_at_ms().is_some_and(|end| now_ms >= end) {
+            return self.finish_cancelled("nobody listened any more", now_ms, out);
         }
-        self.give_up_the_silent(now_ms, out);
+        self.expire_attempts(now_ms, out);
         if self.ended {
             return;
         }
@@ -306,7 +306,7 @@ impl RunMachine {
     }
 
     /// Until when the run goes on with nobody there.
-    fn patience_ms(&self) -> Option<u64> {
+    fn abandon_at_ms(&self) -> Option<u64> {
         let grace_ms = self.plan.settings.resume_grace_ms;
         let returns = self.plan.mode == RunMode::Stream && self.plan.on_disconnect == OnDisconnect::Keep;
         match self.audience {

@@ -19,7 +19,7 @@ pub struct CompletedReply<'a> {
     /// The call that gave it, last of all that were made.
     pub attempts: &'a [AttemptRecord],
     /// How many answers were thrown away before this one.
-    pub agains: u32,
+    pub reasks: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ pub enum ReaskTarget {
 
 pub trait ReplyPolicy: Send + Sync + fmt::Debug {
     /// May mark the envelope. The machine never asks for more than a few answers, whatever is said here.
-    fn after(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision;
+    fn evaluate(&self, envelope: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision;
 }
 
 /// Takes every answer as it is.
@@ -60,7 +60,7 @@ pub trait ReplyPolicy: Send + Sync + fmt::Debug {
 pub struct AcceptAll;
 
 impl ReplyPolicy for AcceptAll {
-    fn after(&self, _: &mut Envelope, _: &CompletedReply<'_>) -> ReplyDecision {
+    fn evaluate(&self, _: &mut Envelope, _: &CompletedReply<'_>) -> ReplyDecision {
         ReplyDecision::End
     }
 }

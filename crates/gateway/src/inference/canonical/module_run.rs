@@ -29,7 +29,7 @@ pub(super) async fn answer(
     let (run, trace) = (begun.run, begun.trace);
     let response = match framing {
         None => {
-            let envelope = envelope_of(begun.subscription.last().await);
+            let envelope = envelope_of(begun.subscription.terminal_event().await);
             let answer = outcome_of(&envelope);
             let answer = answer.map_err(|error| CanonicalError::of_module(named.clone().with_run(run), error))?;
             told_by_module(named, run, answer, envelope, changes)

@@ -24,7 +24,7 @@ pub(super) async fn stream(
     heartbeat: &'static [u8],
     say: impl FnOnce(&Value) -> Vec<u8> + Send + 'static,
 ) -> Result<Body, Value> {
-    let mut last: Last = Box::pin(begun.subscription.last());
+    let mut last: Last = Box::pin(begun.subscription.terminal_event());
     let soon = tokio::time::timeout(limits::HEARTBEAT, &mut last).await.ok();
     let stage = match soon.map(envelope_of) {
         Some(envelope) if envelope["ok"] == true => Stage::Done(Box::new(envelope)),

@@ -49,7 +49,7 @@ fn plan() -> MachineConfig {
         timeout_ms: None,
         trace: None,
         settings: Arc::default(),
-        judge: Arc::new(AcceptAll),
+        reply_policy: Arc::new(AcceptAll),
         inherited: None,
         preface: crate::run::Preface::default(),
     }
@@ -106,12 +106,12 @@ impl Sim {
         for output in outputs {
             assert!(self.finishes.is_empty(), "{output:?} came behind the end");
             match output {
-                Output::Open { attempt, member, .. } => {
+                Output::StartAttempt { attempt, member, .. } => {
                     self.open.push((attempt, member));
                     self.opened.push(member);
                 }
-                Output::Close { attempt } => self.open.retain(|(number, _)| *number != attempt),
-                Output::Prepare => panic!("there are no steps"),
+                Output::CancelAttempt { attempt } => self.open.retain(|(number, _)| *number != attempt),
+                Output::StartComposition => panic!("there are no steps"),
                 Output::Mirror { lease, .. } => self.mirrored.push(lease.member()),
                 Output::Emit(chunk) => {
                     assert!(!chunk.is_end());

@@ -20,7 +20,7 @@ struct Never {
 }
 
 impl ReplyPolicy for Never {
-    fn after(&self, _: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
+    fn evaluate(&self, _: &mut Envelope, done: &CompletedReply<'_>) -> ReplyDecision {
         let mut left = self.left.lock().unwrap();
         assert!(!done.attempts.is_empty() && !done.reply.is_empty());
         if *left == 0 {
@@ -37,7 +37,7 @@ impl ReplyPolicy for Never {
 
 pub(super) fn judged(selection: ReaskTarget, times: u32) -> MachineConfig {
     MachineConfig {
-        judge: Arc::new(Never {
+        reply_policy: Arc::new(Never {
             selection,
             request: None,
             left: Mutex::new(times),
@@ -61,7 +61,7 @@ fn a_second_answer_replaces_the_first_behind_a_snapshot() {
     let second = sim.trace().attempts.remove(1);
     assert_eq!(
         (second.role, second.reason.as_deref()),
-        (AttemptRole::Again, Some("not sure enough"))
+        (AttemptRole::Reask, Some("not sure enough"))
     );
 }
 
@@ -70,7 +70,7 @@ fn the_same_back_end_can_be_asked_another_question() {
     let mut question = Request::clone(&request());
     question.extra.insert(String::from("asked"), json!(2));
     let plan = MachineConfig {
-        judge: Arc::new(Never {
+        reply_policy: Arc::new(Never {
             selection: ReaskTarget::Same,
             request: Some(Arc::new(question)),
             left: Mutex::new(1),
