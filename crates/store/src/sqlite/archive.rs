@@ -10,7 +10,7 @@ use ir::RunId;
 use sqlx::sqlite::SqliteRow;
 
 use super::journal::SqliteJournal;
-use super::row::{count, failed, get, integer, natural, run_row};
+use super::row::{count, map_error, get, to_i64, to_u64, run_row};
 use crate::limits;
 
 /// Behind every id there is.
@@ -31,11 +31,11 @@ impl Archive for SqliteJournal {
         let mut query = sqlx::query(statement)
             .bind(tenant.as_str())
             .bind(before.as_deref().unwrap_or(NEWEST))
-            .bind(integer(filter.limit as u64)?);
+            .bind(to_i64(filter.limit as u64)?);
         if let Some(state @ (RunStatus::Running | RunStatus::Done | RunStatus::Failed)) = filter.state {
             query = query.bind(state.as_str());
         }
-        let rows = query.fetch_all(&self.database.readers).await.map_err(failed)?;
+        let rows = query.fetch_all(&self.database.readers).await.map_err(map_error)?;
         rows.iter()
             .map(|row| run_row(row).map(|(_, row)| RunSummary::from(row)))
             .collect()
@@ -49,10 +49,10 @@ impl Archive for SqliteJournal {
             .bind(&verdict.by)
             .bind(verdict.comment.as_deref())
             .bind(verdict.data.as_deref())
-            .bind(integer(verdict.at_ms)?)
+            .bind(to_i64(verdict.at_ms)?)
             .execute(&self.database.writer)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         if written.rows_affected() > 0 {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Archive for SqliteJournal {
             .bind(run.to_string())
             .fetch_all(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         match settled {
             // What the tables do not take is still known.
             Err(error) if rows.is_empty() => {
@@ -94,10 +94,10 @@ impl Archive for SqliteJournal {
             .bind(filter.by_module)
             .bind(filter.by_model)
             .bind(filter.by_day)
-            .bind(integer(limits::USAGE_LINES_MAX as u64)?)
+            .bind(to_i64(limits::USAGE_LINES_MAX as u64)?)
             .fetch_all(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         rows.iter().map(usage_line).collect()
     }
 
@@ -105,26 +105,26 @@ impl Archive for SqliteJournal {
         let used: i64 = sqlx::query_scalar(include_str!("query/used_bytes.sql"))
             .fetch_one(&self.database.writer)
             .await
-            .map_err(failed)?;
-        let too_much = natural(used)? > retention.bytes_max;
+            .map_err(map_error)?;
+        let too_much = to_u64(used)? > retention.bytes_max;
         let (before_ms, once_since_ms) = match too_much {
             true => (u64::MAX, retention.once_short_since_ms),
             false => (retention.before_ms, retention.idempotency_since_ms),
         };
-        let batch = integer(retention.batch as u64)?;
+        let batch = to_i64(retention.batch as u64)?;
         let gone = sqlx::query(include_str!("query/prune_runs.sql"))
             .bind(bound(Some(before_ms), i64::MAX))
             .bind(bound(Some(once_since_ms), i64::MAX))
             .bind(batch)
             .execute(&self.database.writer)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         let forgotten = sqlx::query(include_str!("query/prune_usage.sql"))
             .bind(bound(Some(retention.usage_before_ms), i64::MAX))
             .bind(batch)
             .execute(&self.database.writer)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         let runs = usize::try_from(gone.rows_affected()).unwrap_or(usize::MAX);
         let records = usize::try_from(forgotten.rows_affected()).unwrap_or(usize::MAX);
         Ok(PruneResult {

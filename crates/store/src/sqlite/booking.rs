@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 
 use super::spool::{Held, Line, Told};
 use super::inserts::{InsertEvents, Owner, InsertRuns, InsertUsage, owner};
-use super::row::integer;
+use super::row::to_i64;
 use super::writer::failed;
 use crate::limits;
 
@@ -137,7 +137,7 @@ fn close(
 ) -> Result<(), JournalError> {
     let Some(end) = told.end else { return Ok(()) };
     let (tenant, id, finish) = (tenant.as_str(), String::from(run), &end.finish);
-    let (at_ms, count) = (integer(finish.at_ms)?, integer(told.events.len() as u64)?);
+    let (at_ms, count) = (to_i64(finish.at_ms)?, to_i64(told.events.len() as u64)?);
     let moved = connection
         .prepare_cached(include_str!("query/close_run.sql"))
         .and_then(|mut statement| {

@@ -8,7 +8,7 @@ use engine::port::JournalError;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
-use super::row::failed;
+use super::row::map_error;
 use super::schema;
 use crate::limits;
 
@@ -53,7 +53,7 @@ impl Database {
             .max_connections(1)
             .connect_with(connect.clone())
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         schema::migrate(&writer).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(limits::READERS_MAX)

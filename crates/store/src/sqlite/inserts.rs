@@ -6,7 +6,7 @@ use engine::port::{RunEnd, JournalError, NewRun, EncodedEvent, RunState};
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
 use super::spool::Told;
-use super::row::integer;
+use super::row::to_i64;
 use super::writer::failed;
 
 /// Runs that nobody named.
@@ -26,8 +26,8 @@ impl<'c> InsertRuns<'c> {
         told: &Told<'_>,
     ) -> Result<bool, JournalError> {
         let finish = told.end.map(|end| &end.finish);
-        let finished_at_ms = finish.map(|finish| integer(finish.at_ms)).transpose()?;
-        let (created_at_ms, count) = (integer(new.created_at_ms)?, integer(told.events.len() as u64)?);
+        let finished_at_ms = finish.map(|finish| to_i64(finish.at_ms)).transpose()?;
+        let (created_at_ms, count) = (to_i64(new.created_at_ms)?, to_i64(told.events.len() as u64)?);
         let made = self.0.execute(params![
             tenant.as_str(),
             id,
@@ -65,7 +65,7 @@ impl<'c> InsertEvents<'c> {
         for (offset, event) in (after + 1..).zip(events) {
             bind(&mut self.0, 3, offset)?;
             bind(&mut self.0, 4, event.kind.as_str())?;
-            bind(&mut self.0, 5, event.seq.map(integer).transpose()?)?;
+            bind(&mut self.0, 5, event.seq.map(to_i64).transpose()?)?;
             bind(&mut self.0, 6, &*event.body)?;
             self.0.raw_execute().map_err(failed)?;
         }
@@ -95,9 +95,9 @@ impl<'c> InsertUsage<'c> {
         owner: Owner<'_>,
         end: &RunEnd,
     ) -> Result<(), JournalError> {
-        let at_ms = integer(end.finish.at_ms)?;
+        let at_ms = to_i64(end.finish.at_ms)?;
         for spent in &end.usage {
-            let tokens = |count: Option<u64>| count.map(integer).transpose();
+            let tokens = |count: Option<u64>| count.map(to_i64).transpose();
             let (input, output) = (tokens(spent.input_tokens)?, tokens(spent.output_tokens)?);
             let estimated = tokens(spent.estimated_tokens)?;
             let added = self.0.execute(params![

@@ -16,7 +16,7 @@ use sqlx::sqlite::SqliteRow;
 use super::spool::{Calls, Words};
 use super::database::{Database, Options};
 use super::keys::SqliteKeys;
-use super::row::{damaged, failed, get, integer, natural, run_row};
+use super::row::{corrupt, map_error, get, to_i64, to_u64, run_row};
 use super::writer::{WriteOp, Writer};
 use crate::limits;
 
@@ -64,7 +64,7 @@ impl SqliteJournal {
             .bind(run.to_string())
             .fetch_optional(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         Ok(row.as_ref().map(run_row).transpose()?.map(|(_, row)| row))
     }
 
@@ -100,7 +100,7 @@ impl SqliteJournal {
             .bind(seq)
             .fetch_optional(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         row.as_ref().map(entry).transpose()
     }
 
@@ -114,11 +114,11 @@ impl SqliteJournal {
         let mut rows = sqlx::query(include_str!("query/read_events.sql"))
             .bind(tenant.as_str())
             .bind(run.to_string())
-            .bind(integer(after)?)
-            .bind(integer(limit as u64)?)
+            .bind(to_i64(after)?)
+            .bind(to_i64(limit as u64)?)
             .fetch(&self.database.readers);
         let (mut entries, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
+        while let Some(row) = rows.try_next().await.map_err(map_error)? {
             let entry = entry(&row)?;
             bytes += entry.event.body.len();
             entries.push(entry);
@@ -239,15 +239,15 @@ impl Journal for SqliteJournal {
             .bind(tenant.as_str())
             .bind(client)
             .bind(&once.key)
-            .bind(integer(once.since_ms)?)
+            .bind(to_i64(once.since_ms)?)
             .fetch_optional(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         let Some(row) = row else { return Ok(None) };
         let id: &str = get(&row, "id")?;
         let fingerprint: Option<&str> = get(&row, "once_fingerprint")?;
         Ok(Some(IdempotencyMatch {
-            run: id.parse().map_err(|_| damaged("id", id))?,
+            run: id.parse().map_err(|_| corrupt("id", id))?,
             same_request: fingerprint == Some(&once.fingerprint),
         }))
     }
@@ -258,7 +258,7 @@ impl Journal for SqliteJournal {
         let rows = sqlx::query(include_str!("query/unfinished_runs.sql"))
             .fetch_all(&self.database.readers)
             .await
-            .map_err(failed)?;
+            .map_err(map_error)?;
         let runs: Vec<_> = rows.iter().map(run_row).collect::<Result<_, _>>()?;
         if settled.is_ok() {
             return Ok(runs);
@@ -297,12 +297,12 @@ fn entry(row: &SqliteRow) -> Result<JournalEntry, JournalError> {
     let body: &str = get(row, "body")?;
     let seq: Option<i64> = get(row, "seq")?;
     let event = EncodedEvent {
-        kind: EventKind::find(kind).ok_or_else(|| damaged("kind", kind))?,
-        seq: seq.map(natural).transpose()?,
+        kind: EventKind::find(kind).ok_or_else(|| corrupt("kind", kind))?,
+        seq: seq.map(to_u64).transpose()?,
         body: Arc::from(body),
     };
     Ok(JournalEntry {
-        offset: natural(get(row, "offset")?)?,
+        offset: to_u64(get(row, "offset")?)?,
         event,
     })
 }

@@ -8,7 +8,7 @@ use sqlx::{Row, Sqlite};
 /// `SQLITE_FULL`: the disk, or the limit that the operator has set.
 const FULL: &str = "13";
 
-pub(super) fn failed(error: sqlx::Error) -> JournalError {
+pub(super) fn map_error(error: sqlx::Error) -> JournalError {
     let code = error
         .as_database_error()
         .and_then(sqlx::error::DatabaseError::code);
@@ -26,20 +26,20 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<(Tenant, RunRecord), JournalErr
     let finished = match finished_at_ms {
         Some(at_ms) => Some(RunOutcome {
             code,
-            at_ms: natural(at_ms)?,
+            at_ms: to_u64(at_ms)?,
         }),
         None => None,
     };
     let found = RunRecord {
-        id: id.parse().map_err(|_| damaged("id", id))?,
+        id: id.parse().map_err(|_| corrupt("id", id))?,
         module: get(row, "module")?,
         client: get(row, "client")?,
         command: get(row, "command")?,
-        state: RunState::find(state).ok_or_else(|| damaged("state", state))?,
-        created_at_ms: natural(get(row, "created_at_ms")?)?,
+        state: RunState::find(state).ok_or_else(|| corrupt("state", state))?,
+        created_at_ms: to_u64(get(row, "created_at_ms")?)?,
         finished,
         review: review(row)?,
-        last_offset: natural(get(row, "last_offset")?)?,
+        last_offset: to_u64(get(row, "last_offset")?)?,
     };
     Ok((Tenant::new(get(row, "tenant")?), found))
 }
@@ -52,11 +52,11 @@ fn review(row: &SqliteRow) -> Result<Option<Review>, JournalError> {
     let verdict = match decision {
         None => None,
         Some(text) => Some(ReviewDecision {
-            decision: ReviewOutcome::find(text).ok_or_else(|| damaged("review_decision", text))?,
+            decision: ReviewOutcome::find(text).ok_or_else(|| corrupt("review_decision", text))?,
             by: get::<Option<String>>(row, "review_by")?.unwrap_or_default(),
             comment: get(row, "review_comment")?,
             data: get(row, "review_data")?,
-            at_ms: natural(get::<Option<i64>>(row, "review_at_ms")?.unwrap_or_default())?,
+            at_ms: to_u64(get::<Option<i64>>(row, "review_at_ms")?.unwrap_or_default())?,
         }),
     };
     Ok(Some(Review { reason, verdict }))
@@ -71,19 +71,19 @@ where
 
 /// SQLite counts in `i64`. Nothing of ours comes near its end except a number a client made up, and
 /// that one is found nowhere.
-pub(super) fn integer(value: u64) -> Result<i64, JournalError> {
+pub(super) fn to_i64(value: u64) -> Result<i64, JournalError> {
     i64::try_from(value).map_err(JournalError::from_backend)
 }
 
-pub(super) fn natural(value: i64) -> Result<u64, JournalError> {
+pub(super) fn to_u64(value: i64) -> Result<u64, JournalError> {
     u64::try_from(value).map_err(JournalError::from_backend)
 }
 
 /// A count that may be unknown.
 pub(super) fn count(row: &SqliteRow, column: &str) -> Result<Option<u64>, JournalError> {
-    get::<Option<i64>>(row, column)?.map(natural).transpose()
+    get::<Option<i64>>(row, column)?.map(to_u64).transpose()
 }
 
-pub(super) fn damaged(column: &str, value: &str) -> JournalError {
+pub(super) fn corrupt(column: &str, value: &str) -> JournalError {
     JournalError::from_backend(format!("the column {column} holds {value:?}"))
 }

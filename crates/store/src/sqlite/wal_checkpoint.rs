@@ -58,7 +58,7 @@ impl WalCheckpointer {
     }
 
     /// Has the log carried if it has become long by what was committed on this connection.
-    pub(super) fn look(&mut self, connection: &Connection) {
+    pub(super) fn maybe_checkpoint(&mut self, connection: &Connection) {
         let pages = PAGES.get();
         if pages < self.carried {
             self.carried = 0;

@@ -22,7 +22,7 @@ use super::spool::{Held, Line};
 use super::wal_checkpoint::{WalCheckpointer, count_pages};
 use super::database::{BUSY_TIMEOUT, Options, cache_size};
 use super::inserts::{InsertEvents, Owner, InsertUsage, owner};
-use super::row::{damaged, integer};
+use super::row::{corrupt, to_i64};
 use crate::limits;
 
 /// Statements that stay prepared: all there are.
@@ -67,7 +67,7 @@ impl Writer {
         let (queue, jobs) = mpsc::channel(limits::WRITES_WAITING_MAX);
         thread::Builder::new()
             .name(String::from("journal"))
-            .spawn(move || work(connection, checkpoints, jobs))
+            .spawn(move || run(connection, checkpoints, jobs))
             .map_err(JournalError::from_backend)?;
         Ok(Self { queue })
     }
@@ -123,7 +123,7 @@ fn open(path: &Path, options: Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn work(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc::Receiver<Job>) {
+fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::new();
     let mut bookings = VecDeque::new();
     loop {
@@ -161,7 +161,7 @@ fn work(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc
             close.send(()).ok();
             return;
         }
-        checkpoints.look(&connection);
+        checkpoints.maybe_checkpoint(&connection);
     }
 }
 
@@ -187,26 +187,26 @@ fn step(
 type QueuedWrite = (WriteOp, Done);
 
 fn carry_out(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
-    let results = match together(connection, batch.iter().map(|(write, _)| write)) {
+    let results = match write_batch(connection, batch.iter().map(|(write, _)| write)) {
         Ok(results) => results,
         Err(error) if batch.len() == 1 => vec![Err(error)],
-        Err(_) => batch.iter().map(|(write, _)| alone(connection, write)).collect(),
+        Err(_) => batch.iter().map(|(write, _)| write_one(connection, write)).collect(),
     };
     for ((write, done), result) in batch.drain(..).zip(results) {
         let written = result.is_ok();
         if done.send(result).is_err() && written {
-            forget(connection, &write);
+            discard_run(connection, &write);
         }
     }
 }
 
-fn alone(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
-    let mut results = together(connection, [write])?;
+fn write_one(connection: &Connection, write: &WriteOp) -> Result<(), JournalError> {
+    let mut results = write_batch(connection, [write])?;
     results.pop().unwrap_or(Ok(()))
 }
 
 /// One transaction. Fails as a whole when the file does; what was only refused is told to whom it concerns.
-fn together<'w>(
+fn write_batch<'w>(
     connection: &Connection,
     writes: impl IntoIterator<Item = &'w WriteOp>,
 ) -> Result<Vec<Result<(), JournalError>>, JournalError> {
@@ -244,9 +244,9 @@ fn perform(connection: &Connection, write: &WriteOp) -> Result<(), JournalError>
 
 fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), JournalError> {
     if let Some(once) = &run.once {
-        take_name(connection, tenant, &run.client, once)?;
+        claim_idempotency_key(connection, tenant, &run.client, once)?;
     }
-    let (once, created_at_ms) = (run.once.as_ref(), integer(run.created_at_ms)?);
+    let (once, created_at_ms) = (run.once.as_ref(), to_i64(run.created_at_ms)?);
     let made = connection
         .prepare_cached(include_str!("query/create_run.sql"))
         .and_then(|mut statement| {
@@ -269,13 +269,13 @@ fn create(connection: &Connection, tenant: &Tenant, run: &NewRun) -> Result<(), 
 }
 
 /// Fails if the name is taken by a run that still holds it.
-fn take_name(
+fn claim_idempotency_key(
     connection: &Connection,
     tenant: &Tenant,
     client: &str,
     once: &IdempotencyClaim,
 ) -> Result<(), JournalError> {
-    let since_ms = integer(once.since_ms)?;
+    let since_ms = to_i64(once.since_ms)?;
     connection
         .prepare_cached(include_str!("query/release_once.sql"))
         .and_then(|mut statement| statement.execute(params![tenant.as_str(), client, once.key, since_ms]))
@@ -293,7 +293,7 @@ fn take_name(
         return Ok(());
     };
     Err(JournalError::DuplicateKey(IdempotencyMatch {
-        run: id.parse().map_err(|_| damaged("id", &id))?,
+        run: id.parse().map_err(|_| corrupt("id", &id))?,
         same_request: fingerprint.as_ref() == Some(&once.fingerprint),
     }))
 }
@@ -307,13 +307,13 @@ fn append(
     end: Option<&RunEnd>,
 ) -> Result<(), JournalError> {
     let (tenant, id) = (tenant.as_str(), String::from(run));
-    let (from, count) = (integer(after)?, integer(events.len() as u64)?);
+    let (from, count) = (to_i64(after)?, to_i64(events.len() as u64)?);
     let moved = match end {
         None => connection
             .prepare_cached(include_str!("query/advance_run.sql"))
             .and_then(|mut statement| statement.execute(params![tenant, id, from, count])),
         Some(end) => {
-            let at_ms = integer(end.finish.at_ms)?;
+            let at_ms = to_i64(end.finish.at_ms)?;
             let (state, code) = (end.finish.state().as_str(), end.finish.code.as_deref());
             connection
                 .prepare_cached(include_str!("query/finish_run.sql"))
@@ -353,7 +353,7 @@ fn refusal(connection: &Connection, tenant: &str, run: RunId) -> JournalError {
 }
 
 /// Whoever asked for a run left before it was there, so nobody will ever run it.
-fn forget(connection: &Connection, write: &WriteOp) {
+fn discard_run(connection: &Connection, write: &WriteOp) {
     if let WriteOp::Create { tenant, run } = write {
         // A run that cannot be taken back is found unfinished by the next server and ended there.
         connection
