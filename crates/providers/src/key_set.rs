@@ -39,7 +39,7 @@ impl JwksSource for KeySetUrl {
     async fn fetch(&self) -> Result<String, String> {
         let request = self
             .client
-            .layered
+            .reqwest
             .get(self.url.clone())
             .timeout(limits::KEY_SET_TIME_MAX);
         let answer = request.send().await.map_err(|error| error.to_string())?;

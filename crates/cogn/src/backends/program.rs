@@ -28,7 +28,7 @@ impl InstalledProgram {
     pub(crate) async fn trial(&self) -> Result<(), Unavailable> {
         let Some(recipe) = self.recipe else { return Ok(()) };
         self.command
-            .try_out(&recipe.check)
+            .probe(&recipe.check)
             .await
             .map_err(|error| Unavailable {
                 reason: format!(

@@ -20,7 +20,7 @@ pub(super) struct Input {
 pub(super) enum Content {
     Bytes(Vec<u8>),
     /// It lies outside of memory.
-    Held(MediaHandle),
+    Handle(MediaHandle),
 }
 
 pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input, Error> {
@@ -61,7 +61,7 @@ impl Content {
     fn size_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Held(held) => held.size_bytes(),
+            Self::Handle(held) => held.size_bytes(),
         }
     }
 }
@@ -101,7 +101,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
             let bytes = data.decode();
             Content::Bytes(bytes.map_err(|_| Error::invalid_request("the audio is not base64"))?)
         }
-        MediaSource::Stored(StoredRef::Handle(held)) => Content::Held(held.clone()),
+        MediaSource::Stored(StoredRef::Handle(held)) => Content::Handle(held.clone()),
         _ => {
             return Err(unsupported(
                 options,
@@ -111,7 +111,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
     };
     let sniffed = match &content {
         Content::Bytes(bytes) => sniff(bytes),
-        Content::Held(held) => sniff(held.head()),
+        Content::Handle(held) => sniff(held.head()),
     };
     let mime = sniffed.map(String::from).or_else(|| asked.audio.mime.clone());
     let format = mime.as_deref().and_then(format_of);

@@ -28,7 +28,7 @@ pub(super) struct Invocation {
     pub(super) adaptations: Vec<Adaptation>,
 }
 
-pub(super) async fn ask(options: &Arc<CommandOptions>, request: &Request) -> Result<Invocation, Error> {
+pub(super) async fn invoke(options: &Arc<CommandOptions>, request: &Request) -> Result<Invocation, Error> {
     let mut ledger = Ledger::new(Component::Adapter);
     let values = TemplateValues::of(request, options, &mut ledger)?;
     let input = input(request, options)?;
@@ -100,7 +100,7 @@ fn lay_out(options: &CommandOptions, values: &TemplateValues, input: &Input) -> 
 fn write_input(content: &Content, path: &Path) -> io::Result<()> {
     match content {
         Content::Bytes(bytes) => fs::write(path, bytes),
-        Content::Held(held) => io::copy(&mut held.reader(), &mut File::create(path)?).map(drop),
+        Content::Handle(held) => io::copy(&mut held.reader(), &mut File::create(path)?).map(drop),
     }
 }
 

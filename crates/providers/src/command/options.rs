@@ -130,7 +130,7 @@ impl CommandOptions {
     /// a value: without it, the option before it would swallow the next one.
     pub fn problem(&self) -> Option<String> {
         let missing = |slot: Slot, has: bool, key: &str| {
-            let bare = self.arguments.stands_alone(slot);
+            let bare = self.arguments.is_whole_argument(slot);
             (bare && !has).then(|| {
                 format!(
                     "`{{{}}}` is an argument by itself, so that it always needs a value: set `{key}`, or write it \

@@ -70,7 +70,7 @@ fn known() -> String {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    Words(String),
+    Literal(String),
     Slot(Slot),
 }
 
@@ -93,7 +93,7 @@ impl Template {
     }
 
     /// Whether a place is a whole argument somewhere.
-    pub fn stands_alone(&self, slot: Slot) -> bool {
+    pub fn is_whole_argument(&self, slot: Slot) -> bool {
         self.0.iter().any(|argument| *argument == [Piece::Slot(slot)])
     }
 
@@ -103,7 +103,7 @@ impl Template {
             let mut filled = OsString::new();
             for piece in argument {
                 match piece {
-                    Piece::Words(words) => filled.push(words),
+                    Piece::Literal(words) => filled.push(words),
                     Piece::Slot(slot) => filled.push(value(*slot)?),
                 }
             }
@@ -135,7 +135,7 @@ fn parse(argument: &str) -> Result<Vec<Piece>, TemplateError> {
                 let slot = Slot::ALL.into_iter().find(|slot| slot.as_str() == name);
                 let slot = slot.ok_or(TemplateError::Unknown(name))?;
                 if !words.is_empty() {
-                    pieces.push(Piece::Words(std::mem::take(&mut words)));
+                    pieces.push(Piece::Literal(std::mem::take(&mut words)));
                 }
                 pieces.push(Piece::Slot(slot));
             }
@@ -143,7 +143,7 @@ fn parse(argument: &str) -> Result<Vec<Piece>, TemplateError> {
         }
     }
     if !words.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Words(words));
+        pieces.push(Piece::Literal(words));
     }
     Ok(pieces)
 }

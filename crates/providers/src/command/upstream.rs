@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt, stream};
 use ir::{Error, ErrorKind, Event, Operation, Phase, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::invocation::{Invocation, ask, empty_folder, open_output};
+use super::invocation::{Invocation, invoke, empty_folder, open_output};
 use super::options::{CommandOptions, OutputFormat};
 use super::process::{ProcessSpec, RunningProcess};
 use super::output::{is_media, media_reply, reply};
@@ -71,7 +71,7 @@ impl CommandUpstream {
     ///
     /// # Errors
     /// When it cannot be started, fails or takes too long.
-    pub async fn try_out(&self, arguments: &[String]) -> Result<(), Error> {
+    pub async fn probe(&self, arguments: &[String]) -> Result<(), Error> {
         let options = &self.inner.options;
         let folder = empty_folder().map_err(|error| {
             let message = format!("there is no folder to run it in: {}", error.kind());
@@ -105,7 +105,7 @@ impl Upstream for CommandUpstream {
         let opened = async move {
             let begun = async {
                 let turn = inner.turn().await?;
-                let asked = ask(&inner.options, &request).await?;
+                let asked = invoke(&inner.options, &request).await?;
                 Ok(StdoutStream::new(inner.options.clone(), asked, turn, &backend))
             };
             match begun.await {
@@ -125,7 +125,7 @@ impl Upstream for CommandUpstream {
 impl Inner {
     async fn answer(&self, request: &Request) -> Result<UnaryResponse, Error> {
         let _turn = self.turn().await?;
-        let mut asked = ask(&self.options, request).await?;
+        let mut asked = invoke(&self.options, request).await?;
         let options = &*self.options;
         let payload = if is_media(options.operation) {
             let kept = gather(&mut asked, options, options.depot.shelf().keep()).await?;

@@ -155,7 +155,7 @@ impl GuardedFetch {
                 "the name has too many addresses",
             )));
         }
-        let may_reach = |address: &IpAddr| (self.may_reach)(*address) || target.inside && is_own(*address);
+        let may_reach = |address: &IpAddr| (self.may_reach)(*address) || target.is_private_allowed && is_own(*address);
         if !addresses.iter().all(may_reach) {
             return Err(FetchError::Blocked(String::from("it is not a public address")));
         }

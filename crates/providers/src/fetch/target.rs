@@ -32,7 +32,7 @@ pub(super) struct Target {
     pub(super) host: HostKind,
     pub(super) port: u16,
     /// It was opened by the person who runs this, wherever it is.
-    pub(super) inside: bool,
+    pub(super) is_private_allowed: bool,
 }
 
 /// Where one may knock.
@@ -136,7 +136,7 @@ impl Target {
             url,
             host,
             port,
-            inside,
+            is_private_allowed: inside,
         })
     }
 

@@ -13,7 +13,7 @@ use super::transport_error;
 use super::response::{ResponseBody, HttpResponse};
 use crate::spill_error::unkept;
 
-pub(super) async fn gather(
+pub(super) async fn collect(
     reply: HttpResponse,
     limit: usize,
     idle: Duration,
@@ -28,7 +28,7 @@ pub(super) async fn gather(
 }
 
 /// Gives every piece to `out`, and `out` back when it has all of them.
-pub(super) async fn pour<W: Write + Send + 'static>(
+pub(super) async fn copy_to<W: Write + Send + 'static>(
     reply: HttpResponse,
     limit: usize,
     idle: Duration,
@@ -76,7 +76,7 @@ impl Body {
             }
             Ok(Some(Err(error))) => Err(error),
             Ok(None) => Ok(None),
-            Err(_) => Err(transport_error::silence(Phase::MidStream, patience)),
+            Err(_) => Err(transport_error::idle_timeout(Phase::MidStream, patience)),
         }
     }
 }

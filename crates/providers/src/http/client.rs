@@ -15,9 +15,9 @@ pub(super) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Knows TLS and proxies.
-    pub(crate) layered: reqwest::Client,
+    pub(crate) reqwest: reqwest::Client,
     /// The short way, for those who are reached without either. `None` where a proxy stands before them.
-    pub(super) plain: Option<Plain>,
+    pub(super) plaintext: Option<Plain>,
 }
 
 /// The way to a back-end.
@@ -83,8 +83,8 @@ impl Client {
         }
         let proxied = options.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some());
         Ok(Self {
-            layered: builder.build().map_err(ClientError::Client)?,
-            plain: (!proxied).then(|| Plain::new(options.connect_timeout)),
+            reqwest: builder.build().map_err(ClientError::Client)?,
+            plaintext: (!proxied).then(|| Plain::new(options.connect_timeout)),
         })
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::HttpInner;
-use super::body::gather;
+use super::body::collect;
 use super::outgoing::Outgoing;
 use super::request::model;
 use crate::limits::ERROR_BYTES_MAX;
@@ -39,7 +39,7 @@ pub(super) async fn count(instance: Arc<HttpInner>, request: Arc<Request>) -> Op
         return None;
     }
     let deadline = Instant::now() + options.timeouts.total;
-    let body = gather(reply, ERROR_BYTES_MAX, options.timeouts.idle, deadline)
+    let body = collect(reply, ERROR_BYTES_MAX, options.timeouts.idle, deadline)
         .await
         .ok()?;
     serde_json::from_slice::<Value>(&body)

@@ -186,7 +186,7 @@ impl Upstream for HttpUpstream {
     }
 
     fn stream_text(&self, request: Arc<Request>) -> EventStream {
-        response_stream::events(self.inner.clone(), request, EventFilter::Words)
+        response_stream::events(self.inner.clone(), request, EventFilter::TextOnly)
     }
 
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
@@ -194,7 +194,7 @@ impl Upstream for HttpUpstream {
     }
 
     fn stream_raw(&self, request: &Arc<Request>, verbatim: &Arc<RawRequest>) -> Option<RawStream> {
-        let forwarded = passthrough::forwarded(&self.inner, request, verbatim)?;
+        let forwarded = passthrough::passthrough_request(&self.inner, request, verbatim)?;
         Some(response_stream::pieces(self.inner.clone(), forwarded))
     }
 }

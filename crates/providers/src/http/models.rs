@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::HttpInner;
-use super::body::gather;
+use super::body::collect;
 use super::transport_error;
 use crate::limits::{ERROR_BYTES_MAX, MODELS_BYTES_MAX, MODELS_SHOWN_MAX};
 
@@ -15,7 +15,7 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
     let url = format!("{}{}", options.base_url.trim_end_matches('/'), vendor.models.path);
     let call = instance
         .client
-        .layered
+        .reqwest
         .get(url)
         .headers(instance.headers()?)
         .send();
@@ -24,12 +24,12 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
     let response = match timeout(patience, call).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(transport_error::transport(&error, Phase::BeforeFirstByte)),
-        Err(_) => return Err(transport_error::silence(Phase::BeforeFirstByte, patience)),
+        Err(_) => return Err(transport_error::idle_timeout(Phase::BeforeFirstByte, patience)),
     };
     let status = response.status().as_u16();
     let good = status == 200;
     let limit = if good { MODELS_BYTES_MAX } else { ERROR_BYTES_MAX };
-    let body = gather(response.into(), limit, options.timeouts.idle, deadline).await;
+    let body = collect(response.into(), limit, options.timeouts.idle, deadline).await;
     if !good {
         let body = body.unwrap_or_default();
         return Err(wire::error_body::decode(vendor.dialect, status, None, &body));
@@ -43,7 +43,7 @@ pub(super) async fn list(instance: &HttpInner) -> Result<Vec<String>, Error> {
 }
 
 /// The model to use where nobody named one.
-pub(super) async fn only(instance: &HttpInner) -> Result<&str, Error> {
+pub(super) async fn sole_model(instance: &HttpInner) -> Result<&str, Error> {
     let name = &instance.options.name;
     let found = instance.only_model.get_or_try_init(|| async {
         let mut models = list(instance).await?;

@@ -20,11 +20,11 @@ pub(super) struct PassthroughRequest {
     /// The caller wants the answer as it comes.
     pub(super) streams: bool,
     /// The caller did not ask what was used; we did.
-    pub(super) hides_usage: bool,
+    pub(super) strip_usage_frame: bool,
 }
 
 /// `None`: it has to be translated.
-pub(super) fn forwarded(instance: &HttpInner, request: &Request, verbatim: &RawRequest) -> Option<PassthroughRequest> {
+pub(super) fn passthrough_request(instance: &HttpInner, request: &Request, verbatim: &RawRequest) -> Option<PassthroughRequest> {
     let (vendor, options) = (&instance.vendor, &instance.options);
     let chat = request.as_chat()?;
     if verbatim.dialect != vendor.dialect || !request.patches.is_empty() || must_adapt(chat, options) {
@@ -76,7 +76,7 @@ pub(super) fn forwarded(instance: &HttpInner, request: &Request, verbatim: &RawR
     Some(PassthroughRequest {
         prepared,
         streams: chat.streams(),
-        hides_usage,
+        strip_usage_frame: hides_usage,
     })
 }
 

@@ -22,7 +22,7 @@ pub(super) struct RawTap {
     pub(super) streams: bool,
     hides_usage: bool,
     /// A frame that has not ended yet.
-    held: Vec<u8>,
+    partial_frame: Vec<u8>,
 }
 
 impl RawTap {
@@ -31,26 +31,26 @@ impl RawTap {
             dialect,
             streams,
             hides_usage,
-            held: Vec::new(),
+            partial_frame: Vec::new(),
         }
     }
 
     /// Takes bytes in at any border.
     pub(super) fn push(&mut self, bytes: Bytes, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
-        let known = self.held.len();
+        let known = self.partial_frame.len();
         let bytes = match known {
             0 => bytes,
             _ => {
-                self.held.extend_from_slice(&bytes);
-                Bytes::from(std::mem::take(&mut self.held))
+                self.partial_frame.extend_from_slice(&bytes);
+                Bytes::from(std::mem::take(&mut self.partial_frame))
             }
         };
         // A blank line may have begun in what was held.
         let Some(end) = last_end(&bytes, known.saturating_sub(2)) else {
-            self.held = Vec::from(bytes);
+            self.partial_frame = Vec::from(bytes);
             return;
         };
-        self.held.extend_from_slice(&bytes[end..]);
+        self.partial_frame.extend_from_slice(&bytes[end..]);
         let mut piece = FrameRun::default();
         let mut from = 0;
         while from < end {
@@ -78,7 +78,7 @@ impl RawTap {
     /// The bytes have ended.
     pub(super) fn finish(&mut self, decoder: &mut Decoder, out: &mut VecDeque<RawItem>) {
         let mut events = Vec::new();
-        let mut bytes = std::mem::take(&mut self.held);
+        let mut bytes = std::mem::take(&mut self.partial_frame);
         decoder.push(&bytes, &mut events);
         decoder.finish(&mut events);
         let broken = events.iter().position(is_error).map(|at| events.split_off(at));

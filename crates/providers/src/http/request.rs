@@ -41,7 +41,7 @@ pub(super) async fn prepare(instance: &HttpInner, request: &Request) -> Result<P
     }
     let model = match model(asked, options) {
         Some(model) => String::from(model),
-        None => String::from(models::only(instance).await?),
+        None => String::from(models::sole_model(instance).await?),
     };
     let (path, body, warnings) = match written(asked, &model, request, instance) {
         Some(body) => ((vendor.path)(asked), Outgoing::Whole(body.into()), Vec::new()),

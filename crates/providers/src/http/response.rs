@@ -17,7 +17,7 @@ pub(super) struct HttpResponse {
 
 pub(super) enum ResponseBody {
     Plain(plaintext::Body),
-    Layered(BoxStream<'static, reqwest::Result<Bytes>>),
+    Reqwest(BoxStream<'static, reqwest::Result<Bytes>>),
 }
 
 impl ResponseBody {
@@ -28,7 +28,7 @@ impl ResponseBody {
                 let piece = body.next().await?;
                 Some(piece.map_err(|error| transport_error::plain(&error, Phase::MidStream)))
             }
-            Self::Layered(pieces) => {
+            Self::Reqwest(pieces) => {
                 let piece = pieces.next().await?;
                 Some(piece.map_err(|error| transport_error::transport(&error, Phase::MidStream)))
             }
@@ -58,7 +58,7 @@ impl From<reqwest::Response> for HttpResponse {
         Self {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
-            content: ResponseBody::Layered(response.bytes_stream().boxed()),
+            content: ResponseBody::Reqwest(response.bytes_stream().boxed()),
         }
     }
 }

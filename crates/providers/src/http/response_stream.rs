@@ -16,7 +16,7 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout};
 use wire::{Decoder, chat, error_body, response_summary};
 
-use super::body::gather;
+use super::body::collect;
 use super::passthrough::PassthroughRequest;
 use super::response::{ResponseBody, HttpResponse};
 use super::request::{PreparedRequest, prepare};
@@ -33,11 +33,11 @@ const FIRST_SHARE_BYTES: usize = 1024;
 pub(super) enum EventFilter {
     All,
     /// Words, usage and the end.
-    Words,
+    TextOnly,
 }
 
 pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: EventFilter) -> EventStream {
-    let mut answer = ResponseStream::new(instance, Stage::Asked(request), None);
+    let mut answer = ResponseStream::new(instance, Stage::Request(request), None);
     answer.ear = ear;
     // In a box: it changes hands with every event.
     stream::unfold(Box::new(answer), |mut answer| async move {
@@ -53,7 +53,7 @@ pub(super) fn events(instance: Arc<HttpInner>, request: Arc<Request>, ear: Event
 }
 
 pub(super) fn pieces(instance: Arc<HttpInner>, forwarded: PassthroughRequest) -> RawStream {
-    let tap = RawTap::new(instance.vendor.dialect, forwarded.streams, forwarded.hides_usage);
+    let tap = RawTap::new(instance.vendor.dialect, forwarded.streams, forwarded.strip_usage_frame);
     let stage = Stage::Prepared(Box::new(forwarded.prepared));
     let answer = ResponseStream::new(instance, stage, Some(tap));
     stream::unfold(Box::new(answer), |mut answer| async move {
@@ -76,13 +76,13 @@ struct ResponseStream {
     words: Option<Words>,
     taken_bytes: usize,
     /// What has arrived and was not looked at yet.
-    rest: Bytes,
+    undecoded: Bytes,
     /// How much of it is looked at next.
-    share: usize,
+    decode_limit: usize,
 }
 
 enum Stage {
-    Asked(Arc<Request>),
+    Request(Arc<Request>),
     Prepared(Box<PreparedRequest>),
     Streaming {
         decoder: Box<Decoder>,
@@ -93,7 +93,7 @@ enum Stage {
 
 /// In which form an answer comes.
 enum ResponseForm {
-    Whole,
+    Unary,
     Stream,
 }
 
@@ -108,8 +108,8 @@ impl ResponseStream {
             ear: EventFilter::All,
             words: None,
             taken_bytes: 0,
-            rest: Bytes::new(),
-            share: FIRST_SHARE_BYTES,
+            undecoded: Bytes::new(),
+            decode_limit: FIRST_SHARE_BYTES,
         }
     }
 
@@ -130,7 +130,7 @@ impl ResponseStream {
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return None,
                 // Asking has a box of its own: an answer that goes on does not keep the room for it.
-                Stage::Asked(request) => match prepare(&self.instance, &request).boxed().await {
+                Stage::Request(request) => match prepare(&self.instance, &request).boxed().await {
                     Ok(prepared) => {
                         self.words = request.wants_raw().then(|| self.new_words());
                         self.stage = Stage::Prepared(Box::new(prepared));
@@ -161,7 +161,7 @@ impl ResponseStream {
             return self.take_refusal(reply).await;
         }
         match form(&reply) {
-            Ok(ResponseForm::Whole) => self.take_whole(reply).await,
+            Ok(ResponseForm::Unary) => self.take_whole(reply).await,
             Ok(ResponseForm::Stream) => self.take_stream(reply),
             Err(error) => self.fail(error),
         }
@@ -173,7 +173,7 @@ impl ResponseStream {
         let retry_after = reply.header(&RETRY_AFTER);
         let retry_after = retry_after.and_then(|text| error_body::retry_after_seconds(text, date));
         let idle = self.instance.options.timeouts.idle;
-        let body = gather(reply, ERROR_BYTES_MAX, idle, self.deadline).await;
+        let body = collect(reply, ERROR_BYTES_MAX, idle, self.deadline).await;
         self.fail(error_body::decode(
             self.instance.vendor.dialect,
             status,
@@ -186,7 +186,7 @@ impl ResponseStream {
     async fn take_whole(&mut self, reply: HttpResponse) {
         let dialect = self.instance.vendor.dialect;
         let idle = self.instance.options.timeouts.idle;
-        let body = match gather(reply, ANSWER_BYTES_MAX, idle, self.deadline).await {
+        let body = match collect(reply, ANSWER_BYTES_MAX, idle, self.deadline).await {
             Ok(body) => body,
             Err(error) if error.kind == ErrorKind::Timeout => {
                 return self.fail(self.late(Phase::MidStream, idle));
@@ -198,7 +198,7 @@ impl ResponseStream {
             let bytes = body.into();
             return self.ready.push_back(RawItem::Chunk(RawChunk { bytes, events }));
         }
-        if self.ear == EventFilter::Words
+        if self.ear == EventFilter::TextOnly
             && self.words.is_none()
             && let Some(response) = response_summary::text_response(dialect, &body)
         {
@@ -246,7 +246,7 @@ impl ResponseStream {
     }
 
     async fn read(&mut self, mut decoder: Box<Decoder>, mut content: Box<ResponseBody>) {
-        if !self.rest.is_empty() {
+        if !self.undecoded.is_empty() {
             self.look(&mut decoder);
             self.stage = Stage::Streaming { decoder, content };
             return;
@@ -260,7 +260,7 @@ impl ResponseStream {
                 if self.taken_bytes > ANSWER_BYTES_MAX {
                     return self.fail(transport_error::too_large(ANSWER_BYTES_MAX));
                 }
-                self.rest = bytes;
+                self.undecoded = bytes;
                 self.look(&mut decoder);
                 self.stage = Stage::Streaming { decoder, content };
             }
@@ -274,10 +274,10 @@ impl ResponseStream {
     fn look(&mut self, decoder: &mut Decoder) {
         let bytes = match self.tap {
             // They are passed on as they came.
-            Some(_) => std::mem::take(&mut self.rest),
-            None => self.rest.split_to(self.share.min(self.rest.len())),
+            Some(_) => std::mem::take(&mut self.undecoded),
+            None => self.undecoded.split_to(self.decode_limit.min(self.undecoded.len())),
         };
-        self.share = self.share.saturating_mul(2);
+        self.decode_limit = self.decode_limit.saturating_mul(2);
         self.decode(Some(bytes), decoder);
     }
 
@@ -324,9 +324,9 @@ impl ResponseStream {
     /// Which of two limits was reached: that of this stage, or that of the whole.
     fn late(&self, phase: Phase, stage: Duration) -> Error {
         if Instant::now() >= self.deadline {
-            transport_error::overdue(phase, self.instance.options.timeouts.total)
+            transport_error::total_timeout(phase, self.instance.options.timeouts.total)
         } else {
-            transport_error::silence(phase, stage)
+            transport_error::idle_timeout(phase, stage)
         }
     }
 
@@ -344,13 +344,13 @@ fn form(reply: &HttpResponse) -> Result<ResponseForm, Error> {
     let value = reply.header(&CONTENT_TYPE).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim().to_lowercase();
     match kind.as_str() {
-        "application/json" => Ok(ResponseForm::Whole),
+        "application/json" => Ok(ResponseForm::Unary),
         ""
         | "text/event-stream"
         | "application/x-ndjson"
         | "application/ndjson"
         | "application/stream+json"
         | "application/jsonl" => Ok(ResponseForm::Stream),
-        _ => Err(transport_error::foreign(value)),
+        _ => Err(transport_error::unexpected_content_type(value)),
     }
 }

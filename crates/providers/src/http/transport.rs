@@ -20,9 +20,9 @@ pub(super) struct ResolvedEndpoint {
 #[derive(Clone, Debug)]
 enum Transport {
     Plain(plaintext::Address),
-    Layered(Url),
+    Reqwest(Url),
     /// It cannot be read, which the client says when it is asked.
-    Unknown,
+    Invalid,
 }
 
 impl HttpInner {
@@ -41,7 +41,7 @@ impl HttpInner {
             true => route.way.clone(),
             false => self.way(url),
         };
-        let layered = match (way, &content, &self.client.plain) {
+        let layered = match (way, &content, &self.client.plaintext) {
             (Transport::Plain(address), Outgoing::Whole(bytes), Some(client)) => {
                 let asked = client.post(&address, &headers, bytes).await;
                 let (head, body) = asked.map_err(|error| transport_error::plain(&error, Phase::BeforeFirstByte))?;
@@ -51,8 +51,8 @@ impl HttpInner {
                     content: ResponseBody::Plain(body),
                 });
             }
-            (Transport::Layered(url), ..) => self.client.layered.post(url),
-            (Transport::Plain(_) | Transport::Unknown, ..) => self.client.layered.post(url),
+            (Transport::Reqwest(url), ..) => self.client.reqwest.post(url),
+            (Transport::Plain(_) | Transport::Invalid, ..) => self.client.reqwest.post(url),
         };
         // In a box: a question that goes straight does not carry its room.
         let asked = layered
@@ -67,11 +67,11 @@ impl HttpInner {
     }
 
     fn way(&self, url: &str) -> Transport {
-        let plain = self.client.plain.as_ref().and_then(|_| plaintext::Address::of(url));
+        let plain = self.client.plaintext.as_ref().and_then(|_| plaintext::Address::of(url));
         match (plain, Url::parse(url)) {
             (Some(address), _) => Transport::Plain(address),
-            (None, Ok(url)) => Transport::Layered(url),
-            (None, Err(_)) => Transport::Unknown,
+            (None, Ok(url)) => Transport::Reqwest(url),
+            (None, Err(_)) => Transport::Invalid,
         }
     }
 }

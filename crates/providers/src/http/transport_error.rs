@@ -12,12 +12,12 @@ const UNRESOLVED: &str = "the name of the back-end's host cannot be resolved";
 const REFUSED: &str = "the back-end refuses connections";
 const UNREACHABLE: &str = "cannot connect to the back-end";
 
-pub(super) fn silence(phase: Phase, patience: Duration) -> Error {
+pub(super) fn idle_timeout(phase: Phase, patience: Duration) -> Error {
     let message = format!("the back-end was silent for {} ms", patience.as_millis());
     Error::new(ErrorKind::Timeout, phase, message)
 }
 
-pub(super) fn overdue(phase: Phase, total: Duration) -> Error {
+pub(super) fn total_timeout(phase: Phase, total: Duration) -> Error {
     let message = format!("the answer was not complete after {} ms", total.as_millis());
     Error::new(ErrorKind::Timeout, phase, message)
 }
@@ -27,7 +27,7 @@ pub(super) fn too_large(limit: usize) -> Error {
     Error::invalid_response(Phase::MidStream, message)
 }
 
-pub(super) fn foreign(content_type: &str) -> Error {
+pub(super) fn unexpected_content_type(content_type: &str) -> Error {
     let shown: String = content_type
         .chars()
         .filter(|letter| !letter.is_control())

@@ -78,7 +78,7 @@ impl ScriptedUpstream {
     /// The answer, if the script has one.
     pub(crate) fn try_open(&self, request: &Request) -> Option<EventStream> {
         let exchange = self.choose(request)?;
-        let events = play(exchange, &self.backend);
+        let events = stream_exchange(exchange, &self.backend);
         Some(match exchange.delay_ms {
             0 => stream::iter(events).boxed(),
             delay_ms => {
@@ -101,7 +101,7 @@ fn claim(used: &AtomicU64, times: Option<u64>) -> bool {
 }
 
 /// The events of an exchange, all of them at once.
-pub fn play(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
+pub fn stream_exchange(exchange: &Exchange, backend: &Backend) -> Vec<Event> {
     if let Some(code) = exchange.status {
         let mut error = Error::new(
             ErrorKind::from_status(code),

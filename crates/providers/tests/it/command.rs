@@ -479,7 +479,7 @@ async fn another_operation_or_model_is_not_this_programs() {
 async fn a_trial_shows_whether_a_program_works() {
     let command = CommandUpstream::new(options(Operation::TextToSpeech, "true"));
     let arguments = |script: &str| [String::from("-c"), String::from(script)];
-    assert_eq!(command.try_out(&arguments("exit 0")).await, Ok(()));
-    let failed = command.try_out(&arguments("exit 4")).await.expect_err("it fails");
+    assert_eq!(command.probe(&arguments("exit 0")).await, Ok(()));
+    let failed = command.probe(&arguments("exit 4")).await.expect_err("it fails");
     assert_eq!(failed.kind, ErrorKind::Upstream);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ir::fold::Fold;
 use ir::{ChatRequest, Dialect, Event, Ledger, Request, adaptation::Component};
 use providers::ScriptedUpstream;
-use providers::scripted::{Exchange, Script, play};
+use providers::scripted::{Exchange, Script, stream_exchange};
 use serde_json::json;
 use wire::{Encoder, chat};
 
@@ -39,7 +39,7 @@ fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &ReceivedRequest
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    let events = play(exchange, engine::port::Upstream::backend(scripted));
+    let events = stream_exchange(exchange, engine::port::Upstream::backend(scripted));
     match (exchange.status, events.first()) {
         (Some(status), Some(Event::Error { error })) => refusal(dialect, status, error, &headers),
         _ if streams => stream(dialect, exchange, &events, &headers),

@@ -6,8 +6,8 @@ use ir::{Error, Media, MediaSource};
 
 #[derive(Clone, Debug)]
 pub(super) enum MediaContent {
-    Here(Bytes),
-    Held(MediaHandle),
+    Inline(Bytes),
+    Handle(MediaHandle),
 }
 
 impl MediaContent {
@@ -16,9 +16,9 @@ impl MediaContent {
             MediaSource::Inline(data) => {
                 let bytes = data.decode();
                 let bytes = bytes.map_err(|_| Error::invalid_request("the media is not base64"))?;
-                Ok(Self::Here(Bytes::from(bytes)))
+                Ok(Self::Inline(Bytes::from(bytes)))
             }
-            MediaSource::Stored(StoredRef::Handle(held)) => Ok(Self::Held(held.clone())),
+            MediaSource::Stored(StoredRef::Handle(held)) => Ok(Self::Handle(held.clone())),
             MediaSource::Stored(_)
             | MediaSource::Remote(_)
             | MediaSource::LocalFile(_)
@@ -31,8 +31,8 @@ impl MediaContent {
 
     pub(super) fn length(&self) -> u64 {
         match self {
-            Self::Here(bytes) => bytes.len() as u64,
-            Self::Held(held) => held.size_bytes(),
+            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Handle(held) => held.size_bytes(),
         }
     }
 }

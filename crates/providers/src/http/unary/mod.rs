@@ -41,7 +41,7 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
     let deadline = Instant::now() + options.timeouts.total;
     let model = match bound_model(request, options)? {
         Some(model) => String::from(model),
-        None => String::from(models::only(instance).await?),
+        None => String::from(models::sole_model(instance).await?),
     };
     let Some((dialect, path)) = (vendor.whole)(&request.payload, &model) else {
         let message = format!("{} cannot do {} here", vendor.kind, request.operation().as_str());
@@ -65,7 +65,7 @@ async fn ask(instance: &HttpInner, request: &Request) -> Result<UnaryResponse, E
         patience(&request.payload, instance).min(deadline.saturating_duration_since(Instant::now()));
     let reply = match timeout(patience, outgoing).await {
         Ok(answered) => answered?,
-        Err(_) => return Err(transport_error::silence(Phase::BeforeFirstByte, patience)),
+        Err(_) => return Err(transport_error::idle_timeout(Phase::BeforeFirstByte, patience)),
     };
     let reading = response::UnaryReader {
         dialect,

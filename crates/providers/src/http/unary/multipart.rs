@@ -71,7 +71,7 @@ impl MultipartBody {
         for (field, file) in &self.files {
             hash.update(field.as_bytes());
             hash.update(file.content.length().to_le_bytes());
-            if let MediaContent::Here(bytes) = &file.content {
+            if let MediaContent::Inline(bytes) = &file.content {
                 hash.update(bytes);
             }
         }
@@ -94,12 +94,12 @@ impl MultipartBody {
                 "--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
                  content-type: {mime}\r\n\r\n"
             ));
-            parts.push(MediaContent::Here(Bytes::from(std::mem::take(&mut head))));
+            parts.push(MediaContent::Inline(Bytes::from(std::mem::take(&mut head))));
             parts.push(file.content);
             head.push_str("\r\n");
         }
         head.push_str(&format!("--{boundary}--\r\n"));
-        parts.push(MediaContent::Here(Bytes::from(head)));
+        parts.push(MediaContent::Inline(Bytes::from(head)));
         parts
     }
 }
@@ -124,8 +124,8 @@ fn text(value: &Value) -> String {
 
 fn read(part: MediaContent) -> BoxStream<'static, io::Result<Bytes>> {
     match part {
-        MediaContent::Here(bytes) => stream::iter([Ok(bytes)]).boxed(),
-        MediaContent::Held(held) => bytes_of(&held).boxed(),
+        MediaContent::Inline(bytes) => stream::iter([Ok(bytes)]).boxed(),
+        MediaContent::Handle(held) => bytes_of(&held).boxed(),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     async fn fields_and_files_are_written_as_a_form() {
         let fields = json!({"model": "m", "n": 2, "list": ["a", "b"], "none": null});
         let mut form = MultipartBody::of(fields.as_object().unwrap().clone());
-        form.file("file", file(MediaContent::Here(Bytes::from_static(b"RIFF"))));
+        form.file("file", file(MediaContent::Inline(Bytes::from_static(b"RIFF"))));
         let (length, text) = written(form).await;
         assert_eq!(length, text.len() as u64);
         let part = |name: &str, value: &str| {
@@ -190,7 +190,7 @@ mod tests {
         let bytes = "x".repeat(3 * MEDIA_CHUNK_BYTES + 7);
         let held = MediaHandle::new(MediaId::new(1), Arc::new(bytes.clone().into_bytes())).unwrap();
         let mut form = MultipartBody::default();
-        form.file("file", file(MediaContent::Held(held)));
+        form.file("file", file(MediaContent::Handle(held)));
         let (announced, text) = written(form).await;
         assert_eq!(announced, text.len() as u64);
         assert!(text.contains(&bytes));

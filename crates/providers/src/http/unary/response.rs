@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use wire::{embeddings, error_body, openai_images, openai_speech, openai_transcriptions};
 
-use super::super::body::{gather, pour};
+use super::super::body::{collect, copy_to};
 use super::super::transport_error;
 use super::super::response::HttpResponse;
 use super::image_extractor::ImageExtractor;
@@ -43,7 +43,7 @@ impl UnaryReader<'_> {
             && !is_json
         {
             if !kind.starts_with("audio/") && kind != "application/octet-stream" {
-                return Err(transport_error::foreign(&named));
+                return Err(transport_error::unexpected_content_type(&named));
             }
             let sound = self.pour(reply, self.depot.shelf().keep()).await?;
             if sound.size_bytes() == 0 {
@@ -54,7 +54,7 @@ impl UnaryReader<'_> {
             return Ok(answer(ResponsePayload::Speech(Box::new(sound)), None));
         }
         if !is_json {
-            return Err(transport_error::foreign(&named));
+            return Err(transport_error::unexpected_content_type(&named));
         }
         if let Payload::Image(_) = asked {
             return self.drawn(reply).await;
@@ -101,7 +101,7 @@ impl UnaryReader<'_> {
             // JSON where sound was expected: an error in spite of its status, or nothing that is known.
             Payload::Speech(_) | Payload::Image(_) | Payload::Chat(_) | Payload::Realtime(_) => {
                 let told = error_body::inside(self.dialect, &value);
-                Err(told.unwrap_or_else(|| transport_error::foreign("application/json")))
+                Err(told.unwrap_or_else(|| transport_error::unexpected_content_type("application/json")))
             }
         }
     }
@@ -119,12 +119,12 @@ impl UnaryReader<'_> {
     }
 
     async fn gather(&self, reply: HttpResponse, limit: usize) -> Result<Vec<u8>, Error> {
-        let gathered = gather(reply, limit, self.idle, self.deadline).await;
+        let gathered = collect(reply, limit, self.idle, self.deadline).await;
         gathered.map_err(|error| self.timely(error))
     }
 
     async fn pour<W: Write + Send + 'static>(&self, reply: HttpResponse, out: W) -> Result<W, Error> {
-        let poured = pour(reply, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
+        let poured = copy_to(reply, MEDIA_ANSWER_BYTES_MAX, self.idle, self.deadline, out).await;
         poured.map_err(|error| self.timely(error))
     }
 
@@ -132,7 +132,7 @@ impl UnaryReader<'_> {
     fn timely(&self, error: Error) -> Error {
         match error.kind {
             ErrorKind::Timeout if Instant::now() >= self.deadline => {
-                transport_error::overdue(Phase::MidStream, self.total)
+                transport_error::total_timeout(Phase::MidStream, self.total)
             }
             _ => error,
         }
