@@ -27,7 +27,7 @@ use crate::{limits, prompt, sampling};
 /// Why an answer ended before its end.
 enum Interrupted {
     /// Nobody listens any more.
-    Deaf,
+    ReceiverDropped,
     Failed(Error),
 }
 
@@ -57,7 +57,7 @@ struct EventSender<'a>(&'a Sender<Event>);
 
 impl EventSender<'_> {
     fn send(&self, event: Event) -> Result<(), Interrupted> {
-        self.0.blocking_send(event).map_err(|_| Interrupted::Deaf)
+        self.0.blocking_send(event).map_err(|_| Interrupted::ReceiverDropped)
     }
 
     fn text(&self, text: String) -> Result<(), Interrupted> {
@@ -69,7 +69,7 @@ impl EventSender<'_> {
 
     fn listening(&self) -> Result<(), Interrupted> {
         if self.0.is_closed() {
-            Err(Interrupted::Deaf)
+            Err(Interrupted::ReceiverDropped)
         } else {
             Ok(())
         }
