@@ -79,7 +79,7 @@ impl Call {
                 }
             }
         }
-        let repeatable = self.repeat.repeatable(&self.module, &self.body, negotiated.mode);
+        let repeatable = self.repeat.key_for(&self.module, &self.body, negotiated.mode);
         let tenant = &caller.tenant;
         if let Some(repeatable) = &repeatable {
             // Before it lines up: what was done already takes nobody's place.
@@ -100,7 +100,7 @@ impl Call {
         let admission = Admission {
             client: caller.client.clone(),
             once: repeatable,
-            resumable: self.repeat.keeps(),
+            resumable: self.repeat.survives_disconnect(),
             models: caller.models.names().map(<[String]>::to_vec),
             permit,
             queue,
@@ -112,10 +112,10 @@ impl Call {
             Err(error) => return Err(error.into()),
         };
         let subscription = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
-        if self.repeat.keeps() && negotiated.mode == RunMode::Sync && !replayed {
+        if self.repeat.survives_disconnect() && negotiated.mode == RunMode::Sync && !replayed {
             let kept = gateway.engine.subscribe(tenant, run, ReadFrom::Start).await?;
             // Somebody always listens, so the run goes on when its caller has left.
-            gateway.kept.spawn(async move { drop(kept.terminal_event().await) });
+            gateway.detached_runs.spawn(async move { drop(kept.terminal_event().await) });
         }
         let begun = self.begun(subscription, &negotiated, seat);
         Ok(if replayed { begun.replayed() } else { begun })
@@ -124,22 +124,22 @@ impl Call {
     /// A place for the run. A stream that has to wait for one begins all the same, and says that it waits; whoever
     /// wants a whole answer has nothing to be told before it.
     async fn turn(&self, gateway: &Gateway, mode: RunMode) -> Result<(Option<Permit>, Option<Queue>), ApiError> {
-        match gateway.limiter.line_up(&self.client.caller)? {
-            Acquire::Go(turn) => Ok((Some(Permit::new(turn)), None)),
-            Acquire::Wait(wait) if mode == RunMode::Stream => {
+        match gateway.limiter.try_acquire(&self.client.caller)? {
+            Acquire::Ready(turn) => Ok((Some(Permit::new(turn)), None)),
+            Acquire::Queued(wait) if mode == RunMode::Stream => {
                 let wait = wait.map(|turn| {
                     let turn = turn.map(Permit::new);
                     turn.map_err(|refusal| Box::new(refusal.into_body()))
                 });
                 Ok((None, Some(Queue::new(wait))))
             }
-            Acquire::Wait(wait) => Ok((Some(Permit::new(wait.await?)), None)),
+            Acquire::Queued(wait) => Ok((Some(Permit::new(wait.await?)), None)),
         }
     }
 
     fn sit(&self, gateway: &Gateway) -> Result<StreamPermit, ApiError> {
         let max = gateway.settings().streams_per_client_max;
-        gateway.seats.take(&self.client, max)
+        gateway.stream_limiter.take(&self.client, max)
     }
 
     /// The rest of a run, if there is such a run of this module.
@@ -157,7 +157,7 @@ impl Call {
             Some(row) if row.module == self.module.name() => {}
             _ => return Ok(None),
         }
-        let from = ReadFrom::AfterChunk(recovery.place(strict));
+        let from = ReadFrom::AfterChunk(recovery.resume_point(strict));
         Ok(Some(gateway.engine.subscribe(tenant, run, from).await?))
     }
 

@@ -28,12 +28,12 @@ impl IdempotencyHeaders {
         let Some(value) = headers.get("idempotency-key") else {
             return Ok(Self { key: None, resumable });
         };
-        let once = Self::once(value.to_str().unwrap_or_default())?;
+        let once = Self::from_key(value.to_str().unwrap_or_default())?;
         Ok(Self { resumable, ..once })
     }
 
     /// Under this name, once.
-    pub(crate) fn once(name: &str) -> Result<Self, ApiError> {
+    pub(crate) fn from_key(name: &str) -> Result<Self, ApiError> {
         let key = name.trim();
         if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
             let message = format!(
@@ -54,11 +54,11 @@ impl IdempotencyHeaders {
     }
 
     /// Whether the answer is wanted even if its caller leaves.
-    pub(crate) fn keeps(&self) -> bool {
+    pub(crate) fn survives_disconnect(&self) -> bool {
         self.resumable || self.key.is_some()
     }
 
-    pub(crate) fn repeatable(&self, module: &Module, body: &ExecuteBody, mode: RunMode) -> Option<Repeatable> {
+    pub(crate) fn key_for(&self, module: &Module, body: &ExecuteBody, mode: RunMode) -> Option<Repeatable> {
         let key = self.key.clone()?;
         // Not the trace: a second try is a span of its own.
         let RequestOptions {

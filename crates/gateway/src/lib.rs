@@ -30,7 +30,7 @@ mod ws;
 
 pub use auth::{Algorithm, Auth, TokenVerifier};
 pub use limit::Capacity;
-pub use mcp::speak as speak_mcp;
+pub use mcp::serve_stdio as speak_mcp;
 pub use route::{openapi_document, router};
 pub use server::{Tls, serve};
 pub use settings::{Alias, Settings};

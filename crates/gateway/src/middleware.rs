@@ -32,7 +32,7 @@ impl MiddlewareState {
     }
 }
 
-pub(crate) async fn pass(State(door): State<MiddlewareState>, request: Request, next: Next) -> Response {
+pub(crate) async fn handle(State(door): State<MiddlewareState>, request: Request, next: Next) -> Response {
     let MiddlewareState { gateway, cors } = door;
     let visit = metrics::RequestTimer::begin(&request);
     // Where no page from elsewhere is let in, only the question whether one would be has an answer of its own.

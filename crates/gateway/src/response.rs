@@ -81,7 +81,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, body) = self.into_parts();
         let refused = ErrorExtension(Arc::new(body.clone()));
-        let mut response = whole(status, Envelope::failure(body).into_value());
+        let mut response = envelope_response(status, Envelope::failure(body).into_value());
         response.extensions_mut().insert(refused);
         if status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
@@ -102,7 +102,7 @@ pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
             let envelope = envelope(last);
             let code = envelope.pointer("/error/code").and_then(Value::as_str);
             let status = code.map_or(StatusCode::OK, status_of);
-            whole(status, envelope)
+            envelope_response(status, envelope)
         }
     };
     if let Ok(value) = HeaderValue::from_str(&run.to_string()) {
@@ -113,7 +113,7 @@ pub(crate) fn run(run: RunId, last: &EncodedEvent) -> Response {
 
 /// An envelope as a response. Proxies and clients that know no envelopes learn from the header when to
 /// come back.
-fn whole(status: StatusCode, envelope: Value) -> Response {
+fn envelope_response(status: StatusCode, envelope: Value) -> Response {
     let pause_ms = envelope
         .pointer("/error/details/retry_after_ms")
         .and_then(Value::as_u64);

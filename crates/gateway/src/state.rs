@@ -33,7 +33,7 @@ pub struct GatewayInner {
     /// Where one can look back; a server without a journal of its own has none.
     archive: OnceLock<Arc<dyn Archive>>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) seats: Arc<StreamLimiter>,
+    pub(crate) stream_limiter: Arc<StreamLimiter>,
     pub(crate) description: Arc<Description>,
     settings: RwLock<Arc<Settings>>,
     /// The server was told to stop.
@@ -43,9 +43,9 @@ pub struct GatewayInner {
     /// WebSockets, and what watches for sessions of MCP, outlive the requests that opened them.
     pub(crate) sockets: TaskTracker,
     /// Forms with files that lie here at a time.
-    pub(crate) forms: Arc<Semaphore>,
+    pub(crate) multipart_permits: Arc<Semaphore>,
     /// Whole answers that are kept for callers who will ask again.
-    pub(crate) kept: TaskTracker,
+    pub(crate) detached_runs: TaskTracker,
 }
 
 impl Deref for Gateway {
@@ -66,14 +66,14 @@ impl Gateway {
             archive: OnceLock::new(),
             engine,
             metrics: Arc::default(),
-            seats: Arc::default(),
+            stream_limiter: Arc::default(),
             description: Arc::default(),
             settings: RwLock::new(Arc::new(settings)),
             stopping: CancellationToken::new(),
             ended: CancellationToken::new(),
             sockets: TaskTracker::new(),
-            forms: Arc::new(Semaphore::new(limits::FORMS_MAX)),
-            kept: TaskTracker::new(),
+            multipart_permits: Arc::new(Semaphore::new(limits::FORMS_MAX)),
+            detached_runs: TaskTracker::new(),
         }))
     }
 
@@ -86,7 +86,7 @@ impl Gateway {
     /// From the next request on, and from the next message of those who have a WebSocket.
     pub fn replace_auth(&self, auth: Auth) {
         let mut place = self.auth.write().unwrap_or_else(PoisonError::into_inner);
-        auth.follow(&place);
+        auth.inherit_caches(&place);
         *place = Arc::new(auth);
     }
 

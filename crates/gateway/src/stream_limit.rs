@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// The one who started this process and talks to it through a pipe.
-    pub(crate) fn piped() -> Self {
+    pub(crate) fn local_process() -> Self {
         let caller = Caller::local();
         Self {
             name: ClientKey::Credentials(Arc::from(caller.client.as_str())),

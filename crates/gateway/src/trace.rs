@@ -14,17 +14,17 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 /// With the run's own place in the caller's trace.
-pub(crate) fn tell(response: Response, trace: Option<TraceContext>) -> Response {
+pub(crate) fn write_header(response: Response, trace: Option<TraceContext>) -> Response {
     let session = response.headers().get(SESSION_HEADER);
     let run = session.and_then(|value| value.to_str().ok()?.parse::<RunId>().ok());
     match run {
-        Some(run) => tell_run(response, trace, run),
+        Some(run) => write_run_header(response, trace, run),
         None => response,
     }
 }
 
 /// The same for a run that is known.
-pub(crate) fn tell_run(mut response: Response, trace: Option<TraceContext>, run: RunId) -> Response {
+pub(crate) fn write_run_header(mut response: Response, trace: Option<TraceContext>, run: RunId) -> Response {
     if let Some(trace) = trace
         && let Ok(value) = HeaderValue::from_str(&trace.child(run.seed()).to_string())
     {

@@ -35,7 +35,7 @@ impl KeyCache {
     }
 
     /// Whether a key that was shown before would open the door now.
-    pub(super) async fn stands(&self, id: &KeyId, now_ms: u64) -> Result<bool, KeyError> {
+    pub(super) async fn is_valid(&self, id: &KeyId, now_ms: u64) -> Result<bool, KeyError> {
         let key = self.find(id).await?;
         Ok(key.is_some_and(|key| key.status(now_ms) == KeyStatus::Active))
     }

@@ -69,7 +69,7 @@ impl Auth {
     }
 
     /// Takes the place of another. What was fetched stays good while it is fetched again.
-    pub(crate) fn follow(&self, other: &Self) {
+    pub(crate) fn inherit_caches(&self, other: &Self) {
         if let (Some(tokens), Some(old)) = (&self.tokens, &other.tokens) {
             tokens.inherit(old);
         }
@@ -107,13 +107,13 @@ impl Auth {
     }
 
     /// Whether the door would open again for what this caller has shown; fails where that cannot be told.
-    pub(crate) async fn still_knows(&self, caller: &Caller) -> Result<bool, ApiError> {
+    pub(crate) async fn revalidate(&self, caller: &Caller) -> Result<bool, ApiError> {
         let now_ms = self.clock.now_ms();
         Ok(match (&caller.proof, &self.keys) {
             (Credential::None, _) => !self.required,
             (Credential::Token { expires_at_ms }, _) => self.tokens.is_some() && now_ms < *expires_at_ms,
             (Credential::Key(id), Some(keys)) => {
-                let stands = keys.stands(id, now_ms).await;
+                let stands = keys.is_valid(id, now_ms).await;
                 stands.map_err(|cause| unreadable(&cause))?
             }
             (Credential::Key(_), None) => false,
@@ -140,7 +140,7 @@ async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Calle
     let auth = gateway.auth();
     let caller = match gateway.tickets.redeem(uri, auth.clock.now_ms()) {
         Some(Ok(caller)) => {
-            if !auth.still_knows(&caller).await? {
+            if !auth.revalidate(&caller).await? {
                 return Err(unknown("the credentials behind this ticket are no longer valid"));
             }
             caller
@@ -148,7 +148,7 @@ async fn find(gateway: &Gateway, headers: &HeaderMap, uri: &Uri) -> Result<Calle
         Some(Err(())) => return Err(unknown("this ticket is not valid, or no longer")),
         None => auth.caller(headers).await?,
     };
-    gateway.limiter.pass(&caller)?;
+    gateway.limiter.check_rate(&caller)?;
     Ok(caller)
 }
 

@@ -46,7 +46,7 @@ impl TicketScope {
 /// A ticket as its holder gets it.
 #[derive(Debug)]
 pub(crate) struct IssuedTicket {
-    pub(crate) word: String,
+    pub(crate) token: String,
     pub(crate) expires_at_ms: u64,
 }
 
@@ -75,7 +75,7 @@ impl Tickets {
             expires_at_ms,
         };
         tickets.insert(hash(&word), ticket);
-        Ok(IssuedTicket { word, expires_at_ms })
+        Ok(IssuedTicket { token: word, expires_at_ms })
     }
 
     /// Whoever got the ticket that this address shows; `None` if it shows none. A ticket that is shown is
@@ -111,7 +111,7 @@ mod tests {
         let (run, other) = (RunId::from_parts(1, 1), RunId::from_parts(1, 2));
         let issue = || {
             let opens = TicketScope::Events(run);
-            tickets.issue(&Caller::local(), opens, 0).unwrap().word
+            tickets.issue(&Caller::local(), opens, 0).unwrap().token
         };
         let redeem = |run: RunId, word: &str, now_ms| {
             let uri = format!("/v1/runs/{run}/events?a=b&token={word}").parse().unwrap();
@@ -136,7 +136,7 @@ mod tests {
         );
         let plain = format!("/v1/runs/{run}/events").parse().unwrap();
         assert!(tickets.redeem(&plain, 1).is_none());
-        let socket = tickets.issue(&Caller::local(), TicketScope::Socket, 0).unwrap().word;
+        let socket = tickets.issue(&Caller::local(), TicketScope::Socket, 0).unwrap().token;
         let uri = format!("/v1/ws?token={socket}").parse().unwrap();
         let caller = tickets.redeem(&uri, 1).unwrap().expect("it is good");
         assert_eq!(caller.scopes, Caller::local().scopes);

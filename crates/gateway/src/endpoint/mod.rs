@@ -118,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn says(mut self, summary: &'static str) -> Self {
+    pub(crate) fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
     }
@@ -147,16 +147,16 @@ impl Endpoint {
     }
 
     /// Takes a JSON body of this schema.
-    pub(crate) fn takes(mut self, schema: Value) -> Self {
+    pub(crate) fn request_body(mut self, schema: Value) -> Self {
         self.body = Some(schema);
         // Whoever sends it too slowly is not waited for.
-        self.fails_as(StatusCode::REQUEST_TIMEOUT, Code::E1001)
+        self.error_code_as(StatusCode::REQUEST_TIMEOUT, Code::E1001)
     }
 
     /// Takes a form with files, of fields of this schema.
     pub(crate) fn takes_form(mut self, schema: Value) -> Self {
         self.body_type = "multipart/form-data";
-        self.takes(schema)
+        self.request_body(schema)
     }
 
     /// Answers with an envelope whose data is of this schema.
@@ -166,7 +166,7 @@ impl Endpoint {
     }
 
     /// Answers with the envelope of a run or with its stream.
-    pub(crate) fn gives_run(mut self) -> Self {
+    pub(crate) fn returns_run(mut self) -> Self {
         self.answer = SuccessResponse::Run;
         self
     }
@@ -201,7 +201,7 @@ impl Endpoint {
     }
 
     /// Fails in the form that a vendor's clients read.
-    pub(crate) fn speaks(self, vendor: Vendor) -> Self {
+    pub(crate) fn vendor(self, vendor: Vendor) -> Self {
         self.fails_in(vendor.error_schema())
     }
 
@@ -217,19 +217,19 @@ impl Endpoint {
         self
     }
 
-    pub(crate) fn gives_socket(mut self) -> Self {
+    pub(crate) fn returns_websocket(mut self) -> Self {
         self.answer = SuccessResponse::Upgrade;
         self
     }
 
     /// A code that comes with another status than its own.
-    pub(crate) fn fails_as(mut self, status: StatusCode, code: Code) -> Self {
+    pub(crate) fn error_code_as(mut self, status: StatusCode, code: Code) -> Self {
         self.exceptions.push((status.as_u16(), code));
         self
     }
 
     /// The codes that its failures can carry, besides those that any operation can fail with.
-    pub(crate) fn fails(mut self, codes: &[Code]) -> Self {
+    pub(crate) fn error_codes(mut self, codes: &[Code]) -> Self {
         self.codes.extend_from_slice(codes);
         self
     }

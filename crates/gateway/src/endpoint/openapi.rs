@@ -15,7 +15,7 @@ const COMMON: [Code; 3] = [Code::E4000, Code::E4002, Code::E4007];
 pub(crate) fn document(operations: &[Endpoint]) -> Value {
     let mut paths = Map::new();
     for operation in operations {
-        let path = paths.entry(written(operation.path)).or_insert_with(|| json!({}));
+        let path = paths.entry(render(operation.path)).or_insert_with(|| json!({}));
         let verb = match operation.method {
             Method::Get => "get",
             Method::Post => "post",
@@ -41,7 +41,7 @@ pub(crate) fn document(operations: &[Endpoint]) -> Value {
 }
 
 /// A path as the document writes it: that a part of it may hold slashes is the router's business.
-pub(super) fn written(path: &str) -> String {
+pub(super) fn render(path: &str) -> String {
     path.replace("{*", "{")
 }
 

@@ -11,7 +11,7 @@ fn every_operation_is_described_once() {
     let document = document(&operations);
     for operation in &operations {
         let verb = format!("{:?}", operation.method).to_lowercase();
-        let path = super::openapi::written(operation.path);
+        let path = super::openapi::render(operation.path);
         let described = &document["paths"][&path][&verb];
         assert_eq!(described["operationId"], operation.id);
         assert!(!operation.summary.is_empty(), "{} says nothing", operation.id);

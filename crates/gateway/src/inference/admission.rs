@@ -22,7 +22,7 @@ pub(super) async fn admit(
         let message = format!("these credentials allow certain models only, and `{field}` may name others");
         return Err(ApiError::new(ErrorBody::new(Code::E4007, message)));
     }
-    let turn = gateway.limiter.enter(caller).await?;
+    let turn = gateway.limiter.acquire(caller).await?;
     Ok(Admission {
         client: caller.client.clone(),
         models: caller.models.names().map(<[String]>::to_vec),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::chat::chat;
 use super::error::VendorError;
-use super::openai::{question, wishes};
+use super::openai::{request_schema, extension_headers};
 use super::count_tokens::count;
 use super::vendor::Vendor;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
@@ -18,12 +18,12 @@ use crate::state::Gateway;
 pub(super) fn operations() -> Vec<Endpoint> {
     let body = || {
         let messages = json!({"type": "array", "items": {"type": "object"}});
-        question("messages", &messages)
+        request_schema("messages", &messages)
     };
     let messages = Endpoint::post("/v1/messages", "messages", messages)
-        .says("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
-        .takes(body())
-        .speaks(Vendor::Anthropic)
+        .summary("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
+        .request_body(body())
+        .vendor(Vendor::Anthropic)
         .gives_answer(object(&[
             ("id", text()),
             ("type", json!({"const": "message"})),
@@ -31,14 +31,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ("content", any_of_type("array", "Blocks.")),
         ]));
     let tokens = Endpoint::post("/v1/messages/count_tokens", "count_tokens", count_tokens)
-        .says("How many tokens a request has; an estimate says that it is one under `cogn`.")
-        .takes(body())
-        .speaks(Vendor::Anthropic)
+        .summary("How many tokens a request has; an estimate says that it is one under `cogn`.")
+        .request_body(body())
+        .vendor(Vendor::Anthropic)
         .gives_json(object(&[(
             "input_tokens",
             json!({"type": "integer", "minimum": 0}),
         )]));
-    vec![wishes(messages), tokens]
+    vec![extension_headers(messages), tokens]
 }
 
 async fn messages(State(gateway): State<Gateway>, request: Request) -> Result<Response, VendorError> {

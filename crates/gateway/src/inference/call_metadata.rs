@@ -33,7 +33,7 @@ impl CallMetadata {
         self.cost_usd = costs.and_then(|(own, more)| own.plus(more));
     }
 
-    pub(super) fn put(&self, headers: &mut HeaderMap) {
+    pub(super) fn write_headers(&self, headers: &mut HeaderMap) {
         let mut put = |name: &'static str, value: String| {
             // A name that no header can carry is left out.
             if let Ok(value) = HeaderValue::from_str(&value) {

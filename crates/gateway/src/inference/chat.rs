@@ -31,10 +31,10 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         return place.resume(dialect, gateway, &client).boxed().await;
     }
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = VendorRequest::read(dialect, bytes, headers)?;
+    let mut letter = VendorRequest::parse(dialect, bytes, headers)?;
     let model = String::from(letter.model()?);
     let target = resolve(gateway, &client.caller, &model)?;
-    let (streams, shows_usage, wish) = (letter.streams(), letter.shows_usage(), letter.wish);
+    let (streams, shows_usage, wish) = (letter.streams(), letter.includes_usage(), letter.extensions);
     let echo = match dialect {
         Dialect::OpenaiResponses => echo(&letter),
         _ => Map::new(),
@@ -48,13 +48,13 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         model,
         created,
         shows_usage,
-        several,
+        requested_choices: several,
         echo,
         warnings,
     };
     match target {
         Target::Module(module) => {
-            let (_, chat) = letter.open()?;
+            let (_, chat) = letter.into_parts()?;
             let call = ModuleChat {
                 client,
                 module,
@@ -66,7 +66,7 @@ pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) 
         }
         Target::Model { name, backend } => {
             letter.rename(&name);
-            let (bytes, chat) = letter.open()?;
+            let (bytes, chat) = letter.into_parts()?;
             let question = ChatCall {
                 client,
                 dialect,
@@ -93,7 +93,7 @@ fn several(letter: &VendorRequest, target: &Target) -> Result<Option<u64>, Vendo
     };
     match target {
         Target::Module(_) => Err(VendorError::invalid(format!("`n` is {n}: a module gives one answer"))),
-        Target::Model { .. } if letter.wish.validate != ValidateMode::Off => Err(VendorError::invalid(format!(
+        Target::Model { .. } if letter.extensions.validate != ValidateMode::Off => Err(VendorError::invalid(format!(
             "`n` is {n}: one answer is held to a schema"
         ))),
         Target::Model { .. } => Ok(Some(n)),

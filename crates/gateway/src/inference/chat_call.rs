@@ -85,18 +85,18 @@ impl ChatCall {
             body: std::mem::take(&mut self.bytes),
             headers: std::mem::take(&mut self.headers),
         };
-        let relayed = self.ask(gateway, chat, Some(verbatim)).await?;
+        let relayed = self.relay(gateway, chat, Some(verbatim)).await?;
         let (run, manner) = (relayed.run, manner(relayed.run));
         let response = match self.streams {
             true => stream::response(gateway, relayed, manner, seat),
             false => unary::response(relayed, manner).await?,
         };
-        Ok(trace::tell_run(response, self.trace, run))
+        Ok(trace::write_run_header(response, self.trace, run))
     }
 
     fn sit(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.streams.then(|| gateway.seats.take(&self.client, max));
+        let seat = self.streams.then(|| gateway.stream_limiter.take(&self.client, max));
         Ok(seat.transpose()?)
     }
 
@@ -120,7 +120,7 @@ impl ChatCall {
         Ok((call, admission))
     }
 
-    async fn ask(
+    async fn relay(
         &self,
         gateway: &Gateway,
         chat: ChatRequest,
@@ -129,7 +129,7 @@ impl ChatCall {
         let (call, admission) = self.prepare(gateway, chat, verbatim).await?;
         let tenant = &self.client.caller.tenant;
         let relayed = gateway.engine.relay(tenant, call, admission).await;
-        relayed.map_err(|failure| VendorError::of_call(*failure))
+        relayed.map_err(|failure| VendorError::from_relay(*failure))
     }
 
     /// A stream that goes on when its caller has left, for a while, and can be come back to.
@@ -150,7 +150,7 @@ impl ChatCall {
         let begun = gateway
             .engine
             .relay_resumable(tenant, call, admission, Box::new(frames));
-        let begun = begun.await.map_err(|failure| VendorError::of_call(*failure))?;
+        let begun = begun.await.map_err(|failure| VendorError::from_relay(*failure))?;
         let receipt = CallMetadata {
             run: begun.run,
             backend: Some(begun.backend.name),
@@ -158,7 +158,7 @@ impl ChatCall {
             cost_usd: None,
         };
         let response = resumable::response(gateway, begun.frames, self.dialect, seat, &receipt);
-        Ok(trace::tell_run(response, self.trace, begun.run))
+        Ok(trace::write_run_header(response, self.trace, begun.run))
     }
 
     /// The answer that fits, or why there is none. Nothing is shown before it is known to fit.
@@ -172,25 +172,25 @@ impl ChatCall {
         let mut repairs: Vec<&str> = Vec::new();
         let mut before: Option<(CallMetadata, Option<Usage>)> = None;
         loop {
-            let relayed = self.ask(gateway, chat.clone(), None).await?;
-            let (mut response, mut receipt) = unary::gather(relayed).await?;
+            let relayed = self.relay(gateway, chat.clone(), None).await?;
+            let (mut response, mut receipt) = unary::collect(relayed).await?;
             if let Some((earlier, usage)) = before.take() {
                 receipt.add(&earlier);
-                response.usage = together(usage, response.usage.take());
+                response.usage = sum_usage(usage, response.usage.take());
             }
             let misfits = match check.judge(&response) {
-                Verdict::Fits => break self.tell(response, &receipt, &repairs, manner),
+                Verdict::Fits => break self.respond_checked(response, &receipt, &repairs, manner),
                 Verdict::FitsAs(text) if self.wish.validate == ValidateMode::Repair => {
                     replace_text(&mut response, text);
                     repairs.push("text_around_json");
-                    break self.tell(response, &receipt, &repairs, manner);
+                    break self.respond_checked(response, &receipt, &repairs, manner);
                 }
                 Verdict::FitsAs(_) => vec![String::from("there is text around the JSON")],
                 Verdict::Misfit(misfits) => misfits,
             };
             if self.wish.validate == ValidateMode::Check || repairs.len() >= limits::REPAIRS_MAX {
                 let message = format!("the answer does not fit the schema: {}", misfits.join("; "));
-                return Err(VendorError::new(422, "E3001", message).with_receipt(receipt));
+                return Err(VendorError::new(422, "E3001", message).with_metadata(receipt));
             }
             ask_again(&mut chat, &response, &misfits);
             repairs.push("asked_again");
@@ -198,7 +198,7 @@ impl ChatCall {
         }
     }
 
-    fn tell(
+    fn respond_checked(
         &self,
         mut answer: ChatResponse,
         receipt: &CallMetadata,
@@ -218,18 +218,18 @@ impl ChatCall {
                 let mut voice = ResponseEncoder::new(manner);
                 unfold(&answer)
                     .into_iter()
-                    .for_each(|event| voice.say(event, &mut bytes));
-                voice.end(&mut bytes);
+                    .for_each(|event| voice.encode(event, &mut bytes));
+                voice.before_finish(&mut bytes);
                 (streaming::head(Framing::Sse), Body::from(bytes)).into_response()
             }
         };
-        receipt.put(response.headers_mut());
-        Ok(trace::tell_run(response, self.trace, receipt.run))
+        receipt.write_headers(response.headers_mut());
+        Ok(trace::write_run_header(response, self.trace, receipt.run))
     }
 }
 
 /// What two calls used; unknown if it is unknown of one.
-fn together(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+fn sum_usage(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     let (one, other) = (one?, other?);
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
     Some(Usage {

@@ -27,7 +27,7 @@ pub(super) async fn count(
     let client = Client::of(extensions)?;
     client.caller.require(Scope::Execute)?;
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
-    let mut letter = VendorRequest::read(Dialect::Anthropic, bytes, headers)?;
+    let mut letter = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;
     let backend = match resolve(gateway, &client.caller, letter.model()?)? {
         Target::Model { name, backend } => {
             letter.rename(&name);
@@ -35,7 +35,7 @@ pub(super) async fn count(
         }
         Target::Module(_) => None,
     };
-    let (_, chat) = letter.open()?;
+    let (_, chat) = letter.into_parts()?;
     let mut request = Request::chat("", chat);
     request.routing.backend = backend;
     let counted = gateway.engine.count_tokens(Arc::new(request)).await;

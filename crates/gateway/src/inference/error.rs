@@ -54,7 +54,7 @@ impl VendorError {
     }
 
     /// A field that is something else than it can be.
-    pub(super) fn misfit(misfit: TypeMismatch) -> Self {
+    pub(super) fn invalid_field(misfit: TypeMismatch) -> Self {
         let mut failure = Self::new(400, "E1003", misfit.message);
         failure.0.field = Some(misfit.field);
         failure
@@ -62,20 +62,20 @@ impl VendorError {
 
     /// With what is known of the call that failed.
     #[must_use]
-    pub(super) fn with_receipt(mut self, receipt: CallMetadata) -> Self {
+    pub(super) fn with_metadata(mut self, receipt: CallMetadata) -> Self {
         self.0.receipt = Some(receipt);
         self
     }
 
     /// A call that nobody answered.
-    pub(super) fn of_call(failure: RelayFailure) -> Self {
+    pub(super) fn from_relay(failure: RelayFailure) -> Self {
         let receipt = CallMetadata {
             run: failure.run,
             backend: None,
             attempts: Some(failure.attempts),
             cost_usd: None,
         };
-        Self::from(failure.error).with_receipt(receipt)
+        Self::from(failure.error).with_metadata(receipt)
     }
 
     /// A module's own failure.
@@ -119,7 +119,7 @@ impl VendorError {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         if let Some(receipt) = &facts.receipt {
-            receipt.put(response.headers_mut());
+            receipt.write_headers(response.headers_mut());
         }
         response
     }

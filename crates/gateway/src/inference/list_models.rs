@@ -40,15 +40,15 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]);
     vec![
         Endpoint::get("/v1/models", "list_models", list_models)
-            .says("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
-            .speaks(Vendor::OpenAi)
+            .summary("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
+            .vendor(Vendor::OpenAi)
             .gives_json(list),
         Endpoint::get("/v1/models/{*model}", "show_model", show_model)
-            .says("One model.")
+            .summary("One model.")
             .path("model", "The model's name.")
-            .speaks(Vendor::OpenAi)
+            .vendor(Vendor::OpenAi)
             .gives_json(model())
-            .fails(&[Code::E4009]),
+            .error_codes(&[Code::E4009]),
     ]
 }
 

@@ -58,7 +58,7 @@ impl ModuleChat {
         // A run that streams takes its own seat.
         let max = gateway.settings().streams_per_client_max;
         let sits = self.streams && !grows;
-        let seat = sits.then(|| gateway.seats.take(&self.client, max)).transpose()?;
+        let seat = sits.then(|| gateway.stream_limiter.take(&self.client, max)).transpose()?;
         let trace = trace::of(headers);
         let repeat = IdempotencyHeaders::from_headers(headers)?;
         let call = Call {
@@ -68,7 +68,7 @@ impl ModuleChat {
                 input,
                 options: RequestOptions {
                     // Whoever may come again under the same name finds the run.
-                    on_disconnect: match repeat.keeps() {
+                    on_disconnect: match repeat.survives_disconnect() {
                         true => OnDisconnect::Keep,
                         false => OnDisconnect::Cancel,
                     },
@@ -121,9 +121,9 @@ impl ModuleChat {
             }
             false => written(&envelope_of(begun.subscription.terminal_event().await), manner),
         };
-        let mut response = response.map_err(|failure| failure.with_receipt(receipt.clone()))?;
-        receipt.put(response.headers_mut());
-        Ok(trace::tell_run(response, trace, run))
+        let mut response = response.map_err(|failure| failure.with_metadata(receipt.clone()))?;
+        receipt.write_headers(response.headers_mut());
+        Ok(trace::write_run_header(response, trace, run))
     }
 
     /// Whether words of the answer may be shown before its end: not if the module says that it does not
@@ -167,12 +167,12 @@ pub(super) fn error_of(envelope: &Value) -> Error {
 fn response_of(envelope: &Value, dialect: Dialect) -> ChatResponse {
     ChatResponse {
         parts: vec![Part::text(envelope["data"].to_string())],
-        ..beside(envelope, dialect)
+        ..extension(envelope, dialect)
     }
 }
 
 /// The same without its words.
-pub(super) fn beside(envelope: &Value, dialect: Dialect) -> ChatResponse {
+pub(super) fn extension(envelope: &Value, dialect: Dialect) -> ChatResponse {
     let mut response = ChatResponse {
         finish_reason: Some(FinishReason::Stop),
         usage: usage_of(&envelope["_usage"]),

@@ -18,7 +18,7 @@ use module::stream::{Chunk, AppendOnlyText, Retracted};
 use serde_json::{Map, Value};
 
 use super::error::VendorError;
-use super::module_model::{beside, envelope_of, error_of};
+use super::module_model::{extension, envelope_of, error_of};
 use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use crate::framing::Framing;
 use crate::limits;
@@ -128,18 +128,18 @@ impl Telling {
         match rest {
             Ok(rest) => {
                 self.tell(rest, words);
-                self.voice.say(Event::BlockEnd { index: 0 }, words);
-                for event in unfold(&beside(envelope, self.dialect)) {
-                    self.voice.say(event, words);
+                self.voice.encode(Event::BlockEnd { index: 0 }, words);
+                for event in unfold(&extension(envelope, self.dialect)) {
+                    self.voice.encode(event, words);
                 }
             }
             Err(envelope) if !self.begun => return Err(Box::new(envelope)),
             Err(envelope) => {
                 let error = error_of(&envelope);
-                self.voice.say(Event::Error { error }, words);
+                self.voice.encode(Event::Error { error }, words);
             }
         }
-        self.voice.end(words);
+        self.voice.before_finish(words);
         Ok(())
     }
 
@@ -153,9 +153,9 @@ impl Telling {
         }
         if !std::mem::replace(&mut self.speaks, true) {
             let block = Block::Text;
-            self.voice.say(Event::BlockStart { index: 0, block }, words);
+            self.voice.encode(Event::BlockStart { index: 0, block }, words);
         }
-        self.voice.say(Event::text(0, text), words);
+        self.voice.encode(Event::text(0, text), words);
     }
 }
 

@@ -47,7 +47,7 @@ impl MultipartForm {
         let constraints = Constraints::new().size_limit(limit);
         let parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
         let reading = async {
-            let place = gateway.forms.clone().acquire_owned().await.ok();
+            let place = gateway.multipart_permits.clone().acquire_owned().await.ok();
             let shelf = gateway.engine.media().depot().shelf();
             let mut form = Self::take(parts, files, &shelf).await?;
             form._place = place;

@@ -13,12 +13,12 @@ use crate::state::Gateway;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let chat = Endpoint::post("/v1/chat/completions", "chat_completions", completions)
-        .says("OpenAI's chat completions, whole or streamed, by any back-end or `module:NAME`.")
-        .takes(question(
+        .summary("OpenAI's chat completions, whole or streamed, by any back-end or `module:NAME`.")
+        .request_body(request_schema(
             "messages",
             &json!({"type": "array", "items": {"type": "object"}}),
         ))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_answer(object(&[
             ("id", text()),
             ("object", json!({"const": "chat.completion"})),
@@ -26,23 +26,23 @@ pub(super) fn operations() -> Vec<Endpoint> {
             ("choices", any_of_type("array", "One, usually.")),
         ]));
     let responses = Endpoint::post("/v1/responses", "responses", responses)
-        .says("OpenAI's responses, whole or streamed. Nothing is kept: `previous_response_id` is refused.")
-        .takes(question(
+        .summary("OpenAI's responses, whole or streamed. Nothing is kept: `previous_response_id` is refused.")
+        .request_body(request_schema(
             "input",
             &json!({"type": ["string", "array"], "items": {"type": "object"}}),
         ))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_answer(object(&[
             ("id", text()),
             ("object", json!({"const": "response"})),
             ("model", text()),
             ("output", any_of_type("array", "Messages, calls and reasoning.")),
         ]));
-    vec![chat, responses].into_iter().map(wishes).collect()
+    vec![chat, responses].into_iter().map(extension_headers).collect()
 }
 
 /// The body of a question; all that the vendor knows is taken.
-pub(super) fn question(field: &str, schema: &Value) -> Value {
+pub(super) fn request_schema(field: &str, schema: &Value) -> Value {
     json!({
         "type": "object",
         "required": ["model", field],
@@ -63,7 +63,7 @@ pub(super) fn question(field: &str, schema: &Value) -> Value {
 }
 
 /// The headers that every question may carry.
-pub(super) fn wishes(operation: Endpoint) -> Endpoint {
+pub(super) fn extension_headers(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cogn-Validate",

@@ -21,7 +21,7 @@ pub(super) struct ResponseMeta {
     pub(super) created: u64,
     pub(super) shows_usage: bool,
     /// How many answers were asked for, where it is more than one.
-    pub(super) several: Option<u64>,
+    pub(super) requested_choices: Option<u64>,
     /// What the answer repeats of the question.
     pub(super) echo: Map<String, Value>,
     pub(super) warnings: Vec<Warning>,
@@ -56,7 +56,7 @@ impl ResponseMeta {
 
     /// Some clients insist on numbers, and read 0 where the back-end tells none. The accounts keep what it
     /// told.
-    fn usage_at_least(&self, told: Option<Usage>) -> Option<Usage> {
+    fn usage_with_defaults(&self, told: Option<Usage>) -> Option<Usage> {
         let told = told.filter(is_known);
         if self.dialect == Dialect::OpenaiChat {
             return told;
@@ -77,26 +77,26 @@ impl ResponseMeta {
         let model = response.model.take().filter(|model| !model.is_empty());
         response.model = Some(model.unwrap_or_else(|| self.model.clone()));
         response.created = self.created_at(response.created);
-        response.usage = self.usage_at_least(response.usage.take());
+        response.usage = self.usage_with_defaults(response.usage.take());
         self.warnings.append(&mut response.warnings);
         if response.ext.value(self.dialect, "more_choices").is_none() {
-            self.note_one();
+            self.warn_single_choice();
         }
         for (key, value) in std::mem::take(&mut self.echo) {
             response.ext.set(self.dialect, &key, value);
         }
-        self.tell_warnings(&mut response.ext);
+        self.write_warnings(&mut response.ext);
     }
 
     /// One answer in place of several says so.
-    fn note_one(&mut self) {
-        if let Some(asked) = self.several.take() {
+    fn warn_single_choice(&mut self) {
+        if let Some(asked) = self.requested_choices.take() {
             let message = format!("/n: {asked} answers were asked for, and one is given");
             self.warnings.insert(0, Warning::new("adapted", message));
         }
     }
 
-    fn tell_warnings(&mut self, ext: &mut Ext) {
+    fn write_warnings(&mut self, ext: &mut Ext) {
         if self.warnings.is_empty() {
             return;
         }
@@ -119,13 +119,13 @@ pub(super) struct ResponseEncoder {
     encoder: Option<Encoder>,
     state: State,
     /// What stands beside the answer, under `cogn`.
-    beside: Ext,
+    extension: Ext,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Silent,
-    Begun,
+    NotStarted,
+    Started,
     /// The model has said its last word; figures may follow.
     Finished,
     Ended,
@@ -136,27 +136,27 @@ impl ResponseEncoder {
         Self {
             encoder: Encoder::new(manner.dialect),
             manner,
-            state: State::Silent,
-            beside: Ext::default(),
+            state: State::NotStarted,
+            extension: Ext::default(),
         }
     }
 
     /// What the caller has heard so far from somebody else: taken in, not said again.
-    pub(super) fn catch_up(&mut self, events: &[Event]) {
+    pub(super) fn replay(&mut self, events: &[Event]) {
         let mut said = Vec::new();
         for event in events {
             self.push(event, &mut said);
         }
-        self.state = State::Begun;
+        self.state = State::Started;
     }
 
     /// Says one event.
-    pub(super) fn say(&mut self, event: Event, out: &mut Vec<u8>) {
+    pub(super) fn encode(&mut self, event: Event, out: &mut Vec<u8>) {
         if self.state == State::Ended {
             return;
         }
         match event {
-            Event::Started { model, created, .. } if self.state == State::Silent => {
+            Event::Started { model, created, .. } if self.state == State::NotStarted => {
                 self.begin(model, created, out);
             }
             Event::Started { .. } => {}
@@ -164,7 +164,7 @@ impl ResponseEncoder {
             Event::Usage { usage } if !self.manner.shows_usage || !is_known(&usage) => {}
             Event::Meta { mut ext } => {
                 if let Some(beside) = ext.remove(self.manner.dialect, "cogn") {
-                    self.beside.set(self.manner.dialect, "cogn", beside);
+                    self.extension.set(self.manner.dialect, "cogn", beside);
                 }
                 if !ext.is_empty() {
                     self.push(&Event::Meta { ext }, out);
@@ -175,11 +175,11 @@ impl ResponseEncoder {
                 self.state = State::Ended;
             }
             event => {
-                if self.state == State::Silent {
+                if self.state == State::NotStarted {
                     self.begin(None, None, out);
                 }
                 if matches!(event, Event::Finish { .. }) {
-                    self.finish(out);
+                    self.before_finish(out);
                 }
                 self.push(&event, out);
             }
@@ -187,7 +187,7 @@ impl ResponseEncoder {
     }
 
     /// No more events come: the mark of a good end, or an error if it was none.
-    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn before_finish(&mut self, out: &mut Vec<u8>) {
         match self.state {
             State::Ended => {}
             State::Finished => {
@@ -195,17 +195,17 @@ impl ResponseEncoder {
                     encoder.finish(out);
                 }
             }
-            State::Silent | State::Begun => {
+            State::NotStarted | State::Started => {
                 let message = "the answer broke off before its end";
                 let error = Error::new(ErrorKind::Network, Phase::MidStream, message);
-                self.say(Event::Error { error }, out);
+                self.encode(Event::Error { error }, out);
             }
         }
         self.state = State::Ended;
     }
 
     fn begin(&mut self, model: Option<String>, created: Option<u64>, out: &mut Vec<u8>) {
-        self.state = State::Begun;
+        self.state = State::Started;
         let echo = std::mem::take(&mut self.manner.echo);
         if !echo.is_empty() {
             let ext = Ext::of(self.manner.dialect, echo);
@@ -213,17 +213,17 @@ impl ResponseEncoder {
         }
         let started = self.manner.started(model, created);
         self.push(&started, out);
-        if let Some(usage) = self.manner.usage_at_least(None) {
+        if let Some(usage) = self.manner.usage_with_defaults(None) {
             self.push(&Event::Usage { usage }, out);
         }
     }
 
     /// What is said beside the answer is said before its last word: some dialects have no place after it.
-    fn finish(&mut self, out: &mut Vec<u8>) {
+    fn before_finish(&mut self, out: &mut Vec<u8>) {
         self.state = State::Finished;
-        let mut ext = std::mem::take(&mut self.beside);
-        self.manner.note_one();
-        self.manner.tell_warnings(&mut ext);
+        let mut ext = std::mem::take(&mut self.extension);
+        self.manner.warn_single_choice();
+        self.manner.write_warnings(&mut ext);
         if !ext.is_empty() {
             self.push(&Event::Meta { ext }, out);
         }
@@ -267,7 +267,7 @@ mod tests {
             model: String::from("asked"),
             created: 7,
             shows_usage: false,
-            several: None,
+            requested_choices: None,
             echo: Map::new(),
             warnings: Vec::new(),
         }
@@ -277,9 +277,9 @@ mod tests {
         let mut voice = ResponseEncoder::new(manner(dialect));
         let mut out = Vec::new();
         for event in events {
-            voice.say(event.clone(), &mut out);
+            voice.encode(event.clone(), &mut out);
         }
-        voice.end(&mut out);
+        voice.before_finish(&mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -347,8 +347,8 @@ mod tests {
             ..manner(Dialect::OpenaiChat)
         });
         let mut out = Vec::new();
-        events.into_iter().for_each(|event| voice.say(event, &mut out));
-        voice.end(&mut out);
+        events.into_iter().for_each(|event| voice.encode(event, &mut out));
+        voice.before_finish(&mut out);
         assert!(String::from_utf8(out).unwrap().contains("\"prompt_tokens\":3"));
     }
 

@@ -32,9 +32,9 @@ impl FrameEncoder for Frames {
     fn part(&mut self, part: RelayPart, frames: &mut Vec<String>) {
         let mut bytes = Vec::new();
         match part {
-            RelayPart::Event(event) => self.0.say(event, &mut bytes),
+            RelayPart::Event(event) => self.0.encode(event, &mut bytes),
             RelayPart::Raw(piece) => bytes.extend_from_slice(&piece.bytes),
-            RelayPart::Replay(events) => self.0.catch_up(&events),
+            RelayPart::Replay(events) => self.0.replay(&events),
         }
         let text = String::from_utf8_lossy(&bytes);
         frames.extend(text.split_inclusive("\n\n").map(String::from));
@@ -42,7 +42,7 @@ impl FrameEncoder for Frames {
 
     fn end(&mut self, _good: bool) -> String {
         let mut bytes = Vec::new();
-        self.0.end(&mut bytes);
+        self.0.before_finish(&mut bytes);
         // An end without a word is what a server writes that found the answer unfinished.
         match bytes.is_empty() {
             true => String::from(": end\n\n"),
@@ -94,7 +94,7 @@ impl Place {
             return Err(VendorError::from(ApiError::new(body)));
         }
         let seat = gateway
-            .seats
+            .stream_limiter
             .take(client, gateway.settings().streams_per_client_max)?;
         let rest = gateway
             .engine
@@ -136,7 +136,7 @@ pub(super) fn response(
     };
     let body = Body::from_stream(stream::unfold(reader, next));
     let mut response = (streaming::head(Framing::Sse), body).into_response();
-    receipt.put(response.headers_mut());
+    receipt.write_headers(response.headers_mut());
     response
 }
 

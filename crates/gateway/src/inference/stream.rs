@@ -38,7 +38,7 @@ pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: Respon
     };
     let body = Body::from_stream(stream::unfold(reader, next));
     let mut response = (streaming::head(Framing::Sse), body).into_response();
-    receipt.put(response.headers_mut());
+    receipt.write_headers(response.headers_mut());
     response
 }
 
@@ -78,11 +78,11 @@ impl Reader {
                 }
                 RelayPart::Replay(events) => {
                     self.verbatim = false;
-                    self.voice.catch_up(&events);
+                    self.voice.replay(&events);
                 }
                 RelayPart::Event(event) => {
                     self.verbatim = false;
-                    self.voice.say(event, &mut bytes);
+                    self.voice.encode(event, &mut bytes);
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Reader {
         self.ended = true;
         let mut bytes = Vec::new();
         if !self.verbatim {
-            self.voice.end(&mut bytes);
+            self.voice.before_finish(&mut bytes);
         }
         Bytes::from(bytes)
     }

@@ -26,7 +26,7 @@ pub(super) enum Target {
 
 /// What a name leads to, if anybody here answers under it.
 pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
-    let target = follow(gateway, caller, asked)?;
+    let target = resolve_alias(gateway, caller, asked)?;
     if let Target::Model { name, .. } = &target {
         let fleet = gateway.engine.fleet();
         // A back-end without a model of its own answers with any.
@@ -39,7 +39,7 @@ pub(super) fn resolve(gateway: &Gateway, caller: &Caller, asked: &str) -> Result
 }
 
 /// What a name leads to; whether anybody answers under it is left to the router, which says why not.
-pub(super) fn follow(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
+pub(super) fn resolve_alias(gateway: &Gateway, caller: &Caller, asked: &str) -> Result<Target, ApiError> {
     let settings = gateway.settings();
     let alias = settings.aliases.get(asked);
     let name = alias.map_or(asked, |alias| alias.model.as_str());

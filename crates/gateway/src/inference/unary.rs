@@ -26,7 +26,7 @@ pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMet
     let mut receipt = CallMetadata::of(&relayed);
     receipt.cost_usd = relayed.usage().and_then(|usage| usage.cost_usd.clone());
     if let Some(error) = relayed.failure() {
-        return Err(VendorError::from(error.clone()).with_receipt(receipt));
+        return Err(VendorError::from(error.clone()).with_metadata(receipt));
     }
     let mut response = match pieces.len() {
         0 => {
@@ -38,7 +38,7 @@ pub(super) async fn response(mut relayed: RelayResponse, mut manner: ResponseMet
         1 => as_json(Body::from(pieces.swap_remove(0))),
         _ => as_json(Body::from(pieces.concat())),
     };
-    receipt.put(response.headers_mut());
+    receipt.write_headers(response.headers_mut());
     Ok(response)
 }
 
@@ -47,7 +47,7 @@ fn as_json(body: Body) -> Response {
 }
 
 /// The answer as what it means, whatever bytes it came in.
-pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, CallMetadata), VendorError> {
+pub(super) async fn collect(mut relayed: RelayResponse) -> Result<(ChatResponse, CallMetadata), VendorError> {
     let mut fold = Fold::new();
     while let Some(part) = relayed.next().await {
         match part {
@@ -63,7 +63,7 @@ pub(super) async fn gather(mut relayed: RelayResponse) -> Result<(ChatResponse, 
 }
 
 fn whole(fold: Fold, receipt: &CallMetadata) -> Result<ChatResponse, VendorError> {
-    let told = |failure: VendorError| failure.with_receipt(receipt.clone());
+    let told = |failure: VendorError| failure.with_metadata(receipt.clone());
     let answer = fold.finish().map_err(|error| told(VendorError::from(error)))?;
     match answer.finish_reason {
         Some(_) => Ok(answer),

@@ -15,17 +15,17 @@ use super::extensions::RequestExtensions;
 #[derive(Debug)]
 pub(super) struct VendorRequest {
     pub(super) dialect: Dialect,
-    pub(super) wish: RequestExtensions,
+    pub(super) extensions: RequestExtensions,
     /// What the caller should know besides the answer.
     pub(super) warnings: Vec<Warning>,
     map: Map,
     bytes: Bytes,
     /// The bytes no longer say what the map does.
-    changed: bool,
+    dirty: bool,
 }
 
 impl VendorRequest {
-    pub(super) fn read(dialect: Dialect, bytes: Bytes, headers: &HeaderMap) -> Result<Self, VendorError> {
+    pub(super) fn parse(dialect: Dialect, bytes: Bytes, headers: &HeaderMap) -> Result<Self, VendorError> {
         let map = serde_json::from_slice::<Value>(&bytes)
             .map_err(|error| VendorError::new(400, "E1000", format!("the body is not JSON: {error}")))?;
         let Value::Object(mut map) = map else {
@@ -34,7 +34,7 @@ impl VendorRequest {
         let fields = map.len();
         let wish = RequestExtensions::take(&mut map, headers)?;
         if let Some(misfit) = field_type::find_mismatch(dialect, &map) {
-            return Err(VendorError::misfit(misfit));
+            return Err(VendorError::invalid_field(misfit));
         }
         let mut warnings = Vec::new();
         if dialect == Dialect::OpenaiResponses {
@@ -42,9 +42,9 @@ impl VendorRequest {
         }
         Ok(Self {
             dialect,
-            wish,
+            extensions: wish,
             warnings,
-            changed: map.len() != fields,
+            dirty: map.len() != fields,
             map,
             bytes,
         })
@@ -73,7 +73,7 @@ impl VendorRequest {
     }
 
     /// Whether the caller wants to see what was used; only one dialect leaves a choice.
-    pub(super) fn shows_usage(&self) -> bool {
+    pub(super) fn includes_usage(&self) -> bool {
         let asked = self
             .map
             .get("stream_options")
@@ -82,9 +82,9 @@ impl VendorRequest {
     }
 
     /// The letter with what it means: the bytes are those that came, unless something had to change.
-    pub(super) fn open(self) -> Result<(Bytes, ChatRequest), VendorError> {
+    pub(super) fn into_parts(self) -> Result<(Bytes, ChatRequest), VendorError> {
         let value = Value::Object(self.map);
-        let bytes = match self.changed {
+        let bytes = match self.dirty {
             true => serde_json::to_vec(&value).map_or(self.bytes, Bytes::from),
             false => self.bytes,
         };
@@ -103,27 +103,27 @@ mod tests {
     use super::VendorRequest;
     use crate::inference::extensions::ValidateMode;
 
-    fn read(body: &Value) -> VendorRequest {
+    fn parse(body: &Value) -> VendorRequest {
         let bytes = Bytes::from(body.to_string());
-        VendorRequest::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap()
+        VendorRequest::parse(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap()
     }
 
     #[test]
     fn what_need_not_change_stays_byte_for_byte() {
         let text = "{ \"model\":\"m\",  \"messages\":[], \"temperature\": 1e0}";
         let bytes = Bytes::from_static(text.as_bytes());
-        let mut letter = VendorRequest::read(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
+        let mut letter = VendorRequest::parse(Dialect::OpenaiChat, bytes, &HeaderMap::new()).unwrap();
         letter.rename("m");
-        assert_eq!(letter.open().unwrap().0, text);
+        assert_eq!(letter.into_parts().unwrap().0, text);
     }
 
     #[test]
     fn what_is_for_us_and_what_is_renamed_is_changed_and_nothing_else() {
         let body = json!({"model": "alias", "messages": [], "cogn": {"validate": "repair"}, "seed": 7});
-        let mut letter = read(&body);
-        assert_eq!(letter.wish.validate, ValidateMode::Repair);
+        let mut letter = parse(&body);
+        assert_eq!(letter.extensions.validate, ValidateMode::Repair);
         letter.rename("real");
-        let (bytes, chat) = letter.open().unwrap();
+        let (bytes, chat) = letter.into_parts().unwrap();
         let sent: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(sent["seed"], 7);
         assert_eq!(sent.get("cogn"), None);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_letter_without_a_model_is_refused() {
         for body in [json!({"messages": []}), json!({"model": ""}), json!({"model": 3})] {
-            assert!(read(&body).model().is_err(), "{body}");
+            assert!(parse(&body).model().is_err(), "{body}");
         }
     }
 }

@@ -58,20 +58,20 @@ impl Limiter {
     }
 
     /// One more request of this caller, if its rate allows it.
-    pub(crate) fn pass(&self, caller: &Caller) -> Result<(), ApiError> {
+    pub(crate) fn check_rate(&self, caller: &Caller) -> Result<(), ApiError> {
         self.rates.pass(caller)
     }
 
     /// A place for a run; waits for one where there is none.
-    pub(crate) async fn enter(&self, caller: &Caller) -> Result<RunPermit, ApiError> {
-        match self.line_up(caller)? {
-            Acquire::Go(turn) => Ok(turn),
-            Acquire::Wait(wait) => wait.await,
+    pub(crate) async fn acquire(&self, caller: &Caller) -> Result<RunPermit, ApiError> {
+        match self.try_acquire(caller)? {
+            Acquire::Ready(turn) => Ok(turn),
+            Acquire::Queued(wait) => wait.await,
         }
     }
 
     /// A place for a run, or one in the queue for it.
-    pub(crate) fn line_up(&self, caller: &Caller) -> Result<Acquire, ApiError> {
+    pub(crate) fn try_acquire(&self, caller: &Caller) -> Result<Acquire, ApiError> {
         self.turns.line_up(caller)
     }
 }

@@ -28,14 +28,14 @@ struct State {
     capacity: Capacity,
     fair: FairQueue<oneshot::Sender<RunPermit>>,
     /// How long a place is held, on the average of late.
-    held: Duration,
+    average_hold: Duration,
 }
 
 /// What a request gets at once.
 pub(crate) enum Acquire {
-    Go(RunPermit),
+    Ready(RunPermit),
     /// Its place in the queue, held for as long as this is.
-    Wait(BoxFuture<'static, Result<RunPermit, ApiError>>),
+    Queued(BoxFuture<'static, Result<RunPermit, ApiError>>),
 }
 
 /// A place. Dropping it gives it to whoever is next.
@@ -52,7 +52,7 @@ impl RunQueue {
             state: Mutex::new(State {
                 capacity,
                 fair: FairQueue::new(capacity.runs_max, capacity.queue_max),
-                held: limits::INITIAL_RUN_ESTIMATE,
+                average_hold: limits::INITIAL_RUN_ESTIMATE,
             }),
         }
     }
@@ -79,10 +79,10 @@ impl RunQueue {
             if let Some(allowed) = caller.concurrency
                 && state.fair.demand_of(client) >= allowed as usize
             {
-                return Err(at_once(allowed, state.held));
+                return Err(concurrency_exceeded(allowed, state.average_hold));
             }
             match state.fair.enter(client, sender) {
-                Enqueued::Admitted(_) => return Ok(Acquire::Go(self.turn(client))),
+                Enqueued::Admitted(_) => return Ok(Acquire::Ready(self.turn(client))),
                 Enqueued::Rejected(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
                 Enqueued::Queued(ticket, _) => (ticket, patience),
@@ -101,7 +101,7 @@ impl RunQueue {
             drop(waiting);
             Err(turns.lock().overloaded())
         };
-        Ok(Acquire::Wait(wait.boxed()))
+        Ok(Acquire::Queued(wait.boxed()))
     }
 
     fn turn(self: &Arc<Self>, client: &str) -> RunPermit {
@@ -131,7 +131,7 @@ impl State {
     fn overloaded(&self) -> ApiError {
         let ahead = u32::try_from(self.fair.waiting() + 1).unwrap_or(u32::MAX);
         let places = u32::try_from(self.capacity.runs_max.max(1)).unwrap_or(u32::MAX);
-        let pause = (self.held * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
+        let pause = (self.average_hold * ahead / places).clamp(limits::RETRY_MIN, limits::RETRY_MAX);
         let message = format!(
             "{} runs are in progress and {} wait",
             self.fair.running(),
@@ -148,7 +148,7 @@ impl Drop for RunPermit {
     fn drop(&mut self) {
         {
             let mut state = self.turns.lock();
-            state.held = (state.held * 7 + self.since.elapsed()) / 8;
+            state.average_hold = (state.average_hold * 7 + self.since.elapsed()) / 8;
         }
         self.turns.leave(&self.client);
     }
@@ -169,7 +169,7 @@ impl Drop for QueueGuard {
     }
 }
 
-fn at_once(allowed: u32, held: Duration) -> ApiError {
+fn concurrency_exceeded(allowed: u32, held: Duration) -> ApiError {
     let pause = held.clamp(limits::RETRY_MIN, limits::RETRY_MAX);
     let body = ErrorBody::new(
         Code::E4002,

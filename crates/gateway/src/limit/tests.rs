@@ -35,7 +35,7 @@ fn ask(
 ) -> std::pin::Pin<Box<dyn Future<Output = Result<RunPermit, StatusCode>>>> {
     let (limiter, caller) = (limiter.clone(), caller(name));
     let asking = async move {
-        let turn = limiter.enter(&caller).await;
+        let turn = limiter.acquire(&caller).await;
         turn.map_err(|refusal| refusal.into_response().status())
     };
     asking.boxed_local()
@@ -80,7 +80,7 @@ async fn nobody_waits_for_ever() {
 async fn a_refusal_says_when_to_come_back() {
     let limiter = limiter(1, 0);
     let _held = ask(&limiter, "a").await.unwrap();
-    let refusal = limiter.enter(&caller("b")).await.unwrap_err().into_response();
+    let refusal = limiter.acquire(&caller("b")).await.unwrap_err().into_response();
     assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE);
     let seconds: u64 = refusal.headers()["retry-after"]
         .to_str()
@@ -95,12 +95,12 @@ async fn a_key_has_at_most_its_own_places() {
     let limiter = limiter(10, 10);
     let mut two = caller("two");
     two.concurrency = Some(2);
-    let _first = limiter.enter(&two).await.unwrap();
-    let second = limiter.enter(&two).await.unwrap();
-    let refused = limiter.enter(&two).await.unwrap_err().into_response();
+    let _first = limiter.acquire(&two).await.unwrap();
+    let second = limiter.acquire(&two).await.unwrap();
+    let refused = limiter.acquire(&two).await.unwrap_err().into_response();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(second);
-    assert!(limiter.enter(&two).await.is_ok());
+    assert!(limiter.acquire(&two).await.is_ok());
 }
 
 #[tokio::test]
@@ -112,15 +112,15 @@ async fn whoever_waits_has_no_more_places_for_it() {
     ];
     let mut one = caller("one");
     one.concurrency = Some(1);
-    let mut waiting = std::pin::pin!(limiter.enter(&one));
+    let mut waiting = std::pin::pin!(limiter.acquire(&one));
     assert!(waiting.as_mut().now_or_never().is_none());
-    let refused = limiter.enter(&one).await.unwrap_err().into_response();
+    let refused = limiter.acquire(&one).await.unwrap_err().into_response();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(held);
     let turn = waiting.await.unwrap();
-    assert!(limiter.enter(&one).await.is_err());
+    assert!(limiter.acquire(&one).await.is_err());
     drop(turn);
-    assert!(limiter.enter(&one).await.is_ok());
+    assert!(limiter.acquire(&one).await.is_ok());
 }
 
 #[tokio::test]
@@ -128,12 +128,12 @@ async fn a_rate_is_kept_and_says_when_there_is_more() {
     let limiter = limiter(1, 1);
     let mut slow = caller("slow");
     slow.rate = Some("2/m".parse().unwrap());
-    limiter.pass(&slow).unwrap();
-    limiter.pass(&slow).unwrap();
-    let refused = limiter.pass(&slow).unwrap_err().into_response();
+    limiter.check_rate(&slow).unwrap();
+    limiter.check_rate(&slow).unwrap();
+    let refused = limiter.check_rate(&slow).unwrap_err().into_response();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.headers()["retry-after"], "30");
-    limiter.pass(&caller("other")).unwrap();
+    limiter.check_rate(&caller("other")).unwrap();
 }
 
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use tenancy::Scope;
 
 use super::builtin::{self, InfoArguments, RunArguments};
-use super::confirm::{ConfirmationRequest, Confirmation, powers};
-use super::progress::follow;
+use super::confirm::{ConfirmationRequest, Confirmation, side_effects};
+use super::progress::run_with_progress;
 use super::result::{refused, result};
 use super::view::VisibleModules;
 use crate::call::Call;
@@ -46,7 +46,7 @@ pub(super) async fn call(
         builtin::INFO => return Ok(told(info(view, arguments)).into()),
         builtin::RUN => named(gateway, view, arguments),
         tool => {
-            let module = view.behind(tool).cloned();
+            let module = view.by_tool(tool).cloned();
             let module =
                 module.ok_or_else(|| ErrorData::invalid_params(format!("unknown tool: {tool}"), None))?;
             Ok(ToolInvocation {
@@ -133,7 +133,7 @@ async fn run(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
-    let powers = powers(&order.module, &view.modules);
+    let powers = side_effects(&order.module, &view.modules);
     if !powers.is_empty() && gateway.settings().mcp_confirm {
         let question = ConfirmationRequest {
             module: order.module.name(),
@@ -141,9 +141,9 @@ async fn run(
             powers: &powers,
         };
         match question.ask(request, context).await {
-            Confirmation::Given => {}
-            Confirmation::Withheld(refusal) => return refused(refusal).into(),
-            Confirmation::Awaited(answer) => return answer.into(),
+            Confirmation::Approved => {}
+            Confirmation::Declined(refusal) => return refused(refusal).into(),
+            Confirmation::Pending(answer) => return answer.into(),
         }
     }
     match begin(gateway, view, order, context).await {
@@ -187,7 +187,7 @@ async fn begin(
     let begun = call.begin(gateway).await?;
     let run = begun.subscription.run();
     let tenant = &view.client.caller.tenant;
-    let envelope = follow(&gateway.engine, tenant, begun.subscription, context).await?;
+    let envelope = run_with_progress(&gateway.engine, tenant, begun.subscription, context).await?;
     drop(begun.seat);
     Ok(result(envelope, Some(run)).into())
 }

@@ -27,7 +27,7 @@ pub(super) fn complete(view: &VisibleModules, request: &CompleteRequestParams) -
 
 /// The values of an argument, where its schema lists them.
 fn listed(view: &VisibleModules, prompt: &str, argument: &str) -> Vec<String> {
-    let Some(module) = view.behind(prompt) else {
+    let Some(module) = view.by_tool(prompt) else {
         return Vec::new();
     };
     let schema = Value::Object(input_schema(module));

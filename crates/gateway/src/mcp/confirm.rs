@@ -28,7 +28,7 @@ const KEY: &str = "confirm";
 const POWERS: [&str; 3] = ["side_effects", "filesystem_write", "code_execution"];
 
 /// What a module may do to the world, those that it calls included.
-pub(super) fn powers(module: &Arc<Module>, modules: &Modules) -> Vec<&'static str> {
+pub(super) fn side_effects(module: &Arc<Module>, modules: &Modules) -> Vec<&'static str> {
     let graph = build(module, &|name| modules.get(name).cloned());
     let allowed = |power: &&str| {
         let mut all = graph.nodes.values();
@@ -40,10 +40,10 @@ pub(super) fn powers(module: &Arc<Module>, modules: &Modules) -> Vec<&'static st
 /// What came of asking.
 #[derive(Debug)]
 pub(super) enum Confirmation {
-    Given,
-    Withheld(ApiError),
+    Approved,
+    Declined(ApiError),
     /// The host calls again, with the answer.
-    Awaited(InputRequiredResult),
+    Pending(InputRequiredResult),
 }
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl ConfirmationRequest<'_> {
         if in_turns {
             let request = InputRequest::Elicitation(ElicitRequest::new(self.form()));
             let requests = BTreeMap::from([(String::from(KEY), request)]);
-            return Confirmation::Awaited(InputRequiredResult::new(Some(requests), Some(self.print())));
+            return Confirmation::Pending(InputRequiredResult::new(Some(requests), Some(self.print())));
         }
         let answer = context
             .peer
@@ -144,7 +144,7 @@ fn word(answer: Option<ElicitResult>) -> Confirmation {
     let content = answer.content.as_ref();
     let yes = content.and_then(|content| content.get(KEY)) == Some(&Value::Bool(true));
     match (answer.action, yes) {
-        (ElicitationAction::Accept, true) => Confirmation::Given,
+        (ElicitationAction::Accept, true) => Confirmation::Approved,
         _ => withheld("declined"),
     }
 }
@@ -171,5 +171,5 @@ fn withheld(reason: &str) -> Confirmation {
     let body = ErrorBody::new(Code::E4007, message)
         .suggest(suggestion)
         .detail("confirmation", reason);
-    Confirmation::Withheld(ApiError::new(body))
+    Confirmation::Declined(ApiError::new(body))
 }

@@ -99,7 +99,7 @@ impl McpHttpService {
         let seat = match method {
             Method::GET => {
                 let max = self.gateway.settings().streams_per_client_max;
-                Some(self.gateway.seats.take(&client, max)?)
+                Some(self.gateway.stream_limiter.take(&client, max)?)
             }
             _ => None,
         };

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::state::Gateway;
 
 /// Tells a peer of the older protocols, for as long as its session lasts.
-pub(super) fn tell(gateway: &Gateway, peer: Peer<RoleServer>, over: CancellationToken) {
+pub(super) fn notify(gateway: &Gateway, peer: Peer<RoleServer>, over: CancellationToken) {
     let mut modules = gateway.engine.watch_modules();
     let ended = gateway.ended.clone();
     gateway.sockets.spawn(async move {
@@ -33,7 +33,7 @@ pub(super) fn tell(gateway: &Gateway, peer: Peer<RoleServer>, over: Cancellation
 }
 
 /// Of what a peer of the newer protocols wants to hear of, what there is.
-pub(super) fn heard(requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub(super) fn is_subscribed(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut heard = requested.clone();
     // A resource is as old as its module: the lists say when that changes.
     heard.resource_subscriptions = None;

@@ -24,4 +24,4 @@ mod tool;
 mod view;
 
 pub(crate) use http::{McpHttpService, PATH, SESSION, described};
-pub use stdio::speak;
+pub use stdio::serve_stdio;

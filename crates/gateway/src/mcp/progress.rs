@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::limits;
 
 /// Reads a run to its end.
-pub(super) async fn follow(
+pub(super) async fn run_with_progress(
     engine: &Engine,
     tenant: &Tenant,
     mut subscription: Subscription,

@@ -44,7 +44,7 @@ pub(super) fn list(view: &VisibleModules) -> Vec<Prompt> {
 }
 
 pub(super) fn get(view: &VisibleModules, name: &str, given: JsonObject) -> Result<GetPromptResult, ErrorData> {
-    let found = view.behind(name).filter(|module| arguments(module).is_some());
+    let found = view.by_tool(name).filter(|module| arguments(module).is_some());
     let (module, text) = match found {
         Some(module) => (module, asking(name, &input(module, given)?)),
         None => {
@@ -63,7 +63,7 @@ pub(super) fn get(view: &VisibleModules, name: &str, given: JsonObject) -> Resul
 
 /// The module that a well-known prompt stands for; a module of the prompt's own name goes before it.
 fn known<'v>(view: &'v VisibleModules, prompt: &str, modules: &[&str]) -> Option<(&'v str, &'v Arc<Module>)> {
-    if view.behind(prompt).is_some() {
+    if view.by_tool(prompt).is_some() {
         return None;
     }
     modules.iter().find_map(|name| {

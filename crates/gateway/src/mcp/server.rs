@@ -90,11 +90,11 @@ impl ServerHandler for Mcp {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        list_changed::tell(&self.gateway, context.peer, self.over.clone());
+        list_changed::notify(&self.gateway, context.peer, self.over.clone());
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(list_changed::heard(requested))
+        Some(list_changed::is_subscribed(requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

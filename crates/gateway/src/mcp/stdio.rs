@@ -15,13 +15,13 @@ use crate::state::Gateway;
 
 /// Speaks with the host at the other end until it hangs up, or until `stop`. Nothing but the protocol is
 /// ever written.
-pub async fn speak<R, W>(gateway: Gateway, read: R, write: W, stop: CancellationToken) -> io::Result<()>
+pub async fn serve_stdio<R, W>(gateway: Gateway, read: R, write: W, stop: CancellationToken) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(limits::BODY_BYTES_MAX);
-    let server = Mcp::new(gateway.clone(), McpTransport::Pipe(Client::piped()));
+    let server = Mcp::new(gateway.clone(), McpTransport::Pipe(Client::local_process()));
     let served = serve_server_with_ct(server, transport, stop).await;
     let outcome = match served {
         Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),

@@ -12,7 +12,7 @@ use super::confirm;
 
 pub(super) fn tool(name: &str, module: &Arc<Module>, modules: &Modules) -> Tool {
     let manifest = &module.manifest;
-    let acts = !confirm::powers(module, modules).is_empty();
+    let acts = !confirm::side_effects(module, modules).is_empty();
     let annotations = ToolAnnotations::new()
         .read_only(!acts)
         .destructive(acts)

@@ -44,7 +44,7 @@ impl VisibleModules {
     }
 
     /// The module behind a tool's name.
-    pub(super) fn behind(&self, tool: &str) -> Option<&Arc<Module>> {
+    pub(super) fn by_tool(&self, tool: &str) -> Option<&Arc<Module>> {
         self.modules.get(self.names.module(tool)?)
     }
 

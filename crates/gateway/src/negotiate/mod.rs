@@ -68,7 +68,7 @@ impl ModeSignals {
         let header = headers.get("x-cognitive-response-mode");
         let mut signals = Self {
             header: header
-                .map(|value| wanted(value.to_str().unwrap_or_default()))
+                .map(|value| parse_mode(value.to_str().unwrap_or_default()))
                 .transpose()?,
             ..Self::default()
         };
@@ -124,7 +124,7 @@ impl ModeSignals {
     }
 }
 
-pub(crate) fn wanted(text: &str) -> Result<RequestedMode, Box<ErrorBody>> {
+pub(crate) fn parse_mode(text: &str) -> Result<RequestedMode, Box<ErrorBody>> {
     match text.trim() {
         "sync" => Ok(RequestedMode::Sync),
         "streaming" => Ok(RequestedMode::Streaming),

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::limits;
-use crate::negotiate::{RequestedMode, wanted};
+use crate::negotiate::{RequestedMode, parse_mode};
 use crate::response::ApiError;
 
 /// What a request says besides the input.
@@ -51,7 +51,7 @@ impl RequestOptions {
     pub(crate) fn parse(value: Option<Value>) -> Result<Self, ApiError> {
         // A mode that there is not has the same code wherever it is asked for.
         let mode = value.as_ref().and_then(|options| options.get("response_mode"));
-        mode.and_then(Value::as_str).map(wanted).transpose()?;
+        mode.and_then(Value::as_str).map(parse_mode).transpose()?;
         Ok(part(value, "_options")?.unwrap_or_default())
     }
 
@@ -85,7 +85,7 @@ impl RecoveryRequest {
         self.session_id.parse().ok()
     }
 
-    pub(crate) fn place(&self, strict: bool) -> ResumePoint {
+    pub(crate) fn resume_point(&self, strict: bool) -> ResumePoint {
         ResumePoint {
             seq: self.last_seq,
             checkpoint: self.last_checkpoint.clone(),
@@ -148,7 +148,7 @@ fn part<T: serde::de::DeserializeOwned>(value: Option<Value>, name: &str) -> Res
 
 /// The whole body, if it comes in time and within the limit.
 pub(crate) async fn read_bytes(body: Body, patience: Duration) -> Result<Bytes, ApiError> {
-    let bytes = tokio::time::timeout(patience, gather(body)).await;
+    let bytes = tokio::time::timeout(patience, collect_body(body)).await;
     let bytes = bytes.map_err(|_| {
         let error = ErrorBody::new(Code::E1001, "the body did not arrive in time");
         let error = error.detail(
@@ -176,7 +176,7 @@ pub(crate) async fn read_json(body: Body, patience: Duration) -> Result<Value, A
 }
 
 /// The whole body, as long as it stays within the limit; nothing beyond it is ever held.
-async fn gather(body: Body) -> Result<Vec<u8>, ApiError> {
+async fn collect_body(body: Body) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {

@@ -32,10 +32,10 @@ impl Default for Description {
 pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/openapi.json", "openapi", openapi)
-            .says("This description.")
+            .summary("This description.")
             .gives_document("application/json"),
         Endpoint::get("/docs", "docs", docs)
-            .says("This description as a page to read.")
+            .summary("This description as a page to read.")
             .gives_document("text/html"),
     ]
 }

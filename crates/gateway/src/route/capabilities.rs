@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     ]);
     vec![
         Endpoint::get("/v1/capabilities", "capabilities", capabilities_of)
-            .says("What this server can do, as far as it is proven.")
+            .summary("What this server can do, as far as it is proven.")
             .gives(object(&[
                 ("runtime", text()),
                 ("version", text()),

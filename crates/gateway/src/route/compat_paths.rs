@@ -10,7 +10,7 @@ use module::envelope::ErrorBody;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::execute::{answer, as_a_run, demand};
+use super::execute::{answer, run_endpoint, force_mode};
 use crate::call::Call;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::idempotency::IdempotencyHeaders;
@@ -23,12 +23,12 @@ use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let whole = Endpoint::post("/run", "run", whole)
-        .says("Runs the module that the body names: the whole envelope.")
-        .takes(body_schema());
+        .summary("Runs the module that the body names: the whole envelope.")
+        .request_body(body_schema());
     let stream = Endpoint::post("/run/stream", "run_stream", stream)
-        .says("Runs the module that the body names: a stream of events.")
-        .takes(body_schema());
-    vec![as_a_run(whole), as_a_run(stream)]
+        .summary("Runs the module that the body names: a stream of events.")
+        .request_body(body_schema());
+    vec![run_endpoint(whole), run_endpoint(stream)]
 }
 
 fn body_schema() -> Value {
@@ -103,7 +103,7 @@ async fn run(
     };
     let trace = trace::of(headers);
     let mut signals = ModeSignals::from_headers(headers)?;
-    demand(&mut signals, wanted);
+    force_mode(&mut signals, wanted);
     let call = Call {
         client: Client::of(extensions)?,
         module,
@@ -120,5 +120,5 @@ async fn run(
     };
     let framing = call.signals.framing;
     let begun = call.begin(gateway).await?;
-    Ok(trace::tell(answer(gateway, begun, framing).await?, trace))
+    Ok(trace::write_header(answer(gateway, begun, framing).await?, trace))
 }

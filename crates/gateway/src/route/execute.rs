@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::call::{Begun, Call};
 use crate::extract::{PathName, Query};
 use crate::headers::WARNING_HEADER;
-use crate::negotiate::{ModeSignals, RequestedMode, wanted};
+use crate::negotiate::{ModeSignals, RequestedMode, parse_mode};
 use crate::idempotency::{REPLAYED_HEADER, IdempotencyHeaders};
 use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
 use crate::response::{self, ApiError};
@@ -45,7 +45,7 @@ const RUN_CODES: &[Code] = &[
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let execute = Endpoint::post("/v1/modules/{name}/execute", "execute_module", execute)
-        .says("Runs a module: the envelope, or a stream of events.")
+        .summary("Runs a module: the envelope, or a stream of events.")
         .path("name", "The module's name.")
         .query(
             "response_mode",
@@ -57,12 +57,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "What is wanted; wins over all else.",
             one_of(&["sync", "streaming"]),
         )
-        .takes(execute_body());
-    vec![as_a_run(execute)]
+        .request_body(execute_body());
+    vec![run_endpoint(execute)]
 }
 
 /// What all ways to run a module have in common.
-pub(super) fn as_a_run(operation: Endpoint) -> Endpoint {
+pub(super) fn run_endpoint(operation: Endpoint) -> Endpoint {
     operation
         .header(
             "X-Cognitive-Recovery-Session",
@@ -84,9 +84,9 @@ pub(super) fn as_a_run(operation: Endpoint) -> Endpoint {
             "1 keeps a whole answer for a caller who loses the connection.",
             one_of(&["0", "1"]),
         )
-        .gives_run()
-        .fails(RUN_CODES)
-        .fails_as(StatusCode::CONFLICT, Code::E1001)
+        .returns_run()
+        .error_codes(RUN_CODES)
+        .error_code_as(StatusCode::CONFLICT, Code::E1001)
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,7 +110,7 @@ async fn execute(
     let trace = trace::of(&headers);
     body.options.trace = trace;
     let mut signals = ModeSignals::from_headers(&headers)?;
-    signals.query = query.response_mode.as_deref().map(wanted).transpose()?;
+    signals.query = query.response_mode.as_deref().map(parse_mode).transpose()?;
     let call = Call {
         client: Client::of(&parts.extensions)?,
         module,
@@ -120,7 +120,7 @@ async fn execute(
     };
     let framing = call.signals.framing;
     let begun = call.begin(&gateway).await?;
-    Ok(trace::tell(answer(&gateway, begun, framing).await?, trace))
+    Ok(trace::write_header(answer(&gateway, begun, framing).await?, trace))
 }
 
 /// The answer to a run that has begun.
@@ -153,6 +153,6 @@ pub(super) async fn answer(
 }
 
 /// For callers whose path says what they want.
-pub(super) fn demand(signals: &mut ModeSignals, wanted: RequestedMode) {
+pub(super) fn force_mode(signals: &mut ModeSignals, wanted: RequestedMode) {
     signals.header = Some(wanted);
 }

@@ -14,14 +14,14 @@ use crate::state::Gateway;
 pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/healthz", "healthz", alive)
-            .says("Whether the process answers at all.")
+            .summary("Whether the process answers at all.")
             .gives(object(&[("status", one_of(&["alive"]))])),
         Endpoint::get("/readyz", "readyz", ready)
-            .says("Whether the server takes work: not while it stops, nor without its journal.")
+            .summary("Whether the server takes work: not while it stops, nor without its journal.")
             .gives(object(&[("status", one_of(&["ready"]))]))
-            .fails(&[Code::E4001]),
+            .error_codes(&[Code::E4001]),
         Endpoint::get("/metrics", "metrics", metrics)
-            .says("Figures for Prometheus.")
+            .summary("Figures for Prometheus.")
             .gives_document("application/openmetrics-text"),
     ]
 }

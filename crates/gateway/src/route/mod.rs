@@ -34,7 +34,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route(mcp::PATH, any(move |request| mcp.clone().answer(request)))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(MiddlewareState::new(gateway.clone()), middleware::pass))
+        .layer(from_fn_with_state(MiddlewareState::new(gateway.clone()), middleware::handle))
         .with_state(gateway)
 }
 

@@ -32,16 +32,16 @@ pub(super) fn operations() -> Vec<Endpoint> {
     whole["properties"]["schema"] = any_of_type("object", "The JSON Schemas of input, data and error.");
     vec![
         Endpoint::get("/v1/modules", "list_modules", list)
-            .says("The modules that can be run here.")
+            .summary("The modules that can be run here.")
             .gives(object(&[(
                 "modules",
                 json!({"type": "array", "items": summary()}),
             )])),
         Endpoint::get("/v1/modules/{name}", "show_module", show)
-            .says("One module with its manifest and its schemas.")
+            .summary("One module with its manifest and its schemas.")
             .path("name", "The module's name.")
             .gives(whole)
-            .fails(&[Code::E4006]),
+            .error_codes(&[Code::E4006]),
     ]
 }
 

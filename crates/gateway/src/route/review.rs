@@ -33,11 +33,11 @@ pub(super) fn operations() -> Vec<Endpoint> {
     });
     vec![
         Endpoint::post("/v1/runs/{session_id}/review", "review_run", review)
-            .says("A person's word on a run that needs review. The first word stands.")
+            .summary("A person's word on a run that needs review. The first word stands.")
             .path("session_id", "The id that the run's first event names.")
-            .takes(body)
+            .request_body(body)
             .gives(runs::row_schema())
-            .fails(&[
+            .error_codes(&[
                 Code::E1000,
                 Code::E1001,
                 Code::E1005,
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 Code::E4009,
                 Code::E4012,
             ])
-            .fails_as(StatusCode::CONFLICT, Code::E1001),
+            .error_code_as(StatusCode::CONFLICT, Code::E1001),
     ]
 }
 

@@ -30,7 +30,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     let states: Vec<&str> = RunStatus::ALL.iter().map(|state| state.as_str()).collect();
     vec![
         Endpoint::get("/v1/runs", "list_runs", list)
-            .says("Runs, newest first, page by page.")
+            .summary("Runs, newest first, page by page.")
             .query("state", "Only runs in this state.", one_of(&states))
             .query("cursor", "The `next` of the page before.", text())
             .query(
@@ -42,14 +42,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 ("runs", json!({"type": "array", "items": summary_schema()})),
                 ("next", json!({"type": ["string", "null"]})),
             ]))
-            .fails(&[Code::E1001, Code::E1004, Code::E4012]),
+            .error_codes(&[Code::E1001, Code::E1004, Code::E4012]),
         Endpoint::get("/v1/runs/{session_id}", "show_run", show)
-            .says("How a run stands: its envelope once it has ended, what was used, what a person said.")
+            .summary("How a run stands: its envelope once it has ended, what was used, what a person said.")
             .path("session_id", AT)
             .gives(row_schema())
-            .fails(&[Code::E4009]),
+            .error_codes(&[Code::E4009]),
         Endpoint::get("/v1/runs/{session_id}/events", "run_events", events)
-            .says("The events of a run, from its start or from where a client was.")
+            .summary("The events of a run, from its start or from where a client was.")
             .path("session_id", AT)
             .header(
                 "Last-Event-ID",
@@ -67,9 +67,9 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 text(),
             )
             .gives_stream()
-            .fails(&[Code::E1001, Code::E1004, Code::E4009]),
+            .error_codes(&[Code::E1001, Code::E1004, Code::E4009]),
         Endpoint::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
-            .says("A ticket that opens the events of this run once, for readers that cannot send headers.")
+            .summary("A ticket that opens the events of this run once, for readers that cannot send headers.")
             .path("session_id", AT)
             .gives(object(&[
                 ("token", text()),
@@ -79,12 +79,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
                     any_of_type("integer", "Milliseconds since 1970."),
                 ),
             ]))
-            .fails(&[Code::E4009]),
+            .error_codes(&[Code::E4009]),
         Endpoint::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
-            .says("Asks a run to end; one that has ended is not changed.")
+            .summary("Asks a run to end; one that has ended is not changed.")
             .path("session_id", AT)
             .gives(object(&[("session_id", text()), ("module", text())]))
-            .fails(&[Code::E4009]),
+            .error_codes(&[Code::E4009]),
     ]
 }
 
@@ -245,8 +245,8 @@ async fn ticket(
     let now_ms = gateway.engine.clock().now_ms();
     let issued = gateway.tickets.issue(&caller, TicketScope::Events(row.id), now_ms)?;
     let data = json!({
-        "url": format!("/v1/runs/{}/events?token={}", row.id, issued.word),
-        "token": issued.word,
+        "url": format!("/v1/runs/{}/events?token={}", row.id, issued.token),
+        "token": issued.token,
         "expires_at_ms": issued.expires_at_ms,
     });
     Ok(response::resource("the ticket is valid once", data))
@@ -279,7 +279,7 @@ async fn events(
     let module = gateway.engine.modules().get(&row.module).cloned();
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
     let seat = gateway
-        .seats
+        .stream_limiter
         .take(&client, gateway.settings().streams_per_client_max)?;
     let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
     let framing = ModeSignals::from_headers(&headers)?.framing;

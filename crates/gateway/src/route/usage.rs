@@ -35,7 +35,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     let moment = json!({"type": "integer", "minimum": 0});
     vec![
         Endpoint::get("/v1/usage", "usage", usage)
-            .says("What was used, added up per key, module, model and day.")
+            .summary("What was used, added up per key, module, model and day.")
             .query(
                 "by",
                 "Words out of key, module, model, day, between commas. All of them where nobody says.",
@@ -48,7 +48,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             )
             .query("until_ms", "Runs that ended before this moment.", moment)
             .gives(object(&[("lines", json!({"type": "array", "items": line}))]))
-            .fails(&[Code::E1001, Code::E1004, Code::E4012]),
+            .error_codes(&[Code::E1001, Code::E1004, Code::E4012]),
     ]
 }
 

@@ -55,8 +55,8 @@ pub async fn serve(
         settings,
         connections: TaskTracker::new(),
         leave: ConnectionShutdown {
-            told: gateway.stopping.clone(),
-            cut: CancellationToken::new(),
+            graceful: gateway.stopping.clone(),
+            forced: CancellationToken::new(),
         },
     };
     tokio::select! {
@@ -81,8 +81,8 @@ struct Server {
 /// How connections are ended: they are told to, and those that do not are cut off.
 #[derive(Clone)]
 struct ConnectionShutdown {
-    told: CancellationToken,
-    cut: CancellationToken,
+    graceful: CancellationToken,
+    forced: CancellationToken,
 }
 
 impl Server {
@@ -115,7 +115,7 @@ impl Server {
 
     async fn stop(&self) {
         let gateway = &self.gateway;
-        self.leave.told.cancel();
+        self.leave.graceful.cancel();
         let end = Instant::now() + gateway.settings().drain;
         if tokio::time::timeout_at(end, gateway.engine.drain())
             .await
@@ -137,7 +137,7 @@ impl Server {
                 continue;
             }
             // Whoever does not read to the end in time is cut off, and what was asked for them goes into the accounts.
-            self.leave.cut.cancel();
+            self.leave.forced.cancel();
             let hung_up = gateway.engine.relays_drained();
             tokio::time::timeout(limits::CLOSE, hung_up).await.ok();
             return;
@@ -159,23 +159,23 @@ impl Server {
         match tls {
             None => async move {
                 let protocol = tokio::select! {
-                    protocol = protocols.of_plain(&stream, opening) => protocol,
-                    () = leave.told.cancelled() => return,
+                    protocol = protocols.detect_plaintext(&stream, opening) => protocol,
+                    () = leave.graceful.cancelled() => return,
                 };
                 let Some(protocol) = protocol else {
                     return debug!("a client said nothing for too long");
                 };
                 let stream = StallTimeoutIo::new(stream, stall, opening);
-                talk(protocol, router, stream, engine, peer, leave).await;
+                serve_connection(protocol, router, stream, engine, peer, leave).await;
             }
             .boxed(),
             Some(acceptor) => async move {
                 let handshake = tokio::time::timeout(limits::HANDSHAKE, acceptor.accept(stream));
                 match handshake.await {
                     Ok(Ok(stream)) => {
-                        let protocol = protocols.of_encrypted(stream.get_ref().1.alpn_protocol());
+                        let protocol = protocols.from_alpn(stream.get_ref().1.alpn_protocol());
                         let stream = StallTimeoutIo::new(stream, stall, opening);
-                        talk(protocol, router, stream, engine, peer, leave).await;
+                        serve_connection(protocol, router, stream, engine, peer, leave).await;
                     }
                     Ok(Err(error)) => debug!(%error, "no handshake"),
                     Err(_) => debug!("a handshake took too long"),
@@ -186,7 +186,7 @@ impl Server {
     }
 }
 
-async fn talk<S>(
+async fn serve_connection<S>(
     protocol: Protocol,
     router: Router,
     stream: StallTimeoutIo<S>,
@@ -205,12 +205,12 @@ async fn talk<S>(
     let stream = Aside::new(stream, move || engine.is_crowded());
     let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(service));
     match protocol {
-        Protocol::First(builder) => {
+        Protocol::Http1(builder) => {
             let connection = builder.serve_connection(stream, service).with_upgrades();
             until_stopped(connection, leave, |connection| connection.graceful_shutdown()).await;
         }
         // In a box, so that the others do not carry its room.
-        Protocol::Any(builder) => {
+        Protocol::Auto(builder) => {
             let connection = builder.serve_connection_with_upgrades(stream, service);
             let served = until_stopped(connection, leave, |connection| connection.graceful_shutdown());
             served.boxed().await;
@@ -226,11 +226,11 @@ where
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = leave.told.cancelled() => {
+        () = leave.graceful.cancelled() => {
             stop(connection.as_mut());
             tokio::select! {
                 ended = connection => ended,
-                () = leave.cut.cancelled() => return debug!("a connection was cut off"),
+                () = leave.forced.cancelled() => return debug!("a connection was cut off"),
             }
         }
     };

@@ -19,9 +19,9 @@ const PREFACE: &[u8] = b"PRI";
 /// How a connection is served.
 pub(super) enum Protocol {
     /// HTTP/1.
-    First(http1::Builder),
+    Http1(http1::Builder),
     /// Either; it turns out while it is read.
-    Any(auto::Builder<TokioExecutor>),
+    Auto(auto::Builder<TokioExecutor>),
 }
 
 pub(super) struct Protocols {
@@ -43,20 +43,20 @@ impl Protocols {
     }
 
     /// By what the client says first; `None` if it says nothing in time. All of it is still there to be read.
-    pub(super) async fn of_plain(&self, stream: &TcpStream, opening: Duration) -> Option<Protocol> {
+    pub(super) async fn detect_plaintext(&self, stream: &TcpStream, opening: Duration) -> Option<Protocol> {
         let mut said = [0; PREFACE.len()];
         let count = timeout(opening, stream.peek(&mut said)).await.ok()?.ok()?;
         Some(match said.get(..count) {
-            Some(said) if !PREFACE.starts_with(said) => Protocol::First(self.first.clone()),
-            _ => Protocol::Any(self.any.clone()),
+            Some(said) if !PREFACE.starts_with(said) => Protocol::Http1(self.first.clone()),
+            _ => Protocol::Auto(self.any.clone()),
         })
     }
 
     /// By what was agreed on when the connection was made.
-    pub(super) fn of_encrypted(&self, agreed: Option<&[u8]>) -> Protocol {
+    pub(super) fn from_alpn(&self, agreed: Option<&[u8]>) -> Protocol {
         match agreed {
-            Some(b"http/1.1") => Protocol::First(self.first.clone()),
-            _ => Protocol::Any(self.any.clone()),
+            Some(b"http/1.1") => Protocol::Http1(self.first.clone()),
+            _ => Protocol::Auto(self.any.clone()),
         }
     }
 }

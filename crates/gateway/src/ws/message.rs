@@ -95,7 +95,7 @@ impl ClientMessage {
                 let trace = text(map.remove("_traceparent")).and_then(|text| text.trim().parse().ok());
                 let repeat = match map.remove("_idempotency_key") {
                     None => IdempotencyHeaders::default(),
-                    Some(key) => IdempotencyHeaders::once(key.as_str().unwrap_or_default())?,
+                    Some(key) => IdempotencyHeaders::from_key(key.as_str().unwrap_or_default())?,
                 };
                 Ok(Self::Execute(Box::new(Execute {
                     id,

@@ -25,16 +25,16 @@ use crate::trace;
 pub(crate) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/ws", "socket", open)
-            .says("A WebSocket for many runs: execute, resume, cancel and ping go in; event, pong and error come out.")
+            .summary("A WebSocket for many runs: execute, resume, cancel and ping go in; event, pong and error come out.")
             .query(
                 "token",
                 "A ticket, where no header can be sent. Valid once and for a minute.",
                 text(),
             )
-            .gives_socket()
-            .fails(&[Code::E1001]),
+            .returns_websocket()
+            .error_codes(&[Code::E1001]),
         Endpoint::post("/v1/ws/token", "issue_socket_ticket", ticket)
-            .says("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
+            .summary("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
             .gives(object(&[
                 ("token", text()),
                 ("url", text()),
@@ -50,8 +50,8 @@ async fn ticket(State(gateway): State<Gateway>, AuthenticatedCaller(caller): Aut
     let now_ms = gateway.engine.clock().now_ms();
     let issued = gateway.tickets.issue(&caller, TicketScope::Socket, now_ms)?;
     let data = json!({
-        "url": format!("{}?token={}", TicketScope::Socket.path(), issued.word),
-        "token": issued.word,
+        "url": format!("{}?token={}", TicketScope::Socket.path(), issued.token),
+        "token": issued.token,
         "expires_at_ms": issued.expires_at_ms,
     });
     Ok(response::resource("the ticket is valid once", data))

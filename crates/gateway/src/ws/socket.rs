@@ -38,29 +38,29 @@ pub(super) struct Socket {
     /// The runs that are being sent, by the client's names for them.
     runs: HashMap<String, RunId>,
     /// Each returns its name when its run has been sent.
-    pumps: JoinSet<String>,
+    forwarders: JoinSet<String>,
 }
 
 /// Why a socket ends.
 enum CloseReason {
     /// The client said so first.
-    Answer,
-    Broken(String),
+    ClientClosed,
+    ProtocolError(String),
     /// The caller is no longer known.
-    Unknown,
-    Stop,
+    Unauthorized,
+    Shutdown,
 }
 
 impl CloseReason {
     fn frame(self) -> Option<CloseFrame> {
         let (code, reason) = match self {
-            Self::Answer => return None,
-            Self::Broken(why) => (close_code::PROTOCOL, Cow::from(why)),
-            Self::Unknown => (
+            Self::ClientClosed => return None,
+            Self::ProtocolError(why) => (close_code::PROTOCOL, Cow::from(why)),
+            Self::Unauthorized => (
                 close_code::POLICY,
                 Cow::from("these credentials are no longer valid"),
             ),
-            Self::Stop => (
+            Self::Shutdown => (
                 close_code::RESTART,
                 Cow::from("the server stops; resume with the next one"),
             ),
@@ -81,7 +81,7 @@ impl Socket {
             client,
             trace,
             runs: HashMap::new(),
-            pumps: JoinSet::new(),
+            forwarders: JoinSet::new(),
         }
     }
 
@@ -107,18 +107,18 @@ impl Socket {
                 heard = stream.next() => {
                     unanswered = 0;
                     let answer = match heard {
-                        Some(Ok(Message::Text(text))) => match self.is_let_in().await {
-                            Ok(true) => self.follow(&text, &out).await,
-                            Ok(false) => break CloseReason::Unknown,
+                        Some(Ok(Message::Text(text))) => match self.is_authorized().await {
+                            Ok(true) => self.handle_message(&text, &out).await,
+                            Ok(false) => break CloseReason::Unauthorized,
                             Err(refusal) => Some(message::error(None, refusal)),
                         },
                         Some(Ok(Message::Binary(_))) => {
                             Some(message::error(None, refuse(Code::E1001, "messages are text")))
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
-                        Some(Ok(Message::Close(_))) => break CloseReason::Answer,
+                        Some(Ok(Message::Close(_))) => break CloseReason::ClientClosed,
                         // Too large, no text, or no frame at all: what follows cannot be understood either.
-                        Some(Err(error)) => break CloseReason::Broken(error.to_string()),
+                        Some(Err(error)) => break CloseReason::ProtocolError(error.to_string()),
                         None => return,
                     };
                     if let Some(answer) = answer
@@ -127,7 +127,7 @@ impl Socket {
                         return;
                     }
                 }
-                Some(ended) = self.pumps.join_next() => {
+                Some(ended) = self.forwarders.join_next() => {
                     if let Ok(id) = ended {
                         self.runs.remove(&id);
                     }
@@ -137,33 +137,33 @@ impl Socket {
                     if unanswered > UNANSWERED_MAX {
                         return;
                     }
-                    if let Ok(false) = self.is_let_in().await {
-                        break CloseReason::Unknown;
+                    if let Ok(false) = self.is_authorized().await {
+                        break CloseReason::Unauthorized;
                     }
                     // A full queue is being written, which is sign of life enough.
                     out.try_send(Message::Ping(axum::body::Bytes::new())).ok();
                 }
                 () = stopping.cancelled() => {
                     // Runs are given their time by whoever stops the server; what they still say is sent.
-                    while self.pumps.join_next().await.is_some() {}
-                    break CloseReason::Stop;
+                    while self.forwarders.join_next().await.is_some() {}
+                    break CloseReason::Shutdown;
                 }
             }
         };
-        self.pumps.shutdown().await;
+        self.forwarders.shutdown().await;
         out.send(Message::Close(parting.frame())).await.ok();
         // The writer ends when it has sent that; until then there is nothing to do here.
         out.closed().await;
     }
 
     /// Whoever stays is asked again: keys are revoked, and tokens expire.
-    async fn is_let_in(&self) -> Result<bool, ApiError> {
+    async fn is_authorized(&self) -> Result<bool, ApiError> {
         let auth = self.gateway.auth();
-        auth.still_knows(&self.client.caller).await
+        auth.revalidate(&self.client.caller).await
     }
 
     /// Does what a message asks, and says what is to be said at once.
-    async fn follow(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
+    async fn handle_message(&mut self, text: &str, out: &mpsc::Sender<Message>) -> Option<String> {
         let (id, outcome) = match ClientMessage::parse(text) {
             Err(misunderstood) => {
                 return Some(message::error(misunderstood.id.as_deref(), misunderstood.refusal));
@@ -210,7 +210,7 @@ impl Socket {
             repeat,
         };
         let begun = call.begin(&self.gateway).await?;
-        self.pump(&id, begun.subscription, begun.mode, begun.seat, out);
+        self.spawn_forwarder(&id, begun.subscription, begun.mode, begun.seat, out);
         Ok(())
     }
 
@@ -237,9 +237,9 @@ impl Socket {
             return Err(gone());
         }
         let max = self.gateway.settings().streams_per_client_max;
-        let seat = self.gateway.seats.take(&self.client, max)?;
+        let seat = self.gateway.stream_limiter.take(&self.client, max)?;
         let subscription = engine.subscribe(tenant, run, from).await?;
-        self.pump(id, subscription, RunMode::Stream, Some(seat), out);
+        self.spawn_forwarder(id, subscription, RunMode::Stream, Some(seat), out);
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl Socket {
         let run = self.runs.get(id);
         let run = run.ok_or_else(|| refuse(Code::E4009, &format!("no run `{id}` on this socket")))?;
         let caller = &self.client.caller;
-        self.gateway.limiter.pass(caller)?;
+        self.gateway.limiter.check_rate(caller)?;
         self.gateway.engine.cancel(&caller.tenant, *run).await?;
         Ok(())
     }
@@ -255,10 +255,10 @@ impl Socket {
     /// One more run under this name. Each message is a request like any other.
     fn admit(&mut self, id: &str) -> Result<(), ApiError> {
         // One that has just ended need not have been noticed yet.
-        while let Some(ended) = self.pumps.try_join_next() {
+        while let Some(ended) = self.forwarders.try_join_next() {
             ended.map(|id| self.runs.remove(&id)).ok();
         }
-        self.gateway.limiter.pass(&self.client.caller)?;
+        self.gateway.limiter.check_rate(&self.client.caller)?;
         if self.runs.contains_key(id) {
             return Err(refuse(
                 Code::E1001,
@@ -272,7 +272,7 @@ impl Socket {
         Ok(())
     }
 
-    fn pump(
+    fn spawn_forwarder(
         &mut self,
         id: &str,
         subscription: Subscription,
@@ -283,7 +283,7 @@ impl Socket {
         self.runs.insert(String::from(id), subscription.run());
         let (id, out) = (String::from(id), out.clone());
         let open = OpenStream::new(&self.gateway, seat);
-        self.pumps.spawn(async move {
+        self.forwarders.spawn(async move {
             match mode {
                 RunMode::Stream => pump_events(&id, subscription, &open, &out).await,
                 RunMode::Sync => pump_last(&id, subscription, &out).await,

@@ -149,7 +149,7 @@ pub(super) struct CanonicalAnswer {
 }
 
 /// The response of a request that was answered.
-pub(super) fn told(named: ResponseContext, run: RunId, answer: CanonicalAnswer) -> Response {
+pub(super) fn success_response(named: ResponseContext, run: RunId, answer: CanonicalAnswer) -> Response {
     let named = named.with_run(run);
     let mut response = ir::Response::new(named.request_id(), answer.payload);
     response.backend = Some(answer.backend);
@@ -159,7 +159,7 @@ pub(super) fn told(named: ResponseContext, run: RunId, answer: CanonicalAnswer) 
 }
 
 /// The response of a module that was asked, with its whole envelope beside the answer.
-pub(super) fn told_by_module(
+pub(super) fn module_response(
     named: ResponseContext,
     run: RunId,
     answer: ChatResponse,
@@ -237,7 +237,7 @@ fn name(map: &Map<String, Value>) -> ResponseContext {
 }
 
 /// The changes that a back-end announced in its stream, taken out of the answer's warnings.
-pub(super) fn announced(response: &mut ChatResponse) -> Vec<Adaptation> {
+pub(super) fn take_adaptations(response: &mut ChatResponse) -> Vec<Adaptation> {
     let warnings = std::mem::take(&mut response.warnings);
     let (changes, others): (Vec<_>, Vec<_>) = warnings.into_iter().partition(|one| one.code == "adapted");
     response.warnings = others;

@@ -14,7 +14,7 @@ const RAW: &str = "raw";
 const RAW_PLACE: &str = "/extra/raw";
 
 /// `streams` where the answer is told as events.
-pub(super) fn narrow(request: &mut Request, streams: bool, gateway: &Gateway, ledger: &mut Ledger) {
+pub(super) fn apply(request: &mut Request, streams: bool, gateway: &Gateway, ledger: &mut Ledger) {
     let fleet = gateway.engine.fleet();
     bound(request, streams, fleet.host(), &gateway.settings(), ledger);
 }
@@ -58,7 +58,7 @@ fn leave_patches(request: &mut Request, reason: &str, ledger: &mut Ledger) {
 }
 
 /// What a module is not told, because it is the module's own to say whom it asks, how often and in which words.
-pub(super) fn leave_to_module(request: &mut Request, ledger: &mut Ledger) {
+pub(super) fn clear_routing(request: &mut Request, ledger: &mut Ledger) {
     leave_raw(request, "a module answers in words of its own", ledger);
     leave_patches(request, "a module says itself what is sent", ledger);
     let said = [
@@ -89,7 +89,7 @@ pub(super) fn note_missing_raw(adaptations: &mut Vec<Adaptation>) {
 }
 
 /// The one back-end that an alias leads to. A request that wants another gets nobody, rather than either.
-pub(super) fn pin(routing: &mut RoutingHints, backend: Option<String>) {
+pub(super) fn pin_backend(routing: &mut RoutingHints, backend: Option<String>) {
     let Some(backend) = backend else { return };
     match &routing.backend {
         Some(own) if *own != backend => routing.backend_allowlist = Some(vec![backend]),
@@ -103,7 +103,7 @@ mod tests {
     use ir::{Ledger, Component, Request};
     use serde_json::{Value, json};
 
-    use super::{bound, leave_to_module, note_missing_raw};
+    use super::{bound, clear_routing, note_missing_raw};
     use crate::settings::Settings;
 
     fn read(more: &Value) -> Request {
@@ -187,7 +187,7 @@ mod tests {
             "patches": [{"pointer": "/top_k", "value": 1}], "extra": {"raw": true}, "timeout_ms": 5,
             "routing": {"backend": "b"}, "degradation": "strict"
         }));
-        leave_to_module(&mut request, &mut ledger);
+        clear_routing(&mut request, &mut ledger);
         let expected = [
             "/extra/raw",
             "/patches",
@@ -197,7 +197,7 @@ mod tests {
         ];
         assert_eq!(places(&ledger), expected);
         let mut plain = Ledger::new(Component::Router);
-        leave_to_module(&mut read(&json!({})), &mut plain);
+        clear_routing(&mut read(&json!({})), &mut plain);
         assert!(plain.entries().is_empty());
     }
 

@@ -24,13 +24,13 @@ use tenancy::Scope;
 use wire::holes::Holes;
 use wire::embedding_vector;
 
-use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, told};
+use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, success_response};
 use self::stream::Framing;
 use super::admission::admit;
 use super::holed;
 use super::module_model::ModuleChat;
 use super::image_output::in_form;
-use super::target::{Target, follow};
+use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
 use crate::response::ApiError;
 use crate::request::read_json;
@@ -40,8 +40,8 @@ use crate::trace;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let ask = Endpoint::post("/v1/canonical", "ask_canonical", ask)
-        .says("Any operation, in canonical envelopes; a conversation also as a stream of events.")
-        .takes(json!({
+        .summary("Any operation, in canonical envelopes; a conversation also as a stream of events.")
+        .request_body(json!({
             "type": "object",
             "properties": {
                 "version": {"const": 1},
@@ -81,16 +81,16 @@ async fn answer(
     let named = ResponseContext::of(&request);
     let framing = Framing::of(headers, &request);
     let mut ledger = Ledger::new(Component::Router);
-    host_policy::narrow(&mut request, framing.is_some(), gateway, &mut ledger);
+    host_policy::apply(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
         Some(asked) => {
-            let target = follow(gateway, &client.caller, asked);
+            let target = resolve_alias(gateway, &client.caller, asked);
             Some(target.map_err(|refusal| CanonicalError::refused(named.clone(), refusal))?)
         }
         None => None,
     };
     if let Some(Target::Module(_)) = &target {
-        host_policy::leave_to_module(&mut request, &mut ledger);
+        host_policy::clear_routing(&mut request, &mut ledger);
     }
     let asking = CanonicalCall {
         gateway,
@@ -105,7 +105,7 @@ async fn answer(
         Some(Target::Module(module)) => asking.run(module, request.payload).await,
         Some(Target::Model { name, backend }) => {
             request.payload.rename(&name);
-            host_policy::pin(&mut request.routing, backend);
+            host_policy::pin_backend(&mut request.routing, backend);
             asking.ask(request).await
         }
         None => asking.ask(request).await,
@@ -137,9 +137,9 @@ impl CanonicalCall<'_> {
             }
             Payload::Chat(chat) => {
                 chat.generation.stream = Some(self.framing.is_some());
-                self.converse(request, admission).await
+                self.chat(request, admission).await
             }
-            _ => self.ask_whole(request, admission).await,
+            _ => self.unary(request, admission).await,
         }
     }
 
@@ -149,10 +149,10 @@ impl CanonicalCall<'_> {
         call
     }
 
-    async fn converse(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
+    async fn chat(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let gateway = self.gateway;
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.framing.map(|_| gateway.seats.take(&self.client, max));
+        let seat = self.framing.map(|_| gateway.stream_limiter.take(&self.client, max));
         let seat = seat.transpose();
         let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);
@@ -165,13 +165,13 @@ impl CanonicalCall<'_> {
         }
     }
 
-    async fn ask_whole(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
+    async fn unary(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let (gateway, named) = (self.gateway, &self.named);
         let call = self.call(request);
         let asked = gateway.engine.call(&self.client.caller.tenant, call, admission);
         let asked = asked.await;
         let mut asked = asked.map_err(|failed| CanonicalError::failed(named.clone(), *failed))?;
-        let shaped = shape(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
+        let shaped = convert_output(gateway, &mut asked.answer.payload, named.form.as_deref()).await;
         let holes = shaped.map_err(|error| CanonicalError::of(named.clone().with_run(asked.run), error))?;
         let backend = BackendInfo {
             name: Some(asked.backend.name.clone()),
@@ -193,7 +193,7 @@ impl CanonicalCall<'_> {
             adaptations,
             raw,
         };
-        Ok(told(self.named, asked.run, answer))
+        Ok(success_response(self.named, asked.run, answer))
     }
 
     async fn run(self, module: Arc<Module>, payload: Payload) -> Result<Response, CanonicalError> {
@@ -214,7 +214,7 @@ impl CanonicalCall<'_> {
 
 /// The answer in the form that was asked for, whichever the back-end gave it in, and what of it is too large to
 /// be held.
-async fn shape(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<Holes, Error> {
+async fn convert_output(gateway: &Gateway, payload: &mut ResponsePayload, form: Option<&str>) -> Result<Holes, Error> {
     match payload {
         ResponsePayload::Embeddings(response) => {
             for one in &mut response.embeddings {
@@ -247,7 +247,7 @@ async fn fold(
     let run = relayed.run;
     let response = fold.finish();
     let mut response = response.map_err(|error| CanonicalError::of(named.clone().with_run(run), error))?;
-    adaptations.extend(envelope::announced(&mut response));
+    adaptations.extend(envelope::take_adaptations(&mut response));
     if wants_raw && raw.is_none() {
         host_policy::note_missing_raw(&mut adaptations);
     }
@@ -263,5 +263,5 @@ async fn fold(
         adaptations,
         raw,
     };
-    Ok(told(named, run, answer))
+    Ok(success_response(named, run, answer))
 }

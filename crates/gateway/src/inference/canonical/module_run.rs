@@ -8,7 +8,7 @@ use ir::adaptation::Adaptation;
 use ir::fold::unfold;
 use serde_json::Value;
 
-use super::envelope::{CanonicalError, ResponseContext, told_by_module};
+use super::envelope::{CanonicalError, ResponseContext, module_response};
 use super::module_wait;
 use super::stream::{Framing, announce};
 use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
@@ -32,7 +32,7 @@ pub(super) async fn answer(
             let envelope = envelope_of(begun.subscription.terminal_event().await);
             let answer = outcome_of(&envelope);
             let answer = answer.map_err(|error| CanonicalError::of_module(named.clone().with_run(run), error))?;
-            told_by_module(named, run, answer, envelope, changes)
+            module_response(named, run, answer, envelope, changes)
         }
         Some(framing) => {
             let say = move |envelope: &Value| said(framing, envelope, changes);
@@ -46,7 +46,7 @@ pub(super) async fn answer(
             response
         }
     };
-    Ok(trace::tell_run(response, trace, run))
+    Ok(trace::write_run_header(response, trace, run))
 }
 
 fn said(framing: Framing, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {

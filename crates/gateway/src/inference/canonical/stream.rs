@@ -94,7 +94,7 @@ pub(super) fn response(
     seat: Option<StreamPermit>,
 ) -> Response {
     let mut headers = framing.head();
-    CallMetadata::of(&relayed).put(&mut headers);
+    CallMetadata::of(&relayed).write_headers(&mut headers);
     let first = announce(framing, changes);
     let reader = Reader {
         relayed,

@@ -14,8 +14,8 @@ use crate::endpoint::{Endpoint, any_of_type, object, text};
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let embed = Endpoint::post("/v1/embeddings", "create_embeddings", embed)
-        .says("Vectors for texts, as OpenAI's clients ask for them.")
-        .takes(json!({
+        .summary("Vectors for texts, as OpenAI's clients ask for them.")
+        .request_body(json!({
             "type": "object",
             "properties": {
                 "model": {"type": "string"},
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             },
             "required": ["input"],
         }))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_json(answer());
     vec![embed]
 }

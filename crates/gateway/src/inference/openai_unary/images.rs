@@ -29,12 +29,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
         "response_format": {"type": "string"},
     });
     let generate = Endpoint::post("/v1/images/generations", "create_image", generate)
-        .says("Pictures from a text, as OpenAI's clients ask for them.")
-        .takes(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
-        .speaks(Vendor::OpenAi)
+        .summary("Pictures from a text, as OpenAI's clients ask for them.")
+        .request_body(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
+        .vendor(Vendor::OpenAi)
         .gives_json(answer());
     let edit = Endpoint::post("/v1/images/edits", "edit_image", edit)
-        .says("A picture changed by a text, with a mask or without; a form with files.")
+        .summary("A picture changed by a text, with a mask or without; a form with files.")
         .takes_form(json!({
             "type": "object",
             "properties": {
@@ -48,7 +48,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             },
             "required": ["image", "prompt"],
         }))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_json(answer());
     vec![generate, edit]
 }

@@ -98,7 +98,7 @@ impl UnaryCall {
         call.trace = trace::of(&self.headers);
         let engine = &gateway.engine;
         let asked = engine.call(&client.caller.tenant, call, admission).await;
-        asked.map_err(|failed| VendorError::of_call(*failed))
+        asked.map_err(|failed| VendorError::from_relay(*failed))
     }
 }
 
@@ -116,7 +116,7 @@ fn dressed(mut response: Response, asked: &RelayedUnary) -> Response {
         attempts: Some(asked.attempts),
         cost_usd: asked.cost_usd.clone(),
     };
-    receipt.put(response.headers_mut());
+    receipt.write_headers(response.headers_mut());
     let losses = asked.answer.adaptations.iter().filter(|one| one.action.is_loss());
     let places: Vec<&str> = losses.map(|one| one.pointer.as_str()).collect();
     if !places.is_empty()

@@ -16,8 +16,8 @@ use crate::endpoint::Endpoint;
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let speak = Endpoint::post("/v1/audio/speech", "create_speech", speak)
-        .says("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
-        .takes(json!({
+        .summary("A text read aloud, as OpenAI's clients ask for it: sound, in the format that was asked for.")
+        .request_body(json!({
             "type": "object",
             "properties": {
                 "model": {"type": "string"},
@@ -28,7 +28,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             },
             "required": ["input"],
         }))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_document("application/octet-stream");
     vec![speak]
 }

@@ -23,7 +23,7 @@ const FILE: &[&str] = &["file"];
 
 pub(super) fn operations() -> Vec<Endpoint> {
     let transcribe = Endpoint::post("/v1/audio/transcriptions", "create_transcription", transcribe)
-        .says("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
+        .summary("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
         .takes_form(json!({
             "type": "object",
             "properties": {
@@ -37,7 +37,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             },
             "required": ["file"],
         }))
-        .speaks(Vendor::OpenAi)
+        .vendor(Vendor::OpenAi)
         .gives_forms(&[
             "application/json",
             "text/plain",
