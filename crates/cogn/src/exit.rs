@@ -6,19 +6,19 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All is well: 0.
-    Good,
+    Success,
     /// The contract says no: error diagnostics, `ok: false`, failed tests: 1.
-    No,
+    Failure,
     /// The command could not do its work: usage, configuration, IO: 2.
-    Trouble,
+    Error,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {
-            Exit::Good => Self::from(0),
-            Exit::No => Self::from(1),
-            Exit::Trouble => Self::from(2),
+            Exit::Success => Self::from(0),
+            Exit::Failure => Self::from(1),
+            Exit::Error => Self::from(2),
         }
     }
 }

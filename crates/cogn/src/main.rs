@@ -42,10 +42,10 @@ fn main() -> ExitCode {
     let output = Output::new(&cli.global);
     match command::run(cli, &output) {
         Ok(exit) => exit.into(),
-        Err(error) if output::is_broken_pipe(&error) => exit::Exit::Good.into(),
+        Err(error) if output::is_broken_pipe(&error) => exit::Exit::Success.into(),
         Err(error) => {
             output.error(&error);
-            exit::Exit::Trouble.into()
+            exit::Exit::Error.into()
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::config::{Media, MediaFetch, MediaOversize, Settings, Sources};
 
 /// For one command: the module's folder, the working folder, the folders of the configuration, and what was
 /// named. The configuration is not read for a module that takes no media.
-pub(crate) fn desk_of_command(
+pub(crate) fn for_command(
     module: &Module,
     folder: &Path,
     files: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub(crate) fn desk_of_command(
 }
 
 /// For a test of a module: only what lies beside it, whatever is configured here and now.
-pub(crate) fn desk_of_test(folder: &Path) -> MediaPipeline {
+pub(crate) fn for_test(folder: &Path) -> MediaPipeline {
     let settings = MediaSettings {
         roots: vec![folder.to_path_buf()],
         ..MediaSettings::default()
@@ -46,7 +46,7 @@ pub(crate) fn desk_of_test(folder: &Path) -> MediaPipeline {
 }
 
 /// For a server: files only from the folders of its configuration.
-pub(crate) fn desk_of_server(settings: &Settings) -> MediaPipeline {
+pub(crate) fn for_server(settings: &Settings) -> MediaPipeline {
     desk(settings_of(&settings.media), settings.media.inside.clone())
 }
 

@@ -23,7 +23,7 @@ use crate::output::hinted;
 const KEY_SET_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Fails where anybody could call who can reach the address.
-pub(crate) fn refuse_open_door(listen: SocketAddr, required: bool) -> Result<()> {
+pub(crate) fn require_auth_on_public_address(listen: SocketAddr, required: bool) -> Result<()> {
     if listen.ip().is_loopback() || required {
         return Ok(());
     }
@@ -51,7 +51,7 @@ pub(crate) fn auth(
 }
 
 /// The gateway with its doors and its memory.
-pub(crate) fn guard(
+pub(crate) fn configure_gateway(
     gateway: Gateway,
     journal: &Arc<SqliteJournal>,
     clock: &Arc<dyn Clock>,
@@ -65,7 +65,7 @@ pub(crate) fn guard(
 }
 
 /// Who throws away old runs.
-pub(crate) fn janitor(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, settings: &Settings) -> Janitor {
+pub(crate) fn retention_task(journal: &Arc<SqliteJournal>, clock: &Arc<dyn Clock>, settings: &Settings) -> Janitor {
     Janitor::new(journal.clone(), clock.clone(), settings.journal.keep())
 }
 
@@ -130,10 +130,10 @@ pub(crate) fn journal_path(named: Option<PathBuf>) -> Result<PathBuf> {
 /// what people asked, and the hashes of keys.
 pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<Arc<SqliteJournal>> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        make_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        create_private_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let shown = path.display();
-    keep_private(path).with_context(|| format!("cannot open the journal {shown}"))?;
+    create_private_file(path).with_context(|| format!("cannot open the journal {shown}"))?;
     let journal = SqliteJournal::open_with(path, Options { bytes_max }).await;
     let journal = journal.with_context(|| format!("cannot open the journal {shown}"))?;
     Ok(Arc::new(journal))
@@ -141,7 +141,7 @@ pub(crate) async fn open_journal(path: &Path, bytes_max: Option<u64>) -> Result<
 
 /// Holds the journal for one server: a second one would take over the runs that the first is busy with. It is free again
 /// when the process is gone, however it went.
-pub(crate) fn hold_journal(path: &Path) -> Result<File> {
+pub(crate) fn lock_journal(path: &Path) -> Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push("-server");
     let held = private().create(true).append(true).open(&name);
@@ -157,7 +157,7 @@ pub(crate) fn hold_journal(path: &Path) -> Result<File> {
 }
 
 /// A new folder is its owner's alone; one that is there keeps its rights.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+fn create_private_dir(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -166,7 +166,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
 }
 
 /// A new file is made for its owner alone; SQLite gives the files beside it the same rights.
-fn keep_private(path: &Path) -> std::io::Result<()> {
+fn create_private_file(path: &Path) -> std::io::Result<()> {
     private().append(true).create(true).open(path).map(drop)
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn load_all(search: &Search, output: &Output) -> Result<LoadedModules
 
 /// The modules as they are now. One that has become broken stays as it was and is named; so is one that
 /// never was good, and is left out.
-pub(crate) fn load_again(search: &Search, old: &LoadedModules) -> Result<(LoadedModules, Vec<String>)> {
+pub(crate) fn reload_all(search: &Search, old: &LoadedModules) -> Result<(LoadedModules, Vec<String>)> {
     let mut folders = Vec::new();
     let mut broken = Vec::new();
     for found in search.all()? {
@@ -90,7 +90,7 @@ pub(crate) fn load_again(search: &Search, old: &LoadedModules) -> Result<(Loaded
 }
 
 /// A runtime for a command that waits for one thing.
-pub(crate) fn small_runtime() -> Result<Runtime> {
+pub(crate) fn current_thread_runtime() -> Result<Runtime> {
     let built = Builder::new_current_thread().enable_all().build();
     built.context("cannot start the runtime")
 }

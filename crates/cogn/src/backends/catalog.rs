@@ -30,7 +30,7 @@ pub(crate) struct BackendCatalog {
     /// Where media of answers goes.
     depot: Depot,
     /// The proxy and the certificates, or why they cannot be used.
-    way: Result<ClientOptions, String>,
+    client_options: Result<ClientOptions, String>,
     /// By the time that connecting may take.
     clients: Mutex<HashMap<u64, Client>>,
 }
@@ -118,14 +118,14 @@ impl BackendCatalog {
         Ok(Self {
             settings,
             depot,
-            way,
+            client_options: way,
             clients: Mutex::default(),
         })
     }
 
     /// Why the proxy or the certificates cannot be used.
     pub(crate) fn way_problem(&self) -> Option<&str> {
-        self.way.as_ref().err().map(String::as_str)
+        self.client_options.as_ref().err().map(String::as_str)
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -259,7 +259,7 @@ impl BackendCatalog {
     }
 
     fn client(&self, connect_ms: u64) -> Result<Client, String> {
-        let way = self.way.clone()?;
+        let way = self.client_options.clone()?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&connect_ms) {
             return Ok(client.clone());

@@ -59,7 +59,7 @@ impl Check {
             print_findings(output, &value)?;
             print_data(output, value.get("data").or_else(|| value.get("partial_data")))?;
         }
-        Ok(if kept { Exit::Good } else { Exit::No })
+        Ok(if kept { Exit::Success } else { Exit::Failure })
     }
 
     /// One byte more than is ever parsed, so that the machine itself can say that it is too much.

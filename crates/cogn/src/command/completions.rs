@@ -23,6 +23,6 @@ impl Completions {
         let mut script = Vec::new();
         generate(self.shell, &mut Cli::command(), called_as(), &mut script);
         output.stdout().write_all(&script).ok();
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }

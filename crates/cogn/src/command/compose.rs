@@ -53,9 +53,9 @@ impl Compose {
             Format::Json => output.json(&drawing)?,
         }
         Ok(if drawing.errors.is_empty() {
-            Exit::Good
+            Exit::Success
         } else {
-            Exit::No
+            Exit::Failure
         })
     }
 }

@@ -38,7 +38,7 @@ impl Config {
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         if matches!(self.action, Action::Schema) {
             output.line(config::SCHEMA.trim_end())?;
-            return Ok(Exit::Good);
+            return Ok(Exit::Success);
         }
         let merged = Sources::from_environment(self.config.as_deref())?.merge()?;
         match self.action {
@@ -46,7 +46,7 @@ impl Config {
             Action::Check => return check(&merged, output),
             Action::Schema => {}
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 
@@ -89,9 +89,9 @@ fn check(merged: &Merged, output: &Output) -> Result<Exit> {
         }
     }
     Ok(if problems.is_empty() {
-        Exit::Good
+        Exit::Success
     } else {
-        Exit::Trouble
+        Exit::Error
     })
 }
 

@@ -71,7 +71,7 @@ impl Convert {
         let losses: Vec<Loss> = ledger.losses().map(Loss::from).collect();
         self.report(&losses, output)?;
         let refused = self.strict && !losses.is_empty();
-        Ok(if failed || refused { Exit::No } else { Exit::Good })
+        Ok(if failed || refused { Exit::Failure } else { Exit::Success })
     }
 
     fn request(&self, output: &Output, ledger: &mut Ledger) -> Result<bool> {

@@ -50,7 +50,7 @@ impl Explain {
                 show(&entry, output)?;
             }
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 

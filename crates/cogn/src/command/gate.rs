@@ -118,7 +118,7 @@ impl Gate {
             }
             output.note(format!("{} passed, {} need review", passed.len(), held.len()));
         }
-        Ok(if held.is_empty() { Exit::Good } else { Exit::No })
+        Ok(if held.is_empty() { Exit::Success } else { Exit::Failure })
     }
 
     fn rule(&self) -> Result<GateRule> {

@@ -38,7 +38,7 @@ impl Info {
             show(&mut text, &facts, 0);
             output.line(text.trim_end())?;
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 

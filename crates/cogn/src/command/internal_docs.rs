@@ -17,7 +17,7 @@ impl InternalDocs {
     #[expect(clippy::unused_self, reason = "every command has the same form")]
     pub(crate) fn run(&self, output: &Output) -> Result<Exit> {
         output.line(markdown(Cli::command())?.trim_end())?;
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 

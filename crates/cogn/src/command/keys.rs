@@ -76,7 +76,7 @@ struct Create {
 impl Keys {
     pub(crate) fn run(self, output: &Output) -> Result<Exit> {
         let path = server_setup::journal_path(self.journal)?;
-        wiring::small_runtime()?.block_on(async {
+        wiring::current_thread_runtime()?.block_on(async {
             let journal = server_setup::open_journal(&path, None).await?;
             let done = match self.action {
                 Action::Create(create) => create.run(&journal.keys(), output).await,
@@ -125,7 +125,7 @@ impl Create {
             output.line(text.expose_secret())?;
             output.note("This is the only time the key is shown. Send it as `Authorization: Bearer KEY`.");
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 
@@ -136,7 +136,7 @@ async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Outp
     if output.json {
         let rows: Vec<Value> = keys.iter().map(|key| shown(key, now_ms)).collect();
         output.json(&rows)?;
-        return Ok(Exit::Good);
+        return Ok(Exit::Success);
     }
     if keys.is_empty() {
         output.note("There are no keys; `cogn keys create NAME` makes one.");
@@ -144,7 +144,7 @@ async fn list(keys: &impl tenancy::KeyStore, tenant: Option<&str>, output: &Outp
     for key in &keys {
         output.line(row(key, now_ms))?;
     }
-    Ok(Exit::Good)
+    Ok(Exit::Success)
 }
 
 async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> Result<Exit> {
@@ -164,7 +164,7 @@ async fn revoke(keys: &impl tenancy::KeyStore, id: &KeyId, output: &Output) -> R
     } else {
         output.line(format!("{} {} is revoked", key.id, key.name))?;
     }
-    Ok(Exit::Good)
+    Ok(Exit::Success)
 }
 
 fn shown(key: &Key, now_ms: u64) -> Value {

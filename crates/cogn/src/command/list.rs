@@ -7,7 +7,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::modules::{Found, Search, read_folder, survey};
+use crate::modules::{Found, Search, read_folder, check_all};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ impl List {
             Ok(found) => Ok(look(found)),
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };
-        survey(search.each(), work, |row| -> Result<()> {
+        check_all(search.each(), work, |row| -> Result<()> {
             let row = row?;
             if output.json {
                 rows.push(row.json());
@@ -49,7 +49,7 @@ impl List {
         if output.json {
             output.json(&rows)?;
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 

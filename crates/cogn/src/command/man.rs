@@ -25,12 +25,12 @@ impl Man {
             let mut page = Vec::new();
             Page::new(Cli::command()).render(&mut page)?;
             output.stdout().write_all(&page).ok();
-            return Ok(Exit::Good);
+            return Ok(Exit::Success);
         };
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         clap_mangen::generate_to(Cli::command(), dir)
             .with_context(|| format!("cannot write manual pages into {}", dir.display()))?;
         output.note(format!("wrote the manual pages into {}", dir.display()));
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }

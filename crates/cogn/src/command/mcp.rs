@@ -46,7 +46,7 @@ impl Mcp {
     pub(crate) fn run(self, search: &Search, output: &Output) -> Result<Exit> {
         let settings = Settings::of(&Sources::from_environment(self.config.as_deref())?.merge()?)?;
         log::start(settings.server.log, output.quiet);
-        let desk = media::desk_of_server(&settings);
+        let desk = media::for_server(&settings);
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
@@ -68,7 +68,7 @@ impl Mcp {
         // Reading standard input cannot be interrupted, and nobody waits for what it would still give.
         runtime.shutdown_background();
         spoken.context("the host cannot be spoken with")?;
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 
     async fn speak(
@@ -94,7 +94,7 @@ impl Mcp {
             gateway: gateway.clone(),
             tls: None,
             doors: None,
-            begun_with: Arc::new(settings.clone()),
+            initial_settings: Arc::new(settings.clone()),
         };
         let stop = CancellationToken::new();
         let talk = gateway::speak_mcp(gateway, pipe(&io::stdin())?, pipe(&io::stdout())?, stop.clone());

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::exit::Exit;
-use crate::modules::{Backup, Replacement, Search, heal, interrupted, read_folder, replace};
+use crate::modules::{Backup, Replacement, Search, recover, interrupted, read_folder, replace};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ impl Migrate {
             }
             outcomes.push(outcome);
         }
-        let exit = outcomes.iter().map(Outcome::exit).fold(Exit::Good, worse);
+        let exit = outcomes.iter().map(Outcome::exit).fold(Exit::Success, worse);
         if output.json {
             let modules: Vec<_> = outcomes.iter().map(|outcome| self.describe(outcome)).collect();
             output.json(&json!({ "dry_run": self.dry_run, "modules": modules }))?;
@@ -112,7 +112,7 @@ impl Migrate {
         let folders: Vec<PathBuf> = search.roots().iter().cloned().chain(literal).collect();
         for folder in folders {
             for name in interrupted(&folder) {
-                match heal(&folder, &name) {
+                match recover(&folder, &name) {
                     Ok(done) => done.iter().for_each(|line| output.note(line)),
                     Err(error) => output.note(format!(
                         "{name}: cannot clear up in {}: {error}",
@@ -275,10 +275,10 @@ impl Migrate {
 impl Outcome {
     fn exit(&self) -> Exit {
         match &self.result {
-            Err(_) => Exit::Trouble,
-            Ok(MigrateStatus::Refused(_)) => Exit::No,
-            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.is_open() || !remaining.is_empty() => Exit::No,
-            Ok(MigrateStatus::Planned { .. }) => Exit::Good,
+            Err(_) => Exit::Error,
+            Ok(MigrateStatus::Refused(_)) => Exit::Failure,
+            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.is_open() || !remaining.is_empty() => Exit::Failure,
+            Ok(MigrateStatus::Planned { .. }) => Exit::Success,
         }
     }
 }
@@ -364,7 +364,7 @@ fn sum_up(outcomes: &[Outcome], dry_run: bool) -> String {
             (Err(_) | Ok(MigrateStatus::Refused(_)), _) => failed += 1,
             (Ok(MigrateStatus::Planned { plan, .. }), exit) => {
                 changed += usize::from(!plan.is_empty());
-                open += usize::from(exit == Exit::No);
+                open += usize::from(exit == Exit::Failure);
             }
         }
     }
@@ -375,9 +375,9 @@ fn sum_up(outcomes: &[Outcome], dry_run: bool) -> String {
 
 fn worse(one: Exit, other: Exit) -> Exit {
     match (one, other) {
-        (Exit::Trouble, _) | (_, Exit::Trouble) => Exit::Trouble,
-        (Exit::No, _) | (_, Exit::No) => Exit::No,
-        (Exit::Good, Exit::Good) => Exit::Good,
+        (Exit::Error, _) | (_, Exit::Error) => Exit::Error,
+        (Exit::Failure, _) | (_, Exit::Failure) => Exit::Failure,
+        (Exit::Success, Exit::Success) => Exit::Success,
     }
 }
 

@@ -53,7 +53,7 @@ impl Models {
                     true => output.json(&json!({"removed": removed.name, "path": removed.path}))?,
                     false => output.line(format!("removed {}", removed.path.display()))?,
                 }
-                Ok(Exit::Good)
+                Ok(Exit::Success)
             }
         }
     }
@@ -61,7 +61,7 @@ impl Models {
 
 impl Pull {
     fn run(&self, shelf: &ModelStore, output: &Output) -> Result<Exit> {
-        let wanted = match (&self.model, default_entry(ModelKind::Writer)) {
+        let wanted = match (&self.model, default_entry(ModelKind::Generator)) {
             (Some(model), _) => PullSource::read(model),
             (None, Some(entry)) => PullSource::Name(String::from(entry.name)),
             (None, None) => return Err(hinted("no model is known", "name a file or an address")),
@@ -89,7 +89,7 @@ impl Pull {
                 installed.path.display()
             ))?;
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 
@@ -102,7 +102,7 @@ fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
         let known = CATALOGUE.iter().map(|entry| entry_json(entry, shelf));
         let rows: Vec<Value> = known.chain(others.map(installed_json)).collect();
         output.json(&rows)?;
-        return Ok(Exit::Good);
+        return Ok(Exit::Success);
     }
     for entry in CATALOGUE {
         let installed = shelf.find(entry.name);
@@ -136,7 +136,7 @@ fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
             source.dimmed()
         ))?;
     }
-    Ok(Exit::Good)
+    Ok(Exit::Success)
 }
 
 fn entry_json(entry: &Entry, shelf: &ModelStore) -> Value {

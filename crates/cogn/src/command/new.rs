@@ -105,7 +105,7 @@ impl New {
         create(&path, &files)?;
         if output.json {
             output.json(&json!({ "path": path, "files": files.paths().collect::<Vec<_>>() }))?;
-            return Ok(Exit::Good);
+            return Ok(Exit::Success);
         }
         output.line(path.display().to_string())?;
         for file in files.paths() {
@@ -116,7 +116,7 @@ impl New {
             "next:".cyan().bold(),
             blueprint.name
         ));
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 
     /// From the flags alone.

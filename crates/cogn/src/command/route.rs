@@ -75,7 +75,7 @@ impl Route {
             }
         }
         let good = !explanation.selected.is_empty();
-        Ok(if good { Exit::Good } else { Exit::No })
+        Ok(if good { Exit::Success } else { Exit::Failure })
     }
 
     /// Every back-end that is known, also those that cannot be called: that is what is to be shown.

@@ -52,7 +52,7 @@ impl Usage {
             by_day: self.by.contains(&By::Day),
         };
         let tenant = self.tenant.as_deref().map(Tenant::new);
-        let lines = wiring::small_runtime()?.block_on(async {
+        let lines = wiring::current_thread_runtime()?.block_on(async {
             let journal = server_setup::open_journal(&path, None).await?;
             let lines = journal.usage(tenant.as_ref(), &filter).await;
             journal.close().await;
@@ -61,7 +61,7 @@ impl Usage {
         if output.json {
             let lines: Vec<Value> = lines.iter().map(value).collect();
             output.json(&lines)?;
-            return Ok(Exit::Good);
+            return Ok(Exit::Success);
         }
         if lines.is_empty() {
             output.note("Nothing has been used.");
@@ -69,7 +69,7 @@ impl Usage {
         for line in &lines {
             output.line(row(line))?;
         }
-        Ok(Exit::Good)
+        Ok(Exit::Success)
     }
 }
 

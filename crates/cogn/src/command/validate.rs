@@ -9,7 +9,7 @@ use module::Strict;
 use module::check::{CheckContext, check_with_dependencies};
 
 use crate::exit::Exit;
-use crate::modules::{Found, DependencyIndex, Search, is_module, read_folder, survey};
+use crate::modules::{Found, DependencyIndex, Search, is_module, read_folder, check_all};
 use crate::output::{Output, hinted};
 use crate::render::{Checked, Style, Summary, renderer};
 
@@ -48,7 +48,7 @@ impl Validate {
         };
         let modules = self.modules(search)?;
         let written = render.begin().map_err(anyhow::Error::from).and_then(|()| {
-            survey(modules, work, |checked| {
+            check_all(modules, work, |checked| {
                 let Some(checked) = checked? else {
                     summary.hidden += 1;
                     return Ok(());
@@ -68,7 +68,7 @@ impl Validate {
             render.end(summary).map_err(anyhow::Error::from)
         });
         ignore_broken_pipe(written)?;
-        Ok(if summary.errors > 0 { Exit::No } else { Exit::Good })
+        Ok(if summary.errors > 0 { Exit::Failure } else { Exit::Success })
     }
 
     /// What to look at. Names that mean nothing end the command before anything is printed.

@@ -74,7 +74,7 @@ impl CompositionGraph {
         }
     }
 
-    pub(crate) fn knot(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
         self.modules.iter().find(|knot| knot.name == name)
     }
 }

@@ -7,7 +7,7 @@ use super::{CompositionGraph, Edge};
 
 pub(crate) fn tree(drawing: &CompositionGraph) -> String {
     let mut text = String::new();
-    if let Some(root) = drawing.knot(&drawing.root) {
+    if let Some(root) = drawing.node(&drawing.root) {
         let pattern = match root.links.is_empty() {
             true => "stands alone",
             false => root.pattern,
@@ -37,7 +37,7 @@ fn branches<'a>(
     drawn: &mut BTreeSet<&'a str>,
     text: &mut String,
 ) {
-    let Some(knot) = drawing.knot(name) else { return };
+    let Some(knot) = drawing.node(name) else { return };
     let count = knot.links.len();
     for (number, edge) in (1..).zip(&knot.links) {
         let (branch, next) = match number == count {
@@ -45,7 +45,7 @@ fn branches<'a>(
             false => ("├─ ", "│  "),
         };
         text.push_str(&format!("{indent}{branch}{}", line(edge)));
-        let inner = edge.taken.as_deref().and_then(|taken| drawing.knot(taken));
+        let inner = edge.taken.as_deref().and_then(|taken| drawing.node(taken));
         let Some(inner) = inner else {
             text.push('\n');
             continue;

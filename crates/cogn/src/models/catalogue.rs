@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelKind {
     /// A model that writes, as one GGUF file.
-    Writer,
+    Generator,
     /// A model that makes embeddings, as safetensors with a tokenizer and a configuration.
     Encoder,
 }
@@ -28,7 +28,7 @@ impl ModelKind {
     /// What the file of the weights ends with.
     pub(crate) const fn extension(self) -> &'static str {
         match self {
-            Self::Writer => "gguf",
+            Self::Generator => "gguf",
             Self::Encoder => "safetensors",
         }
     }
@@ -36,7 +36,7 @@ impl ModelKind {
     /// What the files beside the weights end with.
     pub(crate) const fn companions(self) -> &'static [&'static str] {
         match self {
-            Self::Writer => &[],
+            Self::Generator => &[],
             Self::Encoder => &["tokenizer.json", "config.json"],
         }
     }
@@ -102,7 +102,7 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".gguf",
             },
         ],
-        form: ModelKind::Writer,
+        form: ModelKind::Generator,
         companions: &[],
     },
     Entry {
@@ -144,7 +144,7 @@ pub(crate) const CATALOGUE: &[Entry] = &[
                 ending: ".bin",
             },
         ],
-        form: ModelKind::Writer,
+        form: ModelKind::Generator,
         companions: &[],
     },
     Entry {

@@ -13,7 +13,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 
 use super::limits;
 use super::progress::Progress;
-use crate::wiring::small_runtime;
+use crate::wiring::current_thread_runtime;
 
 /// Fetches `url` into `path`. What stands there already is taken as the beginning.
 pub(crate) fn download(
@@ -28,7 +28,7 @@ pub(crate) fn download(
         bail!("only https:// addresses are fetched, not {url}");
     }
     let client = client()?;
-    small_runtime()?.block_on(async {
+    current_thread_runtime()?.block_on(async {
         let mut file = open(path)?;
         let mut tries = 0;
         loop {
@@ -36,7 +36,7 @@ pub(crate) fn download(
             match transfer(&client, &url, &mut file, bytes_max, what, progress).await {
                 Ok(()) => return Ok(()),
                 Err(DownloadError::Final(error)) => return Err(error),
-                Err(DownloadError::Broken(error)) => {
+                Err(DownloadError::Interrupted(error)) => {
                     // Progress earns another try.
                     tries = if file.stream_position()? > before {
                         0
@@ -54,7 +54,7 @@ pub(crate) fn download(
 
 enum DownloadError {
     /// Another try may go on where this one ended.
-    Broken(anyhow::Error),
+    Interrupted(anyhow::Error),
     Final(anyhow::Error),
 }
 
@@ -115,7 +115,7 @@ async fn transfer(
     let mut response = request
         .send()
         .await
-        .map_err(|error| DownloadError::Broken(anyhow::Error::new(error).context(shown())))?;
+        .map_err(|error| DownloadError::Interrupted(anyhow::Error::new(error).context(shown())))?;
     let start = match response.status() {
         StatusCode::PARTIAL_CONTENT if starts_at(&response, here) => here,
         // Nothing is missing, or what is here is no beginning of it: the digest will tell.
@@ -146,7 +146,7 @@ async fn transfer(
         let chunk = response
             .chunk()
             .await
-            .map_err(|error| DownloadError::Broken(anyhow::Error::new(error).context(shown())))?;
+            .map_err(|error| DownloadError::Interrupted(anyhow::Error::new(error).context(shown())))?;
         let Some(chunk) = chunk else { break };
         done += chunk.len() as u64;
         if done > bytes_max {
@@ -159,7 +159,7 @@ async fn transfer(
         progress.at(done);
     }
     match total {
-        Some(total) if done < total => Err(DownloadError::Broken(anyhow::anyhow!(
+        Some(total) if done < total => Err(DownloadError::Interrupted(anyhow::anyhow!(
             "{}: broke off at {done} of {total} bytes",
             shown()
         ))),

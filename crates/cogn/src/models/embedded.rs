@@ -23,7 +23,7 @@ pub(crate) fn embedded(name: &str, model: Option<&str>) -> Result<Arc<dyn Upstre
     if !local::BUILT_IN {
         return Err(not_built("the embedded model"));
     }
-    let (model, path) = weights(model, ModelKind::Writer)?;
+    let (model, path) = weights(model, ModelKind::Generator)?;
     Ok(Arc::new(LocalUpstream::new(&Options::new(name, model, path))))
 }
 
@@ -56,7 +56,7 @@ fn weights(model: Option<&str>, form: ModelKind) -> Result<(String, PathBuf), Mo
         reason,
         hint: String::from("`cogn models list` shows what is here"),
     };
-    let file = model.filter(|model| form == ModelKind::Writer && model.ends_with(".gguf"));
+    let file = model.filter(|model| form == ModelKind::Generator && model.ends_with(".gguf"));
     if let Some(path) = file.map(PathBuf::from) {
         local::check_weights(&path).map_err(|error| other(error.to_string()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -65,13 +65,13 @@ fn weights(model: Option<&str>, form: ModelKind) -> Result<(String, PathBuf), Mo
     let shelf = ModelStore::from_environment().map_err(|error| other(format!("{error:#}")))?;
     let found = match model {
         Some(model) => shelf.find(model),
-        None => shelf.usual(form).map_err(|error| other(format!("{error:#}")))?,
+        None => shelf.default_model(form).map_err(|error| other(format!("{error:#}")))?,
     };
     match (found, model) {
         (Some(installed), _) if installed.form == form => Ok((installed.name, installed.path)),
         (Some(installed), _) => Err(other(match installed.form {
             ModelKind::Encoder => format!("`{}` makes embeddings and nothing else (E4001)", installed.name),
-            ModelKind::Writer => format!("`{}` writes, and makes no embeddings (E4001)", installed.name),
+            ModelKind::Generator => format!("`{}` writes, and makes no embeddings (E4001)", installed.name),
         })),
         (None, Some(model)) => Err(pull(model)),
         (None, None) if form == ModelKind::Encoder => Err(pull(

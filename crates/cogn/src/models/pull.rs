@@ -81,7 +81,7 @@ pub(crate) fn pull(
     let form = match (entry, folder) {
         (Some(entry), _) => entry.form,
         (None, Some(_)) => ModelKind::Encoder,
-        (None, None) => ModelKind::Writer,
+        (None, None) => ModelKind::Generator,
     };
     let pulling = shelf.begin(&name, form)?;
     let digest = digest

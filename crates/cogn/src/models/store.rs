@@ -14,7 +14,7 @@ use super::catalogue::{ModelKind, default_entry};
 use super::limits;
 use crate::output::hinted;
 
-const FORMS: [ModelKind; 2] = [ModelKind::Writer, ModelKind::Encoder];
+const FORMS: [ModelKind; 2] = [ModelKind::Generator, ModelKind::Encoder];
 
 #[derive(Clone, Debug)]
 pub(crate) struct ModelStore {
@@ -99,7 +99,7 @@ impl ModelStore {
     }
 
     /// What is used where nobody names a model: the catalogue's first, else the first that is here.
-    pub(crate) fn usual(&self, form: ModelKind) -> Result<Option<InstalledModel>> {
+    pub(crate) fn default_model(&self, form: ModelKind) -> Result<Option<InstalledModel>> {
         let default = default_entry(form).and_then(|entry| self.find(entry.name));
         match default.filter(|installed| installed.form == form) {
             Some(installed) => Ok(Some(installed)),
@@ -197,7 +197,7 @@ impl PullGuard {
     /// The partial file becomes the model, in one step.
     pub(crate) fn finish(&self, note: &ModelManifest) -> Result<PathBuf> {
         match self.form {
-            ModelKind::Writer => local::check_weights(&self.partial)?,
+            ModelKind::Generator => local::check_weights(&self.partial)?,
             ModelKind::Encoder => local::EncoderFiles {
                 weights: self.partial.clone(),
                 tokenizer: self.companion("tokenizer.json")?.to_path_buf(),

@@ -11,6 +11,6 @@ mod parallel_check;
 pub(crate) use folder::{read_essentials, read_folder};
 pub(crate) use library::Library;
 pub(crate) use dependency_index::DependencyIndex;
-pub(crate) use replace_dir::{Backup, Replacement, heal, interrupted, replace};
+pub(crate) use replace_dir::{Backup, Replacement, recover, interrupted, replace};
 pub(crate) use search::{Found, Search, is_module};
-pub(crate) use parallel_check::survey;
+pub(crate) use parallel_check::check_all;

@@ -11,7 +11,7 @@ const WINDOW_PER_THREAD: usize = 32;
 
 /// Does `work` on every item and hands the results to `take` in the order of the items. The first error
 /// of `take` ends it.
-pub(crate) fn survey<T, R, E>(
+pub(crate) fn check_all<T, R, E>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(&T) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
@@ -60,12 +60,12 @@ fn share<T: Sync, R: Send + Sync>(window: &[T], threads: usize, work: &(impl Fn(
 
 #[cfg(test)]
 mod tests {
-    use super::survey;
+    use super::check_all;
 
     #[test]
     fn results_arrive_in_order_and_an_error_ends_it() {
         let mut seen = Vec::new();
-        let result: Result<(), ()> = survey(
+        let result: Result<(), ()> = check_all(
             0..10_000,
             |n| n * 2,
             |n| {
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(result, Ok(()));
         assert_eq!(seen, (0..10_000).map(|n| n * 2).collect::<Vec<_>>());
         assert_eq!(
-            survey(0..10_000, |n| *n, |n| if n < 500 { Ok(()) } else { Err(n) }),
+            check_all(0..10_000, |n| *n, |n| if n < 500 { Ok(()) } else { Err(n) }),
             Err(500)
         );
     }

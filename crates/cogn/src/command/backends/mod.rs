@@ -51,7 +51,7 @@ impl Backends {
         match &self.action {
             None | Some(Action::List) => {
                 list::print(&shelf.all(), output)?;
-                Ok(Exit::Good)
+                Ok(Exit::Success)
             }
             Some(Action::Check {
                 names,
@@ -67,10 +67,10 @@ impl Backends {
                 };
                 let patience = std::time::Duration::from_millis(timeout.as_millis());
                 let checking = check::all(listed, *reach_only, patience);
-                let reports = wiring::small_runtime()?.block_on(checking);
+                let reports = wiring::current_thread_runtime()?.block_on(checking);
                 check::print(&reports, output)?;
                 let good = reports.iter().all(check::Report::is_good);
-                Ok(if good { Exit::Good } else { Exit::No })
+                Ok(if good { Exit::Success } else { Exit::Failure })
             }
         }
     }

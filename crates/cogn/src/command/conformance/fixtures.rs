@@ -33,7 +33,7 @@ pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
     if output.json {
         let files: Vec<&str> = server::kit().iter().map(|file| file.path).collect();
         output.json(&json!({"folder": shown.to_string(), "files": files}))?;
-        return Ok(Exit::Good);
+        return Ok(Exit::Success);
     }
     output.line(format!("the modules are in {shown}/modules; a server for them:"))?;
     output.line(format!(
@@ -41,5 +41,5 @@ pub(super) fn write(folder: &Path, output: &Output) -> Result<Exit> {
     ))?;
     output.line("and then:")?;
     output.line("  cogn conformance --level 4 --url http://127.0.0.1:8787")?;
-    Ok(Exit::Good)
+    Ok(Exit::Success)
 }

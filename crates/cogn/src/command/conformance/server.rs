@@ -16,20 +16,20 @@ use crate::config::secret_of_environment;
 use crate::conformance::{Client, RequestedModule, examine, limits};
 use crate::exit::Exit;
 use crate::output::{Output, hinted};
-use crate::wiring::small_runtime;
+use crate::wiring::current_thread_runtime;
 
 impl Conformance {
     pub(super) fn run_server(&self, url: &str, output: &Output) -> Result<Exit> {
         let patience = Duration::from_millis(self.timeout.as_millis());
         let client = Client::new(url, self.key()?, patience)?;
         let named = self.named()?;
-        let report = small_runtime()?.block_on(examine(&client, &named, self.level))?;
+        let report = current_thread_runtime()?.block_on(examine(&client, &named, self.level))?;
         if output.json {
             output.json(&report)?;
         } else {
             show(&report, output);
         }
-        Ok(if report.proven { Exit::Good } else { Exit::No })
+        Ok(if report.proven { Exit::Success } else { Exit::Failure })
     }
 
     fn key(&self) -> Result<Option<SecretString>> {

@@ -48,7 +48,7 @@ pub(super) fn run_vectors(folder: Option<&Path>, level: u8, output: &Output) -> 
     } else {
         show(&report, output);
     }
-    Ok(if report.is_good() { Exit::Good } else { Exit::No })
+    Ok(if report.is_good() { Exit::Success } else { Exit::Failure })
 }
 
 fn run_folder(folder: &Path, level: u8) -> Result<Report> {

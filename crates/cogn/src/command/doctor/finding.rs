@@ -16,7 +16,7 @@ pub(super) enum State {
     /// Something is missing that a run may do without.
     Warn,
     /// Runs will fail.
-    Bad,
+    Error,
 }
 
 impl Finding {
@@ -39,7 +39,7 @@ impl Finding {
 
     pub(super) fn bad(name: impl Into<String>, message: impl Into<String>, hint: &str) -> Self {
         Self {
-            state: State::Bad,
+            state: State::Error,
             ..Self::warn(name, message, hint)
         }
     }
@@ -48,7 +48,7 @@ impl Finding {
         let state = match self.state {
             State::Ok => "ok",
             State::Warn => "warn",
-            State::Bad => "bad",
+            State::Error => "bad",
         };
         json!({"name": self.name, "state": state, "message": self.message, "hint": self.hint})
     }

@@ -49,8 +49,8 @@ impl Doctor {
         if output.json {
             output.json(&findings.iter().map(Finding::json).collect::<Vec<_>>())?;
         }
-        let bad = findings.iter().any(|finding| finding.state == State::Bad);
-        Ok(if bad { Exit::No } else { Exit::Good })
+        let bad = findings.iter().any(|finding| finding.state == State::Error);
+        Ok(if bad { Exit::Failure } else { Exit::Success })
     }
 
     fn configuration(&self, findings: &mut Vec<Finding>) -> Option<Settings> {
@@ -106,7 +106,7 @@ fn back_ends(settings: Settings, findings: &mut Vec<Finding>) -> Result<()> {
         findings.push(Finding::bad("network", problem, hint));
     }
     let trials = shelf.all().into_iter().map(ConfiguredBackend::tried);
-    let listed = wiring::small_runtime()?.block_on(futures::future::join_all(trials));
+    let listed = wiring::current_thread_runtime()?.block_on(futures::future::join_all(trials));
     let usable = listed.iter().filter(|listed| listed.is_usable()).count();
     for back_end in &listed {
         let name = format!("back-end {}", back_end.candidate.name);
@@ -149,7 +149,7 @@ fn text(finding: &Finding) -> String {
     let state = match finding.state {
         State::Ok => "ok  ".green().to_string(),
         State::Warn => "warn".yellow().to_string(),
-        State::Bad => "bad ".red().to_string(),
+        State::Error => "bad ".red().to_string(),
     };
     let hint = match &finding.hint {
         Some(hint) => format!("\n     {} {hint}", "help:".cyan()),

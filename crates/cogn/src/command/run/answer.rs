@@ -29,7 +29,7 @@ impl RunEnding {
     }
 
     /// A refused run has printed no chunk, so its envelope is the only line.
-    pub(crate) fn print_if_unsaid(&self, output: &Output) -> Result<()> {
+    pub(crate) fn print_unless_streamed(&self, output: &Output) -> Result<()> {
         if let Self::Refused(envelope) = self {
             output.line(envelope.to_string())?;
         }
@@ -72,7 +72,7 @@ pub(crate) async fn answer(
         let Some(events) = events else { break };
         for event in &events {
             if let Some(trace) = trace.as_deref_mut() {
-                trace.saw(event);
+                trace.record_event(event);
             }
             if !streams {
                 continue;
@@ -91,7 +91,7 @@ pub(crate) async fn answer(
             // Whatever is still open towards a back-end is let go before the process ends.
             engine.drain().await;
             if let Some(trace) = trace {
-                trace.tried(engine.trace(&tenant, run).as_deref());
+                trace.record_attempts(engine.trace(&tenant, run).as_deref());
             }
             return Ok(RunEnding::Event(last));
         }

@@ -94,7 +94,7 @@ impl Batch<'_> {
         }
         bar.finish_and_clear();
         report(&counts, output)?;
-        Ok(if counts.bad == 0 { Exit::Good } else { Exit::No })
+        Ok(if counts.bad == 0 { Exit::Success } else { Exit::Failure })
     }
 
     /// What an earlier start has finished. A last line that was cut is taken away.

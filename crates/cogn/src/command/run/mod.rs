@@ -74,7 +74,7 @@ impl Run {
         let modules = Library::around(search, &found.path).reachable(&module);
         let asking = self.asking()?;
         let files = self.input.named_files();
-        let desk = media::desk_of_command(&module, &found.path, files, self.asked.config.as_deref())?;
+        let desk = media::for_command(&module, &found.path, files, self.asked.config.as_deref())?;
         if let (Some(from), Some(to)) = (&self.batch, &self.output) {
             let engine = asking.engine(modules).with_media(desk);
             let batch = Batch {
@@ -87,7 +87,7 @@ impl Run {
                 let input = self.input.complete(&module, input)?;
                 Ok(self.execute(module.clone(), input))
             };
-            return wiring::small_runtime()?.block_on(batch.run(execute, output));
+            return wiring::current_thread_runtime()?.block_on(batch.run(execute, output));
         }
         let input = self.input.read(&module)?;
         let recording = self
@@ -98,7 +98,7 @@ impl Run {
         let engine = asking.engine(modules).with_media(desk);
         let execute = self.execute(module, input);
         let running = answer(&engine, execute, output, trace.as_mut());
-        let last = wiring::small_runtime()?.block_on(running)?;
+        let last = wiring::current_thread_runtime()?.block_on(running)?;
         let envelope = last.envelope();
         if let (Some(path), RunEnding::Event(_)) = (&recording, &last) {
             asking.save(path)?;
@@ -108,7 +108,7 @@ impl Run {
         }
         self.show(&last, &envelope, output)?;
         let good = envelope.get("ok") == Some(&Value::Bool(true));
-        Ok(if good { Exit::Good } else { Exit::No })
+        Ok(if good { Exit::Success } else { Exit::Failure })
     }
 
     fn execute(&self, module: Arc<Module>, input: Value) -> RunRequest {
@@ -138,7 +138,7 @@ impl Run {
             atomic_file::write_json(path, envelope)?;
         }
         match (self.stream, output.json, &self.output) {
-            (true, true, _) => last.print_if_unsaid(output)?,
+            (true, true, _) => last.print_unless_streamed(output)?,
             (false, true, None) => output.json(envelope)?,
             // The file has it.
             (false, true, Some(_)) => {}

@@ -24,7 +24,7 @@ impl Trace {
         }
     }
 
-    pub(crate) fn saw(&mut self, event: &EncodedEvent) {
+    pub(crate) fn record_event(&mut self, event: &EncodedEvent) {
         let body: Value = serde_json::from_str(&event.body).unwrap_or_default();
         self.events.push(json!({
             "at_ms": self.elapsed_ms(),
@@ -33,7 +33,7 @@ impl Trace {
         }));
     }
 
-    pub(crate) fn tried(&mut self, trace: Option<&engine::run::Trace>) {
+    pub(crate) fn record_attempts(&mut self, trace: Option<&engine::run::Trace>) {
         self.route = json!(trace);
     }
 

@@ -56,19 +56,19 @@ impl Serve {
         let server = &settings.server;
         let listen = self.listen.unwrap_or(server.listen);
         let required = self.require_auth || settings.auth.required;
-        server_setup::refuse_open_door(listen, required)?;
+        server_setup::require_auth_on_public_address(listen, required)?;
         log::start(server.log, output.quiet);
         let tls = server.tls.as_ref();
         let tls = tls.map(|files| Tls::load(&files.certificate, &files.key));
         let tls = tls.transpose().context("cannot serve TLS")?;
-        let desk = media::desk_of_server(&settings);
+        let desk = media::for_server(&settings);
         let fleet = backends::fleet(&self.backend, self.config.as_deref(), desk.depot())?;
         let fleet = Arc::new(fleet);
         let folders = wiring::load_all(search, output)?;
         let path = server_setup::journal_path(self.journal)?;
         wiring::server_runtime()?.block_on(async {
             let journal = server_setup::open_journal(&path, settings.journal.bytes_max).await?;
-            let _held = server_setup::hold_journal(&path)?;
+            let _held = server_setup::lock_journal(&path)?;
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             let ports = Ports {
                 fleet,
@@ -84,7 +84,7 @@ impl Serve {
             let stop = stop_signal();
             announce(output, listener.local_addr()?, tls.is_some())?;
             let gateway = Gateway::new(engine.clone(), settings.gateway(listen));
-            let gateway = server_setup::guard(gateway, &journal, &clock, &settings, required)?;
+            let gateway = server_setup::configure_gateway(gateway, &journal, &clock, &settings, required)?;
             let swept = CancellationToken::new();
             let exporter = traces::Exporter::of(&settings, &engine)?;
             let exporting = async {
@@ -92,7 +92,7 @@ impl Serve {
                     exporter.work(swept.clone()).await;
                 }
             };
-            let janitor = server_setup::janitor(&journal, &clock, &settings).run(swept.clone());
+            let janitor = server_setup::retention_task(&journal, &clock, &settings).run(swept.clone());
             let reload = Reload {
                 search: search.clone(),
                 folders: Arc::new(Mutex::new(folders)),
@@ -107,7 +107,7 @@ impl Serve {
                     clock: clock.clone(),
                     require_auth: self.require_auth,
                 }),
-                begun_with: Arc::new(settings.clone()),
+                initial_settings: Arc::new(settings.clone()),
             };
             let serve = async {
                 let served = tokio::select! {
@@ -120,7 +120,7 @@ impl Serve {
             let (served, (), ()) = tokio::join!(serve, janitor, exporting);
             served?;
             journal.close().await;
-            Ok(Exit::Good)
+            Ok(Exit::Success)
         })
     }
 }

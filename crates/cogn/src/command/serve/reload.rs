@@ -44,7 +44,7 @@ pub(crate) struct Reload {
     /// None where a pipe is the only way in.
     pub(crate) doors: Option<AuthReload>,
     /// What cannot change is compared with this.
-    pub(crate) begun_with: Arc<Settings>,
+    pub(crate) initial_settings: Arc<Settings>,
 }
 
 /// Who may call.
@@ -58,7 +58,7 @@ pub(crate) struct AuthReload {
 impl AuthReload {
     fn auth(&self, listen: SocketAddr, settings: &Settings) -> Result<Auth> {
         let required = self.require_auth || settings.auth.required;
-        server_setup::refuse_open_door(listen, required)?;
+        server_setup::require_auth_on_public_address(listen, required)?;
         server_setup::auth(&self.journal, &self.clock, settings, required)
     }
 }
@@ -75,7 +75,7 @@ impl Reload {
     /// Watches until it is dropped.
     pub(crate) async fn watch(self, every: Duration) {
         let mut hangups = SighupStream::new();
-        let mut seen = self.look();
+        let mut seen = self.fingerprint();
         loop {
             let told = tokio::select! {
                 () = hangups.next() => true,
@@ -83,8 +83,8 @@ impl Reload {
             };
             let this = self.clone();
             let work = tokio::task::spawn_blocking(move || {
-                let looks = this.look();
-                this.take(seen, looks, told);
+                let looks = this.fingerprint();
+                this.apply(seen, looks, told);
                 looks
             });
             match work.await {
@@ -94,7 +94,7 @@ impl Reload {
         }
     }
 
-    fn take(&self, seen: FileFingerprints, now: FileFingerprints, told: bool) {
+    fn apply(&self, seen: FileFingerprints, now: FileFingerprints, told: bool) {
         if told || seen.modules != now.modules {
             self.note("modules", self.take_modules());
         }
@@ -118,7 +118,7 @@ impl Reload {
 
     fn take_modules(&self) -> Result<()> {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now, broken) = wiring::load_again(&self.search, &folders)?;
+        let (now, broken) = wiring::reload_all(&self.search, &folders)?;
         self.engine.replace_modules(now.modules());
         *folders = now;
         if broken.is_empty() {
@@ -134,10 +134,10 @@ impl Reload {
         let auth = doors
             .map(|doors| doors.auth(self.listen, &settings))
             .transpose()?;
-        let desk = media::desk_of_server(&settings);
+        let desk = media::for_server(&settings);
         let fleet = backends::fleet(&self.backends, self.config.as_deref(), desk.depot())?;
         // Everything is good: from here on nothing fails.
-        for name in self.begun_with.fixed_that_differ(&settings) {
+        for name in self.initial_settings.fixed_that_differ(&settings) {
             warn!(setting = name, "takes effect at the next start");
         }
         self.gateway.replace_settings(settings.gateway(self.listen));
@@ -151,11 +151,11 @@ impl Reload {
         Ok(())
     }
 
-    fn look(&self) -> FileFingerprints {
+    fn fingerprint(&self) -> FileFingerprints {
         let mut modules = DefaultHasher::new();
         let mut left = FILES_MAX;
         for root in self.search.roots() {
-            look_into(root, DEPTH_MAX, &mut left, &mut modules);
+            hash_dir(root, DEPTH_MAX, &mut left, &mut modules);
         }
         let sources = Sources::from_environment(self.config.as_deref());
         let config = sources.map(|sources| sources.files).unwrap_or_default();
@@ -163,23 +163,23 @@ impl Reload {
         let tls = self.tls.as_ref().map(Tls::files);
         FileFingerprints {
             modules: modules.finish(),
-            config: look_at(config.iter().map(PathBuf::as_path).chain(scripts)),
-            tls: look_at(tls.iter().flatten().copied()),
+            config: hash_files(config.iter().map(PathBuf::as_path).chain(scripts)),
+            tls: hash_files(tls.iter().flatten().copied()),
         }
     }
 }
 
-fn look_at<'a>(files: impl Iterator<Item = &'a Path>) -> u64 {
+fn hash_files<'a>(files: impl Iterator<Item = &'a Path>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in files {
         path.hash(&mut hasher);
         // Through links: a mounted secret is swapped by turning a link.
-        print_of(fs::metadata(path), &mut hasher);
+        hash_metadata(fs::metadata(path), &mut hasher);
     }
     hasher.finish()
 }
 
-fn look_into(folder: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
+fn hash_dir(folder: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
@@ -193,14 +193,14 @@ fn look_into(folder: &Path, depth: usize, left: &mut usize, hasher: &mut Default
         path.hash(hasher);
         let metadata = fs::metadata(&path);
         let is_folder = metadata.as_ref().is_ok_and(fs::Metadata::is_dir);
-        print_of(metadata, hasher);
+        hash_metadata(metadata, hasher);
         if is_folder && depth > 0 {
-            look_into(&path, depth - 1, left, hasher);
+            hash_dir(&path, depth - 1, left, hasher);
         }
     }
 }
 
-fn print_of(metadata: io::Result<fs::Metadata>, hasher: &mut DefaultHasher) {
+fn hash_metadata(metadata: io::Result<fs::Metadata>, hasher: &mut DefaultHasher) {
     match metadata {
         Ok(metadata) => {
             metadata.len().hash(hasher);

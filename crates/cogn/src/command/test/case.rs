@@ -92,7 +92,7 @@ impl Case {
             },
             warnings: Vec::new(),
         };
-        let desk = media::desk_of_test(&self.folder);
+        let desk = media::for_test(&self.folder);
         let engine = asking.engine(self.modules.clone()).with_media(desk);
         let envelope = envelope_of(&engine, execute).await?;
         if let Some(stale) = asking

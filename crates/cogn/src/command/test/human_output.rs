@@ -24,7 +24,7 @@ pub(super) fn print(report: &Report, output: &Output) -> io::Result<()> {
     let modules = plural(report.modules.len(), "module");
     let tests = plural(report.total(), "test");
     output.line(format!("{modules}, {tests}: {}", figures.join(", ")))?;
-    for module in report.thin() {
+    for module in report.below_threshold() {
         let (percent, least) = (module.coverage.percent(), report.thresholds.coverage_percent);
         output.line(format!(
             "{} the tests of {} show {percent:.0} % of its fields, fewer than {least} %",

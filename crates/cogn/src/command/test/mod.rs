@@ -99,7 +99,7 @@ impl Test {
         let running = stream::iter(cases)
             .map(|(place, case)| async move { (place, case.run().await) })
             .buffered(self.jobs);
-        let done: Vec<_> = wiring::small_runtime()?.block_on(running.collect());
+        let done: Vec<_> = wiring::current_thread_runtime()?.block_on(running.collect());
         for (place, outcome) in done {
             if let Some(report) = reports.get_mut(place) {
                 report.add(outcome);
@@ -118,7 +118,7 @@ impl Test {
         } else {
             human_output::print(&report, output)?;
         }
-        Ok(if report.is_good() { Exit::Good } else { Exit::No })
+        Ok(if report.is_good() { Exit::Success } else { Exit::Failure })
     }
 
     fn live(&self) -> Result<LiveBackends> {

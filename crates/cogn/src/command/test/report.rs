@@ -128,7 +128,7 @@ impl Report {
     }
 
     /// Modules whose tests show too little of their fields.
-    pub(super) fn thin(&self) -> impl Iterator<Item = &ModuleReport> {
+    pub(super) fn below_threshold(&self) -> impl Iterator<Item = &ModuleReport> {
         let least = self.thresholds.coverage_percent;
         let tested = self.modules.iter().filter(|module| module.broken.is_none());
         tested.filter(move |module| module.coverage.percent() < least)
@@ -138,7 +138,7 @@ impl Report {
     pub(super) fn is_good(&self) -> bool {
         self.pass_percent() >= self.thresholds.pass_percent
             && self.modules.iter().all(|module| module.broken.is_none())
-            && self.thin().next().is_none()
+            && self.below_threshold().next().is_none()
     }
 
     pub(super) fn to_value(&self) -> Value {

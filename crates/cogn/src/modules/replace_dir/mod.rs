@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use module::FileMap;
 
-pub(crate) use recover::{heal, interrupted};
+pub(crate) use recover::{recover, interrupted};
 
 use super::read_folder;
 use copy::{build, sync_folder};
@@ -50,11 +50,11 @@ pub(crate) enum Step {
     /// Old and new are about to trade places.
     Exchange,
     /// Where they cannot: the old one is about to leave.
-    Leave,
+    MoveOldAway,
     /// And the new one is about to take its place.
-    Enter,
+    MoveNewIn,
     /// The old one is about to become the backup.
-    Store,
+    KeepBackup,
     /// The old one is about to be deleted.
     Delete,
 }
@@ -151,7 +151,7 @@ fn carry_out(
     match work.backup {
         Backup::Keep if old == places.backup => Ok(Some(old)),
         Backup::Keep => {
-            watch(Step::Store)?;
+            watch(Step::KeepBackup)?;
             fs::rename(&old, &places.backup)?;
             sync_folder(&places.parent)?;
             Ok(Some(places.backup.clone()))
@@ -170,9 +170,9 @@ fn step_aside(work: &Replacement<'_>, places: &ReplacePaths, ready: &Path, watch
         Backup::Keep => places.backup.clone(),
         Backup::Discard => places.old(work.stamp),
     };
-    watch(Step::Leave)?;
+    watch(Step::MoveOldAway)?;
     fs::rename(work.path, &old).with_context(|| format!("cannot move {} away", work.path.display()))?;
-    watch(Step::Enter)?;
+    watch(Step::MoveNewIn)?;
     fs::rename(ready, work.path).with_context(|| format!("cannot put {} in place", work.path.display()))?;
     Ok(old)
 }

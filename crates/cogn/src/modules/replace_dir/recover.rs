@@ -10,7 +10,7 @@ use super::{OLD, PART, READY, free, inode, lock};
 
 /// Clears up after interrupted migrations of `name` in `parent`; says what was done. A migration that is
 /// still at work is left alone.
-pub(crate) fn heal(parent: &Path, name: &str) -> io::Result<Vec<String>> {
+pub(crate) fn recover(parent: &Path, name: &str) -> io::Result<Vec<String>> {
     match lock(parent) {
         Ok(_held) => clear(parent, name),
         Err(_) => Ok(Vec::new()),

@@ -120,7 +120,7 @@ fn a_crash_leaves_the_old_module_or_the_new_one() {
                 let (finished, steps) = run_until(&bench, backup, exchange, fatal);
                 let last = steps.last().copied();
                 // Only without an exchange is there a moment in which nothing stands there.
-                if last != Some(Step::Enter) {
+                if last != Some(Step::MoveNewIn) {
                     let found = read_folder(&bench.path).expect("a module");
                     assert!(found == bench.before || found == bench.after, "after {steps:?}");
                 }
