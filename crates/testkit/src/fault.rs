@@ -53,7 +53,7 @@ impl Fault {
                 server: None,
             },
             FaultSetup::Answer(answer) => {
-                let server = MockServer::playing(answer(dialect));
+                let server = MockServer::with_responses(answer(dialect));
                 let url = server.url("");
                 FaultyServer {
                     url,

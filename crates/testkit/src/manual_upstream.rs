@@ -69,10 +69,10 @@ impl Upstream for ManualUpstream {
 
 impl ManualAttempt {
     pub async fn text(&self, text: &str) {
-        self.say(Event::text(0, text)).await;
+        self.send(Event::text(0, text)).await;
     }
 
-    pub async fn say(&self, event: Event) {
+    pub async fn send(&self, event: Event) {
         self.events.send(event).await.unwrap();
     }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Makes sure that these programs can be called; each stands with the Debian package that brings it.
-pub fn need(programs: &[(&str, &str)]) {
+pub fn require(programs: &[(&str, &str)]) {
     let _guard = INSTALLING.lock().unwrap();
     let missing: Vec<&str> = programs
         .iter()

@@ -18,7 +18,7 @@ fn warnings(envelope: &Value) -> Vec<(String, String, String)> {
 fn an_adapted_request_is_told_once_whole_and_streamed() {
     let piece = json!({"choices": [{"index": 0, "delta": {"content": REPLY}, "finish_reason": "stop"}]});
     let body = format!("data: {piece}\n\ndata: [DONE]\n\n");
-    let upstream = MockServer::playing(ScriptedResponse::good("text/event-stream", body));
+    let upstream = MockServer::with_responses(ScriptedResponse::good("text/event-stream", body));
     let stage = Stage::new();
     let run = |features: &str, more: &[&str]| {
         stage.configure(&format!(

@@ -69,7 +69,7 @@ fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
         Dialect::OpenaiChat,
         "- {match: Count, reply: 'one two three', chunk_bytes: 4}\n- {match: hello, reply: '{\"word\": \"quillfeather\"}'}\n- {reply: 'It is sunny.'}\n",
     );
-    let locked = testkit::http::MockServer::playing(testkit::http::ScriptedResponse::response(
+    let locked = testkit::http::MockServer::with_responses(testkit::http::ScriptedResponse::response(
         "401 Unauthorized",
         &[("content-type", "application/json")],
         "{\"error\": {\"message\": \"no such key\"}}",
@@ -106,10 +106,10 @@ fn a_check_tells_refused_keys_closed_doors_and_false_claims_apart() {
 
     let (code, rows) = check(&workspace, &["honest"]);
     assert_eq!((code, rows.as_array().map(Vec::len)), (0, Some(1)));
-    let asked = good.asked().len();
+    let asked = good.received().len();
     let (code, _) = check(&workspace, &["honest", "--reach-only"]);
     assert_eq!(code, 0);
-    let new: Vec<_> = good.asked().split_off(asked);
+    let new: Vec<_> = good.received().split_off(asked);
     assert!(new.iter().all(|call| call.head.starts_with("GET ")), "{new:?}");
     let text = workspace.run(&["backends", "check", "boastful"]).stdout();
     assert!(
@@ -154,7 +154,7 @@ fn a_key_gives_way(status: &'static str) {
     );
     // Whichever key comes first is refused, then and later.
     let refused = std::sync::OnceLock::new();
-    let server = testkit::http::MockServer::answering(move |_, asked| {
+    let server = testkit::http::MockServer::with_responder(move |_, asked| {
         let key = asked.header("authorization").map(String::from);
         if *refused.get_or_init(|| key.clone()) == key {
             // Whoever waited for this key to be free again would wait for ever.
@@ -185,7 +185,7 @@ fn a_key_gives_way(status: &'static str) {
     ]);
     assert_eq!(ran.code(), 0, "{status}: {}", ran.stdout());
     let mut keys: Vec<_> = server
-        .asked()
+        .received()
         .iter()
         .filter_map(|asked| asked.header("authorization").map(String::from))
         .collect();
@@ -200,7 +200,7 @@ fn a_key_gives_way(status: &'static str) {
 #[test]
 fn operations_besides_conversation_are_tried_each_by_itself() {
     let good = vendor();
-    let halting = testkit::http::MockServer::answering(|_, asked| match asked.path() {
+    let halting = testkit::http::MockServer::with_responder(|_, asked| match asked.path() {
         "/v1/models" => testkit::http::ScriptedResponse::good("application/json", "{\"data\": []}"),
         "/v1/embeddings" => crate::openai_unary::json_answer(&crate::openai_unary::vectors(1)),
         _ => testkit::http::ScriptedResponse::response(
@@ -232,7 +232,7 @@ fn operations_besides_conversation_are_tried_each_by_itself() {
     );
     assert_eq!(rows[0]["features"], json!([]), "there is nobody to talk to");
     let paths: Vec<String> = good
-        .asked()
+        .received()
         .iter()
         .map(|call| String::from(call.path()))
         .collect();

@@ -82,7 +82,7 @@ fn texts_asked(server: &MockServer) -> Vec<String> {
         let (_, words) = body.split_once("words of: ").unwrap();
         words.split(['\\', '"']).next().unwrap().to_owned()
     };
-    server.asked().iter().map(text).collect()
+    server.received().iter().map(text).collect()
 }
 
 fn piece() -> String {
@@ -99,7 +99,7 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
         .collect();
     fs::write(stage.path("in.jsonl"), lines.join("\n")).unwrap();
     // Four are answered; the others wait until the one who asks is gone.
-    let first = MockServer::answering(|_, asked| {
+    let first = MockServer::with_responder(|_, asked| {
         let quick = (0..4).any(|n| asked.text().contains(&format!("line {n:02}")));
         let answer = ScriptedResponse::good("text/event-stream", piece());
         if quick {
@@ -137,7 +137,7 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
             .count()
     };
     let patience = Instant::now() + Duration::from_secs(60);
-    while written() < 4 || first.asked().len() < 5 {
+    while written() < 4 || first.received().len() < 5 {
         assert!(Instant::now() < patience, "{} written", written());
         assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
         std::thread::park_timeout(Duration::from_millis(5));
@@ -145,7 +145,7 @@ fn a_batch_that_was_killed_in_the_middle_goes_on() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    let second = MockServer::playing(ScriptedResponse::good("text/event-stream", piece()));
+    let second = MockServer::with_responses(ScriptedResponse::good("text/event-stream", piece()));
     config(&second);
     let done = start().wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{done:?}");

@@ -143,7 +143,7 @@ struct Browser {
 
 impl Browser {
     fn open(url: &str) -> Self {
-        tools::need(&[("chromium", "chromium")]);
+        tools::require(&[("chromium", "chromium")]);
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new("chromium");
         command

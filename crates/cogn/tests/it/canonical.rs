@@ -119,7 +119,7 @@ async fn the_documents_examples_are_read_as_they_stand() {
     whole["payload"]["audio"] = sound();
     let (status, answer) = ask(&server, &whole).await;
     assert_eq!(status, 200, "{answer}");
-    let call = upstream.asked().pop().unwrap().text();
+    let call = upstream.received().pop().unwrap().text();
     assert!(call.contains("name=\"model\"\r\n\r\nwhisper-1\r\n"), "{call}");
     assert!(call.contains("name=\"language\"\r\n\r\nzh\r\n"), "{call}");
 
@@ -152,7 +152,7 @@ async fn the_documents_examples_are_read_as_they_stand() {
         "A sunset."
     );
     assert_eq!(answer["result"]["payload"]["usage"]["input_tokens"], 7);
-    let call = upstream.asked().pop().unwrap().json();
+    let call = upstream.received().pop().unwrap().json();
     assert_eq!(call["messages"][0]["content"][0]["text"], "描述这张图片");
     let url = call["messages"][0]["content"][1]["image_url"]["url"]
         .as_str()
@@ -219,7 +219,7 @@ async fn what_is_not_understood_is_refused_by_name() {
         json_of(response).await["result"]["error"]["code"],
         "InvalidRequest"
     );
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn changes_are_announced_and_refused_where_none_is_allowed() {
         .collect();
     assert_eq!(places, ["/payload/voice", "/payload/ssml"]);
     assert_eq!(
-        upstream.asked()[0].json(),
+        upstream.received()[0].json(),
         json!({"model": "m", "input": "Hi you"})
     );
 
@@ -252,7 +252,7 @@ async fn changes_are_announced_and_refused_where_none_is_allowed() {
     assert_eq!(error["code"], "MissingCapabilities");
     let why = error["rejected_reasons"]["vendor"].as_str().unwrap();
     assert!(why.starts_with("lacks supports_"), "{answer}");
-    assert_eq!(upstream.asked().len(), 1);
+    assert_eq!(upstream.received().len(), 1);
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn a_mask_that_nobody_takes_leaves_a_picture_from_the_text() {
         Some(2),
         "{answer}"
     );
-    let call = upstream.asked().pop().unwrap();
+    let call = upstream.received().pop().unwrap();
     assert_eq!(call.path(), "/v1/images/generations");
     assert_eq!(call.json(), json!({"model": "m", "prompt": "a hat"}));
 }
@@ -340,7 +340,7 @@ async fn the_providers_own_words_are_shown_where_the_host_says_so() {
 #[tokio::test]
 async fn a_time_limit_is_kept() {
     let stage = Stage::new();
-    let upstream = MockServer::playing(ScriptedResponse::nothing().pause(std::time::Duration::from_secs(30)));
+    let upstream = MockServer::with_responses(ScriptedResponse::nothing().pause(std::time::Duration::from_secs(30)));
     let server = serve(&stage, &upstream, "");
     let request =
         json!({"operation": "embeddings", "timeout_ms": 200, "payload": {"model": "m", "input": "a"}});
@@ -442,5 +442,5 @@ async fn a_field_of_a_wrong_type_is_named() {
     assert_eq!(status, 400, "{answer}");
     let message = answer["result"]["error"]["message"].as_str().unwrap();
     assert!(message.contains("`payload.generation.temperature`"), "{message}");
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }

@@ -26,7 +26,7 @@ async fn aliases_lead_where_they_lead_vendors_clients() {
         let (_, answer) = ask(&server, &vectors("pinned", json!({}))).await;
         assert_eq!(answer["backend"]["name"], "two", "{answer}");
     }
-    for asked in one.asked().iter().chain(&two.asked()) {
+    for asked in one.received().iter().chain(&two.received()) {
         assert_eq!(asked.json()["model"], "m");
     }
     // An alias is never widened: whoever wants another back-end gets nobody.

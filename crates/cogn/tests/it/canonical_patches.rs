@@ -61,7 +61,7 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
         request["routing"] = json!({"backend": format!("{kind}-1")});
         let (status, answer) = ask(&server, &request).await;
         assert_eq!(status, 200, "{kind}: {answer}");
-        let call = upstream.asked().pop().unwrap();
+        let call = upstream.received().pop().unwrap();
         let body = call.json();
         assert_eq!(body["seen_by"], *kind, "{body}");
         assert!(body.pointer(limit).is_none(), "{body}");
@@ -74,7 +74,7 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
         assert!(!told.contains(&"/patches"), "{answer}");
 
         request["degradation"] = json!("strict");
-        let asked = upstream.asked().len();
+        let asked = upstream.received().len();
         let (status, answer) = ask(&server, &request).await;
         assert_eq!(status, 400, "{kind}: {answer}");
         let error = &answer["result"]["error"];
@@ -83,14 +83,14 @@ async fn each_back_end_gets_the_changes_that_are_meant_for_it() {
             error["message"].as_str().unwrap().contains("/patches/3"),
             "{answer}"
         );
-        assert_eq!(upstream.asked().len(), asked, "{kind}: nothing was sent");
+        assert_eq!(upstream.received().len(), asked, "{kind}: nothing was sent");
     }
 }
 
 #[tokio::test]
 async fn whoever_takes_over_is_not_touched() {
     let (stage, second) = (Stage::new(), vendor());
-    let first = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
+    let first = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{ALLOWED}{}{}",
         back_end(
@@ -109,9 +109,9 @@ async fn whoever_takes_over_is_not_touched() {
     let (status, answer) = ask(&server, &request).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["backend"]["name"], "second", "{answer}");
-    assert_eq!(first.asked()[0].json()["top_k"], 1);
-    assert!(first.asked()[0].json().get("top_p").is_none());
-    let body = second.asked()[0].json();
+    assert_eq!(first.received()[0].json()["top_k"], 1);
+    assert!(first.received()[0].json().get("top_p").is_none());
+    let body = second.received()[0].json();
     assert!(body.get("top_k").is_none() && body["top_p"] == 1, "{body}");
 }
 
@@ -136,7 +136,7 @@ async fn operations_in_one_piece_are_changed_too() {
         let request = json!({"operation": operation, "payload": payload, "patches": patches});
         let (status, answer) = ask(&server, &request).await;
         assert_eq!(status, 200, "{answer}");
-        let call = upstream.asked().pop().unwrap();
+        let call = upstream.received().pop().unwrap();
         match operation {
             "speech_to_text" => assert!(call.text().contains("name=\"own\"\r\n\r\nyes\r\n")),
             _ => assert_eq!(call.json()["own"], "yes"),
@@ -155,7 +155,7 @@ async fn without_the_hosts_word_they_are_left_out_and_it_is_said() {
     let (status, answer) = ask(&server, &request).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(places(&answer), ["/patches"]);
-    assert!(upstream.asked()[0].json().get("top_k").is_none());
+    assert!(upstream.received()[0].json().get("top_k").is_none());
     // What makes no sense is refused whether it would be listened to or not.
     for (patch, part) in [
         (json!({"pointer": "/a"}), "neither"),
@@ -170,7 +170,7 @@ async fn without_the_hosts_word_they_are_left_out_and_it_is_said() {
     let many = vec![json!({"pointer": "/a", "value": 1}); ir::limits::PATCHES_MAX + 1];
     let (status, answer) = ask(&server, &chat(&json!(many))).await;
     assert_eq!(status, 400, "{answer}");
-    assert_eq!(upstream.asked().len(), 1);
+    assert_eq!(upstream.received().len(), 1);
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn a_whole_answer_stands_beside_what_it_means_in_every_dialect() {
     ];
     for (kind, path, said) in answers {
         let stage = Stage::new();
-        let upstream = MockServer::playing(json_answer(&said));
+        let upstream = MockServer::with_responses(json_answer(&said));
         let url = upstream.url(path);
         let config =
             format!("{SHOWN}[[backends]]\nname = \"one\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\n");
@@ -97,7 +97,7 @@ async fn a_server_that_streams_anyway_is_told_as_a_list() {
     let body = format!("{frames}data: [DONE]\n\n");
     let (stage, upstream) = (
         Stage::new(),
-        MockServer::playing(ScriptedResponse::good("text/event-stream", body)),
+        MockServer::with_responses(ScriptedResponse::good("text/event-stream", body)),
     );
     let config = back_end("one", &upstream.url(""), SHOWN);
     let server = stage.serve_with(&["--config", &stage.config(&config)], &[]);
@@ -114,8 +114,8 @@ async fn a_server_that_streams_anyway_is_told_as_a_list() {
 async fn only_who_answered_is_heard() {
     let stage = Stage::new();
     // Its words are JSON, and no answer.
-    let first = MockServer::playing(json_answer(&json!({"choices": "none", "secret": "first"})));
-    let second = MockServer::playing(json_answer(&openai()));
+    let first = MockServer::with_responses(json_answer(&json!({"choices": "none", "secret": "first"})));
+    let second = MockServer::with_responses(json_answer(&openai()));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{SHOWN}{}{}",
         back_end("first", &first.url(""), "priority = 10"),
@@ -126,7 +126,7 @@ async fn only_who_answered_is_heard() {
     request["routing"] = json!({"preferred_backends": ["first"]});
     let (status, answer) = ask(&server, &request).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(first.asked().len(), 1);
+    assert_eq!(first.received().len(), 1);
     assert_eq!(answer["backend"]["name"], "second");
     assert_eq!(answer["raw"], openai());
     assert!(!answer.to_string().contains("secret"));

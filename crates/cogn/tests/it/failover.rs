@@ -33,7 +33,7 @@ async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
             Dialect::Ollama => "application/x-ndjson",
             _ => "text/event-stream",
         };
-        let upstream = MockServer::answering(move |call, _| {
+        let upstream = MockServer::with_responder(move |call, _| {
             let cut = cuts[call % cuts.len()];
             ScriptedResponse::good(content_type, whole.get(..cut).unwrap())
         });
@@ -53,7 +53,7 @@ async fn an_http_back_end_that_dies_at_any_byte_is_not_noticed_in_the_data() {
             let envelope = assemble(&text).envelope;
             assert_eq!(envelope["data"], data(), "{kind} cut at {cut}: {text}");
         }
-        assert!(upstream.asked().len() >= places.len(), "{kind} was not asked");
+        assert!(upstream.received().len() >= places.len(), "{kind} was not asked");
     }
 }
 

@@ -92,7 +92,7 @@ fn strange_ends_and_broken_tool_calls_are_judged_as_answers() {
         let first = json!({"choices": [{"index": 0, "delta": delta}]});
         let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
         let body = format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n");
-        let server = MockServer::playing(ScriptedResponse::good("text/event-stream", body));
+        let server = MockServer::with_responses(ScriptedResponse::good("text/event-stream", body));
         let ended = envelope(&run(&back_end("strange", &server.url(""), 0, "")));
         assert_eq!(ended["error"]["code"].as_str(), code, "{ended}");
         assert_eq!(ended["ok"] == true, code.is_none(), "{ended}");

@@ -25,7 +25,7 @@ fn vendor() -> MockServer {
         {"index": 0, "delta": {}, "finish_reason": "stop"}
     ]});
     let body = format!("data: {piece}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    MockServer::playing(ScriptedResponse::good("text/event-stream", body))
+    MockServer::with_responses(ScriptedResponse::good("text/event-stream", body))
 }
 
 struct Desk {
@@ -73,7 +73,7 @@ impl Desk {
 
     /// A photo that says where it was taken, by whom and which way up it is.
     fn photo(&self) -> String {
-        tools::need(&[("ffmpeg", "ffmpeg"), ("exiftool", "libimage-exiftool-perl")]);
+        tools::require(&[("ffmpeg", "ffmpeg"), ("exiftool", "libimage-exiftool-perl")]);
         let path = self.path("photo.jpg");
         let source = "testsrc2=size=64x48:rate=1:duration=1";
         tools::run(
@@ -131,7 +131,7 @@ fn a_clean_picture_arrives_in_the_vendors_form() {
             &desk.folder.path().join("before.jpg")
         ));
         desk.run(&["--set", "prompt=what?", "--image", &photo]);
-        let asked = vendor.asked();
+        let asked = vendor.received();
         assert_eq!(asked.len(), 1, "{kind}");
         let body = asked[0].json();
         let messages = body["messages"].as_array().unwrap();
@@ -203,12 +203,12 @@ fn the_envelope_says_what_was_looked_at() {
 /// The second back-end gets the bytes that the first one got: nothing is read or fetched again.
 #[test]
 fn failover_carries_the_same_bytes() {
-    let broken = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "no"));
+    let broken = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "no"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let output = desk.run(&["--set", "prompt=what?", "--image", &desk.photo()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let messages = |upstream: &MockServer| upstream.asked()[0].json()["messages"].clone();
+    let messages = |upstream: &MockServer| upstream.received()[0].json()["messages"].clone();
     assert_eq!(messages(&broken), messages(&good));
     assert!(messages(&good).to_string().contains("data:image/jpeg;base64,"));
 }
@@ -223,7 +223,7 @@ fn media_that_nobody_takes_is_sent_to_nobody() {
         ("E4011", Some(1)),
         "{output:?}"
     );
-    assert!(vendor.asked().is_empty());
+    assert!(vendor.received().is_empty());
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn what_must_not_be_read_or_fetched_is_not() {
             "{item}: {output:?}"
         );
     }
-    assert!(vendor.asked().is_empty());
+    assert!(vendor.received().is_empty());
     // A file of the module's own, and one of the working folder, are read.
     for path in ["assets/sunset.png", "photo.jpg"] {
         desk.photo();
@@ -288,18 +288,18 @@ fn fetching_can_be_turned_off() {
 #[test]
 fn a_picture_is_fetched_once_for_all_who_are_asked() {
     let picture = fs::read(root().join("examples/modules/image-analyzer/assets/sunset.png")).unwrap();
-    let web = MockServer::answering(move |_, asked| match asked.path() {
+    let web = MockServer::with_responder(move |_, asked| match asked.path() {
         "/sunset.png?token=1" => ScriptedResponse::good("image/png", &picture),
         _ => ScriptedResponse::response("404 Not Found", &[], ""),
     });
-    let broken = MockServer::playing(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
+    let broken = MockServer::with_responses(ScriptedResponse::response("500 Internal Server Error", &[], "{}"));
     let good = vendor();
     let desk = Desk::new(&[("openai", &broken, SEES), ("openai", &good, SEES)]);
     let item = json!({"type": "url", "url": web.url("/sunset.png?token=1")});
     let input = desk.input(&item);
     let closed = desk.run(&[&input]);
     assert_eq!(code(&closed), "E1012", "{closed:?}");
-    assert_eq!(web.asked().len(), 0);
+    assert_eq!(web.received().len(), 0);
 
     let config = desk.path("cogn.toml");
     let opened = format!(
@@ -309,12 +309,12 @@ fn a_picture_is_fetched_once_for_all_who_are_asked() {
     );
     fs::write(&config, opened).unwrap();
     let output = desk.run(&[&input]);
-    assert_eq!(web.asked().len(), 1, "{output:?}");
+    assert_eq!(web.received().len(), 1, "{output:?}");
     assert!(
-        !broken.asked().is_empty() && !good.asked().is_empty(),
+        !broken.received().is_empty() && !good.received().is_empty(),
         "both were asked"
     );
-    for asked in [&broken.asked()[0], &good.asked()[0]] {
+    for asked in [&broken.received()[0], &good.received()[0]] {
         let body = asked.text();
         assert!(
             !body.contains("token=1") && !body.contains("sunset.png"),

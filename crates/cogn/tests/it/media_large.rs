@@ -98,7 +98,7 @@ fn peak_with(bytes: usize) -> usize {
     let process = Arc::new(OnceLock::<u32>::new());
     let peak = Arc::new(Mutex::new(0));
     let (seen, looked, expected) = (process.clone(), peak.clone(), sound.clone());
-    let upstream = MockServer::answering(move |count, asked| {
+    let upstream = MockServer::with_responder(move |count, asked| {
         let length: usize = asked.header("content-length").unwrap().parse().unwrap();
         assert_eq!(length, asked.body.len(), "its length is told");
         assert!(sound_in(asked) == *expected, "call {count} has the sound");
@@ -112,7 +112,7 @@ fn peak_with(bytes: usize) -> usize {
     let mut child = place.start();
     process.set(child.id()).unwrap();
     child.wait().unwrap();
-    assert_eq!(upstream.asked().len(), 2, "it was asked again");
+    assert_eq!(upstream.received().len(), 2, "it was asked again");
     let peak = *peak.lock().unwrap();
     assert!(peak > 0, "nobody looked");
     peak
@@ -130,10 +130,10 @@ fn however_large_media_is_a_piece_of_it_is_in_memory() {
 
 #[test]
 fn nothing_of_it_has_a_name_while_the_run_lasts_or_stays_when_it_is_killed() {
-    let upstream = MockServer::playing(ScriptedResponse::nothing().after(Duration::from_secs(600)));
+    let upstream = MockServer::with_responses(ScriptedResponse::nothing().after(Duration::from_secs(600)));
     let place = Place::new(&upstream, &wav(MIB));
     let mut child = place.start();
-    while upstream.asked().is_empty() {
+    while upstream.received().is_empty() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
         std::thread::park_timeout(Duration::from_millis(5));
     }

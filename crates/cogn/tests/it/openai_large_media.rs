@@ -47,7 +47,7 @@ fn vendor() -> MockServer {
     let sound_of = |length| ScriptedResponse::good("audio/ogg", sound(length));
     let pictures = (picture_of(1_000), picture_of(LARGE));
     let sounds = (sound_of(1_000), sound_of(LARGE));
-    MockServer::answering(move |_, asked| {
+    MockServer::with_responder(move |_, asked| {
         let is_large = asked.text().contains("large");
         let (small, large) = match asked.path() {
             "/v1/images/generations" => &pictures,
@@ -184,7 +184,7 @@ async fn a_full_store_says_so_and_has_room_again() {
             json!({"operation": "text_to_speech", "payload": {"model": "m", "input": "large"}}),
         ),
     ] {
-        let asked = upstream.asked().len();
+        let asked = upstream.received().len();
         let response = server.post(path).body(body.to_string()).send().await.unwrap();
         assert_eq!(response.status(), 500, "{path}");
         let text = response.text().await.unwrap();
@@ -192,10 +192,10 @@ async fn a_full_store_says_so_and_has_room_again() {
             text.contains("E4000") && text.contains("there is no room"),
             "{text}"
         );
-        assert_eq!(upstream.asked().len(), asked + 1, "nobody is asked again");
+        assert_eq!(upstream.received().len(), asked + 1, "nobody is asked again");
         nothing_is_kept(&stage, &server).await;
     }
-    let asked = upstream.asked().len();
+    let asked = upstream.received().len();
     let upload = form(
         server.post("/v1/audio/transcriptions"),
         &[("file", &wav(700))],
@@ -208,7 +208,7 @@ async fn a_full_store_says_so_and_has_room_again() {
         text.contains("E4000") && text.contains("there is no room"),
         "{text}"
     );
-    assert_eq!(upstream.asked().len(), asked, "nobody is asked");
+    assert_eq!(upstream.received().len(), asked, "nobody is asked");
     nothing_is_kept(&stage, &server).await;
     ask_for_all(&server, "small", 1_000).await;
 }

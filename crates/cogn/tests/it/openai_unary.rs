@@ -41,7 +41,7 @@ pub(crate) fn transcript() -> Value {
 
 /// A vendor's server for every operation.
 pub(crate) fn vendor() -> MockServer {
-    MockServer::answering(|_, asked| match asked.path() {
+    MockServer::with_responder(|_, asked| match asked.path() {
         "/v1/embeddings" => {
             let texts = asked.json()["input"].as_array().map_or(1, Vec::len);
             json_answer(&vectors(texts))
@@ -118,7 +118,7 @@ pub(crate) fn form(
 }
 
 fn last(upstream: &MockServer) -> ReceivedRequest {
-    upstream.asked().pop().expect("it was asked")
+    upstream.received().pop().expect("it was asked")
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn lists_of_tokens_go_only_where_they_are_understood() {
     let body = json!({"model": "m", "input": [[1, 2, 3]]});
     let (status, answer) = post(&server, "/v1/embeddings", &body).await;
     assert_eq!(status, 400, "{answer}");
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
     drop(server);
     let more = "features = [\"supports_token_input\", \"supports_batch\"]";
     let server = serve(&stage, &upstream, more);
@@ -180,7 +180,7 @@ async fn a_back_end_that_takes_one_text_at_a_time_is_asked_so() {
     assert_eq!(answer["data"].as_array().map(Vec::len), Some(3));
     assert_eq!(answer["data"][2]["index"], 2);
     assert_eq!(answer["usage"]["prompt_tokens"], 9);
-    assert_eq!(upstream.asked().len(), 3);
+    assert_eq!(upstream.received().len(), 3);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn transcribe(server: &Server, sound: &[u8], fields: &[(&str, &str)]) -> r
 #[tokio::test]
 async fn pictures_come_in_the_form_that_was_asked_for() {
     let stage = Stage::new();
-    let upstream = MockServer::playing(json_answer(
+    let upstream = MockServer::with_responses(json_answer(
         &json!({"created": 1, "data": [{"url": "http://127.0.0.1:9/a.png"}]}),
     ));
     let server = serve(&stage, &upstream, "");
@@ -313,7 +313,7 @@ async fn without_times_there_are_no_subtitles() {
     assert_eq!(response.status(), 400);
     let answer = json_of(response).await;
     assert_eq!(answer["error"]["code"], "E4011", "{answer}");
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
     // Where they are only wished for they are left out, and that is said.
     let response = transcribe(
         &server,
@@ -347,7 +347,7 @@ async fn what_is_no_sound_goes_nowhere() {
     assert_eq!(no_form.status(), 415);
     let no_file = form(server.post("/v1/audio/transcriptions"), &[], &[("model", "m")]);
     assert_eq!(no_file.send().await.unwrap().status(), 400);
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 #[tokio::test]
@@ -370,7 +370,7 @@ async fn a_body_beyond_the_limit_is_refused() {
     if let Ok(response) = sent.send().await {
         assert_eq!(response.status(), 413);
     }
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 #[tokio::test]
@@ -395,7 +395,7 @@ async fn a_text_becomes_sound() {
 #[tokio::test]
 async fn the_next_back_end_takes_over_and_both_are_booked() {
     let (stage, upstream) = (Stage::new(), vendor());
-    let broken = MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
+    let broken = MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
     let config = format!(
         "[routing]\npolicy = \"priority\"\n{}{}",
         back_end(

@@ -31,7 +31,7 @@ fn problems(config: &str) -> String {
 
 #[test]
 fn recipes_say_what_they_can_do() {
-    testkit::speech::need_voice();
+    testkit::speech::require_tts();
     let rows = place(RECIPES).run(&["--json", "backends"]).json();
     assert_eq!(rows[0]["kind"], "command");
     assert_eq!(rows[0]["operations"], json!(["text_to_speech"]));

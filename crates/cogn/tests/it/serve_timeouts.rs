@@ -18,7 +18,7 @@ async fn a_back_end_that_falls_silent_ends_the_stream_with_its_code() {
     let whole = stream_of(Dialect::OpenaiChat, &events(REPLY));
     let half = whole.len() / 2;
     let begun = ScriptedResponse::good("text/event-stream", &whole[..half]);
-    let silent = MockServer::playing(begun.pause(Duration::from_secs(600)));
+    let silent = MockServer::with_responses(begun.pause(Duration::from_secs(600)));
     let stage = Stage::new();
     let config = stage.config(&format!(
         "[timeouts]\nidle_ms = 200\n[routing]\nretry = {{share = 0.0, reserve = 0, same_max = 0}}\n\

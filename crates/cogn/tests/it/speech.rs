@@ -40,7 +40,7 @@ timeouts = { total_ms = 300000 }
 const SENTENCE: &str = "Please send the invoice to the office before Friday.";
 
 fn trained_server(stage: &Stage) -> Server {
-    testkit::speech::need_voice();
+    testkit::speech::require_tts();
     let config = stage.config(TRAINED);
     let mut command = stage.serving(&["--config", &config], &[]);
     command.env("PYTHONPATH", testkit::speech::trained());
@@ -48,10 +48,10 @@ fn trained_server(stage: &Stage) -> Server {
 }
 
 fn server(stage: &Stage) -> Server {
-    testkit::speech::need_voice();
+    testkit::speech::require_tts();
     let config = stage.config(RECIPES);
     let mut command = stage.serving(&["--config", &config], &[]);
-    command.env("PYTHONPATH", testkit::speech::ear());
+    command.env("PYTHONPATH", testkit::speech::require_asr());
     Server::spawn(command)
 }
 
@@ -245,7 +245,7 @@ fn a_voice_and_a_model_that_are_missing_are_named() {
             row["unavailable"].as_str().map(String::from)
         })
     };
-    testkit::speech::need_voice();
+    testkit::speech::require_tts();
     assert_eq!(check(testkit::speech::trained()), [None, None]);
     let empty = tempfile::tempdir().expect("a folder");
     for package in ["piper", "faster_whisper"] {

@@ -75,7 +75,7 @@ async fn every_caller_gets_calls_from_a_back_end_that_makes_none() {
             }
             assert!(!ids[0].is_empty() && ids[0] != ids[1], "{ids:?}");
         }
-        for asked in upstream.asked() {
+        for asked in upstream.received() {
             let body = asked.json();
             assert!(body.get("tools").is_none(), "{kind}: {body}");
             assert!(body.to_string().contains("You can call tools."), "{kind}: {body}");
@@ -113,7 +113,7 @@ async fn a_conversation_with_results_goes_on_as_text() {
     ] {
         let answer = read(caller, ask(&server, caller, &with_tool(caller, body)).await).await;
         assert_eq!(answer.text(), "It rains.", "{caller}");
-        let sent = upstream.asked().pop().unwrap().json();
+        let sent = upstream.received().pop().unwrap().json();
         let said: Vec<(&str, &str)> = sent["messages"]
             .as_array()
             .into_iter()
@@ -227,7 +227,7 @@ async fn whoever_does_not_want_it_is_refused() {
         body["cogn"] = json!({"degradation": "strictly"});
         assert_eq!(ask(&server, caller, &body).await.status(), 400, "{caller}");
     }
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 /// A model that calls no tools of itself, held to the form of a call.

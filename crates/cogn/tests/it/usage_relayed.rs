@@ -28,7 +28,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let stage = Stage::new();
-        let busy = MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
+        let busy = MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"));
         let good = vendor();
         let (collector, spans) = listener("200 OK");
         let first = back_end(

@@ -90,7 +90,7 @@ async fn every_caller_is_answered_by_every_back_end_in_its_own_words() {
                 );
             }
         }
-        let asked = upstream.asked();
+        let asked = upstream.received();
         assert!(asked.iter().all(|asked| !asked.text().contains("cogn")), "{kind}");
     }
 }
@@ -114,7 +114,7 @@ async fn results_of_tools_reach_the_back_end() {
     )
     .await;
     assert_eq!(answer.text(), "done");
-    let sent = upstream.asked().last().unwrap().json();
+    let sent = upstream.received().last().unwrap().json();
     assert_eq!(sent["messages"][2]["content"][0]["type"], "tool_result", "{sent}");
     assert_eq!(sent["messages"][2]["content"][0]["tool_use_id"], "call_1");
 }
@@ -129,7 +129,7 @@ async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
         "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":3}}\n\n",
         "data: [DONE]\n\n"
     );
-    let upstream = MockServer::answering(move |_, asked| match asked.json()["stream"] == true {
+    let upstream = MockServer::with_responder(move |_, asked| match asked.json()["stream"] == true {
         true => ScriptedResponse::good("text/event-stream", stream),
         false => ScriptedResponse::good("application/json", whole),
     });
@@ -148,7 +148,7 @@ async fn a_back_end_of_the_same_dialect_is_heard_byte_for_byte() {
     asking["stream_options"] = json!({});
     let text = ask(&server, caller, &asking).await.text().await.unwrap();
     assert!(!text.contains("usage") && is_ended(&text), "{text}");
-    let sent = upstream.asked()[0].json();
+    let sent = upstream.received()[0].json();
     assert_eq!(sent["unheard_of"], json!({"a": 1}), "{sent}");
 }
 
@@ -172,7 +172,7 @@ async fn names_lead_to_models_and_one_back_end_where_the_configuration_says_so()
             "{name}"
         );
     }
-    for asked in upstream.asked() {
+    for asked in upstream.received() {
         assert_eq!(asked.json()["model"], "m");
     }
     let list = body_of(server.get("/v1/models").send().await.unwrap()).await;
@@ -201,7 +201,7 @@ async fn names_lead_to_models_and_one_back_end_where_the_configuration_says_so()
 
 #[tokio::test]
 async fn another_back_end_takes_over_before_anything_was_said() {
-    let broken = MockServer::playing(ScriptedResponse::response("503 Busy", &[], "later"));
+    let broken = MockServer::with_responses(ScriptedResponse::response("503 Busy", &[], "later"));
     let good = scripted(Dialect::Anthropic, &script());
     let stage = Stage::new();
     let config = format!(
@@ -317,7 +317,7 @@ async fn media_is_passed_on_in_the_words_of_the_back_end() {
     ]}]});
     let answer = ask(&server, Dialect::OpenaiChat, &body).await;
     assert_eq!(read(Dialect::OpenaiChat, answer).await.text(), "seen");
-    let sent = upstream.asked().last().unwrap().json();
+    let sent = upstream.received().last().unwrap().json();
     assert_eq!(
         sent["messages"][0]["content"][1]["source"]["data"], pixel,
         "{sent}"
@@ -340,7 +340,7 @@ async fn media_is_passed_on_in_the_words_of_the_back_end() {
 
 #[tokio::test]
 async fn tokens_are_counted_by_whoever_knows_and_else_estimated() {
-    let counting = MockServer::answering(|_, asked| match asked.path().ends_with("/count_tokens") {
+    let counting = MockServer::with_responder(|_, asked| match asked.path().ends_with("/count_tokens") {
         true => ScriptedResponse::good("application/json", r#"{"input_tokens": 41}"#),
         false => ScriptedResponse::nothing(),
     });
@@ -358,7 +358,7 @@ async fn tokens_are_counted_by_whoever_knows_and_else_estimated() {
     let count = |body: &Value| server.post("/v1/messages/count_tokens").body(body.to_string());
     let counted = body_of(count(&body).send().await.unwrap()).await;
     assert_eq!(counted, json!({"input_tokens": 41}));
-    let sent = counting.asked()[0].json();
+    let sent = counting.received()[0].json();
     assert_eq!(
         (&sent["system"], sent.get("max_tokens")),
         (&json!("be brief"), None),

@@ -30,7 +30,7 @@ async fn several_answers_are_passed_on_as_they_are() {
     let choice = |index: u64| json!({"index": index, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"});
     let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [choice(0), choice(1), choice(2)]});
-    let upstream = MockServer::playing(ScriptedResponse::good("application/json", answer.to_string()));
+    let upstream = MockServer::with_responses(ScriptedResponse::good("application/json", answer.to_string()));
     let stage = Stage::new();
     let server = serve(&stage, "openai", &upstream.url(""));
     let body = body_of(ask(&server, CHAT, &several("m")).await).await;

@@ -26,7 +26,7 @@ fn cost(response: &Response) -> Option<&str> {
 
 /// A server whose answer used this.
 fn using(usage: Value) -> MockServer {
-    MockServer::answering(move |_, _| {
+    MockServer::with_responder(move |_, _| {
         json_answer(&json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}],
@@ -130,7 +130,7 @@ async fn the_head_of_a_stream_cannot_know_it() {
 #[tokio::test]
 async fn a_second_try_is_paid_for_too() {
     let answers = ["not json", "{\"n\": 1}"];
-    let upstream = MockServer::answering(move |before, _| {
+    let upstream = MockServer::with_responder(move |before, _| {
         json_answer(&json!({
             "id": "c", "object": "chat.completion", "created": 1, "model": "m",
             "choices": [{"index": 0, "finish_reason": "stop",

@@ -157,7 +157,7 @@ async fn a_server_that_asks_for_no_key_takes_anybodys() {
 
 #[tokio::test]
 async fn bad_requests_are_refused_before_anybody_is_asked() {
-    let upstream = MockServer::playing(ScriptedResponse::nothing());
+    let upstream = MockServer::with_responses(ScriptedResponse::nothing());
     let stage = Stage::new();
     let config = stage.config(&format!(
         "[[backends]]\nname = \"b\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n",
@@ -216,7 +216,7 @@ async fn bad_requests_are_refused_before_anybody_is_asked() {
         let (status, _, _) = refused(wrong, dialect).await;
         assert_eq!(status, 405, "{dialect}");
     }
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 /// What a back-end says, and what is told of it: the status, and the kinds of both vendors.
@@ -273,7 +273,7 @@ fn refusals() -> Vec<(&'static str, Value, u16, &'static str, &'static str)> {
 async fn what_a_back_end_refuses_is_told_with_the_callers_status() {
     for (status, body, told, openai_kind, anthropic_kind) in refusals() {
         let body = body.to_string();
-        let upstream = MockServer::answering(move |_, _| {
+        let upstream = MockServer::with_responder(move |_, _| {
             ScriptedResponse::response(
                 status,
                 &[("content-type", "application/json"), ("retry-after", "0")],
@@ -385,7 +385,7 @@ fn embedded(_: &Stage) -> Option<String> {
 /// Whoever would answer, nobody is asked: a back-end of the same dialect, one of another, or the embedded model.
 #[tokio::test]
 async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
-    let upstream = MockServer::playing(ScriptedResponse::response("500 Oops", &[], "{}"));
+    let upstream = MockServer::with_responses(ScriptedResponse::response("500 Oops", &[], "{}"));
     let stage = Stage::new();
     let reached = |kind: &str| {
         let url = upstream.url("");
@@ -426,7 +426,7 @@ async fn a_field_of_a_wrong_type_is_named_in_the_callers_dialect() {
             assert_eq!(message, "`temperature` must be a number, and is a string");
         }
     }
-    assert!(upstream.asked().is_empty());
+    assert!(upstream.received().is_empty());
 }
 
 /// Whoever may not ask is told so before it has sent anything: the body that is announced here never comes.

@@ -82,7 +82,7 @@ async fn a_real_model_goes_on_behind_the_words_of_another() {
             let stream = response.text().await.unwrap();
             check(dialect, &stream, &expected);
         }
-        assert_eq!(dying.asked().len(), DIALECTS.len(), "{kind}");
+        assert_eq!(dying.received().len(), DIALECTS.len(), "{kind}");
     }
 }
 

@@ -76,7 +76,7 @@ async fn a_stream_goes_on_behind_any_of_its_events() {
             assert_eq!(rest, expected, "{dialect} {id}");
         }
     }
-    assert_eq!(upstream.asked().len(), DIALECTS.len(), "nobody was asked twice");
+    assert_eq!(upstream.received().len(), DIALECTS.len(), "nobody was asked twice");
 }
 
 /// A caller who is cut off in the middle loses nothing: the answer is made to its end.

@@ -114,7 +114,7 @@ async fn an_answer_is_passed_on_and_accounted_for() {
     assert_eq!(world.engine.running(), 1);
     assert_eq!(world.state(relayed.run).await, RunState::Running);
     assert_eq!(next(&mut relayed).await, Some(Event::text(0, "hi")));
-    strings.say(usage()).await;
+    strings.send(usage()).await;
     strings.finish().await;
     let mut parts = Vec::new();
     while timeout(SOON, relayed.next_parts(&mut parts)).await.unwrap() {}
@@ -220,7 +220,7 @@ async fn a_stream_that_dies_goes_on_where_somebody_continues_it() {
             let chat = strings.request.as_chat().unwrap();
             assert_eq!(chat.messages.last().unwrap().plain_text(), Some("Hello"));
             strings.text(" world").await;
-            strings.say(usage()).await;
+            strings.send(usage()).await;
             strings.finish().await;
         }
     );
@@ -389,7 +389,7 @@ async fn whoever_comes_back_gets_the_rest_of_the_frames() {
     let mut back = world.resume(run, 1).await;
     let seen = frames(&mut back, 2).await;
     assert_eq!(bodies(&seen), [(Some(2), "two"), (Some(3), "three")]);
-    strings.say(usage()).await;
+    strings.send(usage()).await;
     strings.finish().await;
     let last = frames(&mut back, usize::MAX).await;
     assert_eq!((last[0].kind, bodies(&last)), (EventKind::Final, vec![(None, "done")]));

@@ -193,10 +193,10 @@ fn places(stream: &str) -> Vec<usize> {
 #[tokio::test]
 async fn wherever_a_server_dies_the_caller_reads_one_whole_stream() {
     let whole = stream("first", &WORDS);
-    let second = MockServer::answering(|_, asked| continuing(asked));
+    let second = MockServer::with_responder(|_, asked| continuing(asked));
     for place in places(&whole) {
         let cut = whole.get(..place).unwrap().as_bytes().to_vec();
-        let first = MockServer::playing(ScriptedResponse::good("text/event-stream", cut));
+        let first = MockServer::with_responses(ScriptedResponse::good("text/event-stream", cut));
         let world = World::new(&[first.url(""), second.url("")]);
         let written = written(world.relay().await.unwrap()).await;
         let (text, events) = read(&written);
@@ -219,7 +219,7 @@ async fn wherever_a_lone_server_dies_the_caller_reads_one_error_and_no_good_end(
     let whole = stream("first", &WORDS);
     for place in places(&whole) {
         let cut = whole.get(..place).unwrap().as_bytes().to_vec();
-        let first = MockServer::playing(ScriptedResponse::good("text/event-stream", cut));
+        let first = MockServer::with_responses(ScriptedResponse::good("text/event-stream", cut));
         let world = World::new(&[first.url("")]);
         let Ok(relayed) = world.relay().await else {
             assert!(!whole.get(..place).unwrap().contains("Grüße"), "{place}");

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use media::{Bounds, Declared, Error, Prepared};
 use tempfile::TempDir;
-use testkit::tools::{need, run};
+use testkit::tools::{require, run};
 
 /// Words that must not be found in anything that goes on.
 pub(crate) const SECRETS: &[&str] = &["Jane Roe", "SN-4711", "Lima", "48.858"];
@@ -95,7 +95,7 @@ pub(crate) fn prepare_sample(name: &str) -> (Prepared, Vec<u8>) {
     reason = "a list of commands, one sample after the other"
 )]
 fn make() -> TempDir {
-    need(&[
+    require(&[
         ("ffmpeg", "ffmpeg"),
         ("exiftool", "libimage-exiftool-perl"),
         ("pdfinfo", "poppler-utils"),

@@ -48,7 +48,7 @@ fn each_kind_is_called_at_its_own_address_with_its_own_key() {
                 .insert(String::from("X-Title"), String::from("tests"));
             let back_end = open(client(&ClientOptions::default()), options);
             ask(&back_end, chat()).await;
-            let asked = server.asked();
+            let asked = server.received();
             assert_eq!(asked[0].path(), format!("/base{path}"));
             assert_eq!(asked[0].header(header), Some(value.as_str()), "{dialect}");
             assert_eq!(asked[0].header("x-title"), Some("tests"));
@@ -96,7 +96,7 @@ fn nothing_is_used_that_is_not_declared() {
             assert_eq!(text(&seen).as_deref(), Ok("{}"), "{dialect}: {seen:?}");
             let warnings = seen.iter().filter(|event| matches!(event, Event::Warning { .. }));
             assert!(warnings.count() >= 3, "every change is announced: {seen:?}");
-            let asked = server.asked()[0].clone();
+            let asked = server.received()[0].clone();
             let body = asked.text();
             for unwanted in [
                 "response_format",
@@ -142,7 +142,7 @@ fn a_schema_is_held_natively_where_it_can_be() {
                 strict: None,
             });
             ask(&back_end, wanted).await;
-            let body = server.asked()[0].text();
+            let body = server.received()[0].text();
             assert!(
                 body.contains(word) || body.contains("responseSchema"),
                 "{dialect}: {body}"
@@ -171,14 +171,14 @@ fn a_server_with_one_model_is_asked_for_it_and_one_with_several_needs_a_name() {
                 Ok("ok"),
                 "{dialect}"
             );
-            let last = server.asked().pop().expect("a call");
+            let last = server.received().pop().expect("a call");
             assert!(
                 last.text().contains("\"scripted\"") || last.path().contains("/scripted:"),
                 "{last:?}"
             );
 
             let many = json!({"data": [{"id": "a"}, {"id": "b"}], "models": [{"name": "a"}, {"name": "b"}]});
-            let server = MockServer::playing(ScriptedResponse::good("application/json", many.to_string()));
+            let server = MockServer::with_responses(ScriptedResponse::good("application/json", many.to_string()));
             let unbound = HttpOptions {
                 model: None,
                 ..options(&server.url(""))
@@ -211,7 +211,7 @@ fn calls_go_through_the_proxy_unless_the_host_is_exempt() {
             let back_end = providers::openai(client(&way), options(&server.url("")));
             assert_eq!(text(&ask(&back_end, chat()).await).as_deref(), Ok(expected));
         }
-        let seen = proxy.asked();
+        let seen = proxy.received();
         assert!(
             seen[0]
                 .head

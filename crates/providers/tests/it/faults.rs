@@ -72,7 +72,7 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_or_was_whole() {
             };
             let cuts = bytes.len();
             let server =
-                MockServer::answering(move |count, _| ScriptedResponse::good(kind, &bytes[..count.min(bytes.len())]));
+                MockServer::with_responder(move |count, _| ScriptedResponse::good(kind, &bytes[..count.min(bytes.len())]));
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let mut whole = 0;
             for cut in 0..=cuts {
@@ -108,7 +108,7 @@ fn a_word_that_nobody_knows_for_the_end_is_an_end() {
             let mut said = said.clone();
             said.push(Event::Finish { reason });
             let answer = ScriptedResponse::good("", stream_of(dialect, &said));
-            let server = MockServer::playing(answer);
+            let server = MockServer::with_responses(answer);
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let seen = ask(&back_end, chat()).await;
             assert_eq!(text(&seen).as_deref(), Ok("Yes."), "{dialect}: {seen:?}");
@@ -122,7 +122,7 @@ fn a_tool_call_with_broken_arguments_keeps_what_was_written() {
                   \"function\":{\"name\":\"look\",\"arguments\":\"{\\\"where\\\": \"}}]}}]}\n\n\
                   data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
     run(async {
-        let server = MockServer::playing(ScriptedResponse::good("text/event-stream", broken));
+        let server = MockServer::with_responses(ScriptedResponse::good("text/event-stream", broken));
         let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
         let seen = ask(&back_end, chat()).await;
         let mut fold = ir::fold::Fold::new();
@@ -149,7 +149,7 @@ fn the_whole_call_has_a_limit_however_lively_it_is() {
         for _ in 0..400 {
             drip = drip.then(": still here\n\n").pause(Duration::from_millis(50));
         }
-        let server = MockServer::playing(drip);
+        let server = MockServer::with_responses(drip);
         let limits = Timeouts {
             total: Duration::from_millis(700),
             ..PATIENT
@@ -173,7 +173,7 @@ fn a_key_that_a_server_quotes_is_not_passed_on() {
     run(async {
         let body = format!("{{\"error\":{{\"message\":\"Incorrect API key provided: {KEY}\"}}}}");
         let answer = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], body);
-        let server = MockServer::playing(answer);
+        let server = MockServer::with_responses(answer);
         for (open, _) in KINDS {
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             let seen = ask(&back_end, chat()).await;

@@ -17,14 +17,14 @@ use crate::kinds::{KEY, KINDS, Open, chat, client, error_of, options};
 
 /// Refuses everything, and remembers what it was asked.
 fn deaf() -> MockServer {
-    MockServer::playing(ScriptedResponse::response("503 Service Unavailable", &[], "{}"))
+    MockServer::with_responses(ScriptedResponse::response("503 Service Unavailable", &[], "{}"))
 }
 
 async fn opened(open: Open, request: Request) -> (Vec<Event>, Vec<ReceivedRequest>) {
     let server = deaf();
     let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
     let events = back_end.stream(Arc::new(request)).collect().await;
-    (events, server.asked())
+    (events, server.received())
 }
 
 fn patched(chat: ChatRequest, patches: Value) -> Request {
@@ -175,7 +175,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
         ask(patches.clone(), false).await;
         let error = ask(patches, true).await;
         assert!(error.message.starts_with("/patches/2: "), "{}", error.message);
-        let asked = server.asked();
+        let asked = server.received();
         assert_eq!(asked.len(), 2, "{operation}: what is refused is not sent");
         if form {
             let text = asked[1].text();
@@ -197,7 +197,7 @@ async fn operations_in_one_piece_are_changed_as_json_and_as_forms() {
 #[tokio::test]
 async fn an_answer_tells_what_was_refused() {
     let answer = json!({"object": "list", "model": "small", "data": [{"index": 0, "embedding": [0.5]}]});
-    let server = MockServer::playing(ScriptedResponse::good("application/json", answer.to_string()));
+    let server = MockServer::with_responses(ScriptedResponse::good("application/json", answer.to_string()));
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
     let patches = json!([{"pointer": "/user", "value": "x"}, {"pointer": "/truncate", "value": true}]);
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "patches": patches});
@@ -209,5 +209,5 @@ async fn an_answer_tells_what_was_refused() {
         .map(|one| one.pointer.as_str())
         .collect();
     assert_eq!(places, ["/patches/0"]);
-    assert_eq!(server.asked()[0].json()["truncate"], true);
+    assert_eq!(server.received()[0].json()["truncate"], true);
 }

@@ -99,14 +99,14 @@ async fn a_key_that_is_quoted_is_told_to_nobody() {
         "id": KEY, "object": "chat.completion", "created": 1, "model": "small", KEY: 1,
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}]
     });
-    let server = MockServer::playing(ScriptedResponse::good("application/json", answer.to_string()));
+    let server = MockServer::with_responses(ScriptedResponse::good("application/json", answer.to_string()));
     let events = said(providers::openai, &server, false, true).await;
     let words = words(&events);
     assert_eq!(words[0]["id"], "(key)");
     assert!(!words[0].to_string().contains(KEY));
 
     let vectors = json!({"object": "list", "model": KEY, "data": [{"index": 0, "embedding": [0.5]}]});
-    let server = MockServer::playing(ScriptedResponse::good("application/json", vectors.to_string()));
+    let server = MockServer::with_responses(ScriptedResponse::good("application/json", vectors.to_string()));
     let back_end = providers::openai(client(&ClientOptions::default()), options(&server.url("")));
     let request = json!({"operation": "embeddings", "payload": {"input": "a"}, "extra": {"raw": true}});
     let request: Request = serde_json::from_value(request).unwrap();

@@ -26,8 +26,8 @@ fn nothing_in_a_request_moves_its_address_or_its_key() {
             wanted.ext = Ext::of(dialect, lure);
             let back_end = open(client(&ClientOptions::default()), options(&server.url("/base")));
             ask(&back_end, wanted).await;
-            assert!(trap.asked().is_empty(), "{dialect}: {:?}", trap.asked());
-            let asked = server.asked();
+            assert!(trap.received().is_empty(), "{dialect}: {:?}", trap.received());
+            let asked = server.received();
             assert_eq!(asked.len(), 1, "{dialect}");
             assert!(
                 asked[0].path().starts_with("/base/"),
@@ -54,7 +54,7 @@ fn no_model_answers_under_the_name_of_another() {
             wanted.model = Some(String::from("another"));
             let seen = ask(&back_end, wanted).await;
             assert_eq!(error_of(&seen).kind, ErrorKind::NotEnabled, "{dialect}");
-            assert!(server.asked().is_empty(), "{dialect}");
+            assert!(server.received().is_empty(), "{dialect}");
         }
     });
 }
@@ -79,7 +79,7 @@ fn an_unbound_back_end_answers_with_whatever_is_asked_for() {
                     Ok("ok"),
                     "{dialect}"
                 );
-                let last = server.asked().pop().expect("a call");
+                let last = server.received().pop().expect("a call");
                 let named = match dialect {
                     Dialect::Gemini => last.path().contains(&format!("/{sent}:")),
                     _ => last.json()["model"] == sent,
@@ -99,7 +99,7 @@ fn the_key_is_hidden_and_the_limit_of_tokens_is_not() {
             let back_end = open(client(&ClientOptions::default()), options(&server.url("")));
             assert!(!format!("{back_end:?}").contains(KEY), "{dialect}");
             ask(&back_end, chat()).await;
-            let body = server.asked()[0].text();
+            let body = server.received()[0].text();
             assert!(body.contains("64"), "the limit of tokens arrives: {body}");
             assert!(!body.contains(KEY), "{dialect}: {body}");
         }

@@ -32,12 +32,12 @@ struct Shared {
 
 impl MockServer {
     /// Every call gets the same answer.
-    pub fn playing(answer: ScriptedResponse) -> Self {
-        Self::answering(move |_, _| answer.clone())
+    pub fn with_responses(answer: ScriptedResponse) -> Self {
+        Self::with_responder(move |_, _| answer.clone())
     }
 
     /// The answer depends on the call and on how many came before it.
-    pub fn answering(answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static) -> Self {
+    pub fn with_responder(answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::<Shared>::default();
@@ -62,7 +62,7 @@ impl MockServer {
     }
 
     /// The calls so far.
-    pub fn asked(&self) -> Vec<ReceivedRequest> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.asked).clone()
     }
 }

@@ -16,7 +16,7 @@ use super::{ScriptedResponse, ReceivedRequest, MockServer};
 pub fn scripted(dialect: Dialect, yaml: &str) -> MockServer {
     let script = Script::parse(yaml).unwrap();
     let scripted = ScriptedUpstream::new("scripted", script);
-    MockServer::answering(move |_, asked| answer(dialect, &scripted, asked))
+    MockServer::with_responder(move |_, asked| answer(dialect, &scripted, asked))
 }
 
 fn answer(dialect: Dialect, scripted: &ScriptedUpstream, asked: &ReceivedRequest) -> ScriptedResponse {

@@ -22,12 +22,12 @@ pocketsphinx==5.1.1 \
 const TRAINED: &str = include_str!("requirements.txt");
 
 /// Makes sure that `espeak-ng` can be called.
-pub fn need_voice() {
-    tools::need(&[("espeak-ng", "espeak-ng")]);
+pub fn require_tts() {
+    tools::require(&[("espeak-ng", "espeak-ng")]);
 }
 
 /// The folder that has to be on `PYTHONPATH` for PocketSphinx to be found.
-pub fn ear() -> &'static Path {
+pub fn require_asr() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(install)
 }

@@ -92,7 +92,7 @@ impl<'a> Weather<'a> {
             .config(&format!("[journal]\nkeep_bytes = 1000000000\n{most}"));
         let mut command = self.stage.serving(&["--config", &config], backends);
         if self.jumps {
-            tools::need(&[("faketime", "faketime")]);
+            tools::require(&[("faketime", "faketime")]);
             assert!(Path::new(FAKETIME).is_file(), "{FAKETIME} is not there");
             command
                 .env("LD_PRELOAD", FAKETIME)

@@ -71,7 +71,7 @@ pub(super) type Spoil = (fn(&mut Request), fn(&mut Response));
 /// The server behind somebody who spoils what passes.
 pub(super) fn go_between(server: &Server, (ask, say): Spoil) -> MockServer {
     let address = String::from(server.address());
-    MockServer::answering(move |_, asked: &ReceivedRequest| {
+    MockServer::with_responder(move |_, asked: &ReceivedRequest| {
         let mut request = Request {
             head: asked.head.clone(),
             body: asked.json(),

@@ -118,12 +118,12 @@ fn what_cannot_be_checked_is_said() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("cannot be reached"), "{stderr}");
     assert_eq!(conformance(&["--url", "nonsense"]).0, Some(2));
-    let none = MockServer::playing(ScriptedResponse::good("application/json", r#"{"modules": []}"#));
+    let none = MockServer::with_responses(ScriptedResponse::good("application/json", r#"{"modules": []}"#));
     let (code, _, stderr) = conformance(&["--url", &none.url("")]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--emit-modules"), "{stderr}");
     let closed = ScriptedResponse::response("401 Unauthorized", &[("content-type", "application/json")], "{}");
-    let closed = MockServer::playing(closed);
+    let closed = MockServer::with_responses(closed);
     let (code, _, stderr) = conformance(&["--url", &closed.url("")]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--key-env"), "{stderr}");

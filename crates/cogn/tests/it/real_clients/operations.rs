@@ -24,7 +24,7 @@ operations = ["embeddings"]
 "#;
 
 fn server(stage: &Stage) -> Server {
-    testkit::speech::need_voice();
+    testkit::speech::require_tts();
     let shelf = stage.path("shelf");
     let mut pull = stage.cogn();
     pull.args(["models", "pull", "--name", "all-minilm-l6-v2"])
@@ -35,7 +35,7 @@ fn server(stage: &Stage) -> Server {
     let mut command = stage.serving(&["--config", &config], &[]);
     command
         .env("COGN_MODELS_DIR", &shelf)
-        .env("PYTHONPATH", testkit::speech::ear());
+        .env("PYTHONPATH", testkit::speech::require_asr());
     Server::spawn(command)
 }
 

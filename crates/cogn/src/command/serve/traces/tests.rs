@@ -14,7 +14,7 @@ use super::{BATCH_MAX, Exporter, GATHER, QUEUE_MAX};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn collector() -> MockServer {
-    MockServer::playing(ScriptedResponse::good("application/json", "{}"))
+    MockServer::with_responses(ScriptedResponse::good("application/json", "{}"))
 }
 
 fn exporter(collector: &MockServer) -> (Exporter, impl Fn(Vec<Value>) + use<>) {
@@ -28,7 +28,7 @@ fn spans(number: usize) -> Vec<Value> {
 
 /// The runs of each message, as they were sent.
 fn collected(collector: &MockServer) -> Vec<Vec<u64>> {
-    let messages = collector.asked();
+    let messages = collector.received();
     let numbers = messages.iter().map(|message| {
         let message = message.json();
         let spans = message["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array();
@@ -81,7 +81,7 @@ async fn a_full_message_does_not_wait() {
 
 #[tokio::test]
 async fn a_collector_that_takes_nothing_holds_up_no_stop_for_ever() {
-    let collector = MockServer::playing(ScriptedResponse::nothing().pause(PATIENCE));
+    let collector = MockServer::with_responses(ScriptedResponse::nothing().pause(PATIENCE));
     let (exporter, tell) = exporter(&collector);
     (0..QUEUE_MAX).for_each(|number| tell(spans(number)));
     let stop = CancellationToken::new();
