@@ -39,7 +39,7 @@ pub(crate) struct EncodedRequest {
 impl EncodedRequest {
     pub(crate) fn request(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>> {
         let (accept, kind) = match self.mode {
-            Mode::Leave => (self.endpoint.accept(), self.endpoint.content_type()),
+            Mode::Disconnect => (self.endpoint.accept(), self.endpoint.content_type()),
             mode if mode.streams() => ("text/event-stream", String::from("application/json")),
             _ => ("application/json", String::from("application/json")),
         };
@@ -108,7 +108,7 @@ impl Connection {
 
     async fn exchange(&mut self, tally: &mut Tally) -> Result<()> {
         let mode = self.question.mode;
-        if mode == Mode::Leave {
+        if mode == Mode::Disconnect {
             tally.whole_us.push(leave(&self.question).await?);
             tally.good += 1;
             return Ok(());

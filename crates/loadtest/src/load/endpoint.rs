@@ -29,7 +29,7 @@ pub(crate) enum Endpoint {
     /// A module's stream that is to be given up when its reader leaves.
     ModuleStream,
     /// A module's stream that goes on for a while.
-    ModuleKept,
+    ModuleResumable,
     Canonical,
     CanonicalStream,
     CanonicalEmbeddings,
@@ -49,7 +49,7 @@ impl Endpoint {
                 | Self::ResponsesStream
                 | Self::MessagesStream
                 | Self::ModuleStream
-                | Self::ModuleKept
+                | Self::ModuleResumable
                 | Self::CanonicalStream
         )
     }
@@ -99,7 +99,7 @@ impl Endpoint {
                 json!({"model": model, "input": words, "voice": "alloy", "response_format": "wav"})
             }
             Self::Transcriptions => return form(model),
-            Self::Module | Self::ModuleKept => json!({"input": input}),
+            Self::Module | Self::ModuleResumable => json!({"input": input}),
             Self::ModuleStream => {
                 json!({"input": input, "_options": {"on_disconnect": "cancel"}})
             }

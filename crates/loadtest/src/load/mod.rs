@@ -68,11 +68,11 @@ pub(crate) enum Mode {
     /// A module as a stream.
     Execute,
     /// A module, whole.
-    Call,
+    Unary,
     /// The second half of a module's stream: it is run once, and read again from its middle on.
     Resume,
     /// An answer that is left before its end. What is timed is how long the upstream goes on after that.
-    Leave,
+    Disconnect,
 }
 
 /// When a request counts.
@@ -103,14 +103,14 @@ impl Load {
             host,
             path: String::from(self.url.path()),
             body: match self.mode {
-                Mode::Leave => self.endpoint.body(&self.model),
+                Mode::Disconnect => self.endpoint.body(&self.model),
                 mode => Bytes::from(mode.body(&self.model)),
             },
             key: self.key.clone(),
             mode: self.mode,
             endpoint: self.endpoint,
             headers: match self.mode {
-                Mode::Leave => self.endpoint.headers(&self.model),
+                Mode::Disconnect => self.endpoint.headers(&self.model),
                 _ => Vec::new(),
             },
             upstream: self.upstream.clone(),
@@ -173,13 +173,13 @@ impl Mode {
     /// What stands at the end of a whole stream.
     pub(crate) fn end(self) -> &'static [u8] {
         match self {
-            Self::Execute | Self::Call | Self::Resume => b"event: final",
-            Self::Chat | Self::Stream | Self::Leave => b"[DONE]",
+            Self::Execute | Self::Unary | Self::Resume => b"event: final",
+            Self::Chat | Self::Stream | Self::Disconnect => b"[DONE]",
         }
     }
 
     fn body(self, model: &str) -> String {
-        if matches!(self, Self::Execute | Self::Call | Self::Resume) {
+        if matches!(self, Self::Execute | Self::Unary | Self::Resume) {
             return json!({"input": {"code": "x=1"}}).to_string();
         }
         let mut body = json!({
