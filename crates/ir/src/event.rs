@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chat::{Origin, ReasoningForm};
+use crate::chat::{ReasoningOrigin, ReasoningForm};
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::ext::Ext;
@@ -84,7 +84,7 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        origin: Option<Origin>,
+        origin: Option<ReasoningOrigin>,
     },
     ToolCall {
         id: String,

@@ -26,7 +26,7 @@ pub mod usage;
 
 pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Component};
 pub use chat::{
-    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, Origin, Part, PartBody, Reasoning,
+    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, ReasoningOrigin, Part, PartBody, Reasoning,
     ReasoningForm, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice, ToolOutcome, ToolResult,
     ToolSpec,
 };

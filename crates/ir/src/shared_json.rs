@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 #[derive(Clone, Default)]
-pub struct SharedJson(Arc<Inner>);
+pub struct SharedJson(Arc<SharedJsonInner>);
 
 #[derive(Default)]
-struct Inner {
+struct SharedJsonInner {
     value: Value,
     text: OnceLock<String>,
 }
@@ -26,7 +26,7 @@ impl SharedJson {
 
 impl From<Value> for SharedJson {
     fn from(value: Value) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedJsonInner {
             value,
             text: OnceLock::new(),
         }))

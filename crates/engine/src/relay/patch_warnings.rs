@@ -2,7 +2,7 @@
 //! where the request stands no loss. Patches of a body are the business of whoever writes it.
 
 use ir::adaptation::{Adaptation, Ledger, Component};
-use ir::patch::{Target, apply_to_nothing};
+use ir::patch::{Target, apply_without_body};
 use ir::{Error, Request};
 
 use crate::port::Upstream;
@@ -20,6 +20,6 @@ pub(super) fn notices(upstream: &dyn Upstream, request: &Request) -> Result<Vec<
     };
     let mut ledger = Ledger::new(Component::Adapter);
     let degradation = request.degradation.unwrap_or_default();
-    apply_to_nothing(&request.patches, &actual, degradation, &mut ledger)?;
+    apply_without_body(&request.patches, &actual, degradation, &mut ledger)?;
     Ok(ledger.into_entries())
 }

@@ -10,7 +10,7 @@ mod tool;
 
 pub use message::{Content, Message, Role};
 pub use part::{CacheHint, Part, PartBody};
-pub use reasoning::{Origin, Reasoning, ReasoningForm};
+pub use reasoning::{ReasoningOrigin, Reasoning, ReasoningForm};
 pub use request::{ChatRequest, Generation, ReasoningRequest, ResponseFormat};
 pub use response::ChatResponse;
 pub use tool::{ToolCall, ToolChoice, ToolOutcome, ToolResult, ToolSpec};

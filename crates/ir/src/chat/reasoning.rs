@@ -17,7 +17,7 @@ pub struct Reasoning {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<ReasoningOrigin>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum ReasoningForm {
 /// Where reasoning came from. A codec knows the dialect; the one who made the call knows the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Origin {
+pub struct ReasoningOrigin {
     pub dialect: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
@@ -45,7 +45,7 @@ pub struct Origin {
     pub credential_ref: Option<String>,
 }
 
-impl Origin {
+impl ReasoningOrigin {
     pub fn dialect(dialect: crate::Dialect) -> Self {
         Self {
             dialect: String::from(dialect.as_str()),
@@ -65,7 +65,7 @@ impl Origin {
 }
 
 impl Reasoning {
-    pub fn text(text: impl Into<String>, origin: Origin) -> Self {
+    pub fn text(text: impl Into<String>, origin: ReasoningOrigin) -> Self {
         Self {
             text: Some(text.into()),
             origin: Some(origin),
@@ -74,7 +74,7 @@ impl Reasoning {
     }
 
     /// Whether it may be played back to `target`. Reasoning of unknown origin may not.
-    pub fn replays_to(&self, target: &Origin) -> bool {
+    pub fn replays_to(&self, target: &ReasoningOrigin) -> bool {
         self.origin
             .as_ref()
             .is_some_and(|origin| origin.agrees_with(target))

@@ -125,7 +125,7 @@ pub struct Target {
 
 impl Target {
     /// Whether a patch for `self` applies to the back-end that `actual` describes.
-    pub fn covers(&self, actual: &Self) -> bool {
+    pub fn matches(&self, actual: &Self) -> bool {
         let fits = |wanted: &Option<String>, actual: &Option<String>| wanted.is_none() || wanted == actual;
         fits(&self.backend, &actual.backend)
             && fits(&self.kind, &actual.kind)
@@ -180,7 +180,7 @@ pub fn apply(
 }
 
 /// The same for a back-end that is sent no body: there is nothing to change.
-pub fn apply_to_nothing(
+pub fn apply_without_body(
     patches: &[Patch],
     actual: &Target,
     degradation: Degradation,
@@ -193,7 +193,7 @@ pub fn apply_to_nothing(
 /// The patches that are meant for this back-end, each with its place in the request.
 fn covering<'a>(patches: &'a [Patch], actual: &'a Target) -> impl Iterator<Item = (usize, &'a Patch)> {
     let numbered = patches.iter().enumerate();
-    numbered.filter(|(_, patch)| patch.target.covers(actual))
+    numbered.filter(|(_, patch)| patch.target.matches(actual))
 }
 
 fn refuse(at: usize, reason: &str, degradation: Degradation, ledger: &mut Ledger) -> Result<(), Error> {

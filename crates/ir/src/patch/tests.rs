@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Patch, Target, apply, apply_to_nothing};
+use super::{Patch, Target, apply, apply_without_body};
 use crate::adaptation::{Action, Degradation, Ledger, Component};
 use crate::envelope::Request;
 use crate::error::ErrorKind;
@@ -145,10 +145,10 @@ fn whoever_stands_no_loss_is_refused() {
     let error = refused.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unsupported);
     assert!(error.message.starts_with("/patches/1: "), "{}", error.message);
-    let refused = apply_to_nothing(&list, &kind("command"), strict, &mut ledger);
+    let refused = apply_without_body(&list, &kind("command"), strict, &mut ledger);
     assert!(refused.unwrap_err().message.starts_with("/patches/0: "));
     assert!(ledger.entries().is_empty());
-    apply_to_nothing(&list, &kind("command"), Degradation::Warn, &mut ledger).unwrap();
+    apply_without_body(&list, &kind("command"), Degradation::Warn, &mut ledger).unwrap();
     assert_eq!(ledger.entries().len(), 2);
 }
 

@@ -2,7 +2,7 @@
 
 use ir::media::Base64;
 use ir::{
-    Ext, Fields, Media, MediaKind, MediaSource, Origin, Part, PartBody, Reasoning, ReasoningForm, ToolCall,
+    Ext, Fields, Media, MediaKind, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, ToolCall,
     ToolOutcome, ToolResult,
 };
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(super) fn decode(value: Value) -> Part {
             let signature = fields.string("signature");
             let reasoning = Reasoning {
                 signature,
-                ..Reasoning::text(text, Origin::dialect(OWN))
+                ..Reasoning::text(text, ReasoningOrigin::dialect(OWN))
             };
             PartBody::Reasoning(reasoning)
         }),
@@ -58,7 +58,7 @@ pub(super) fn sealed(data: String) -> Reasoning {
     Reasoning {
         form: ReasoningForm::Redacted,
         data: Some(data),
-        origin: Some(Origin::dialect(OWN)),
+        origin: Some(ReasoningOrigin::dialect(OWN)),
         ..Reasoning::default()
     }
 }

@@ -1,7 +1,7 @@
 //! A stream, read. Blocks that only this dialect knows are held until they are whole.
 
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -196,7 +196,7 @@ impl StreamDecoder {
 
     fn block_start(&mut self, index: u32, raw: Value, out: &mut Vec<Event>) {
         self.content = true;
-        let origin = Some(Origin::dialect(OWN));
+        let origin = Some(ReasoningOrigin::dialect(OWN));
         let Part { body, ext, .. } = block_decode::decode(raw.clone());
         let (block, first) = match body {
             PartBody::Text(text) => (Block::Text, (!text.is_empty()).then_some(Delta::Text { text })),

@@ -2,7 +2,7 @@
 
 use ir::media::Base64;
 use ir::{
-    Ext, Fields, Media, MediaSource, Origin, Part, PartBody, Reasoning, ToolCall, ToolOutcome, ToolResult,
+    Ext, Fields, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ fn text(fields: &mut Fields) -> Option<PartBody> {
     let signature = fields.string("thoughtSignature");
     Some(PartBody::Reasoning(Reasoning {
         signature,
-        ..Reasoning::text(text, Origin::dialect(OWN))
+        ..Reasoning::text(text, ReasoningOrigin::dialect(OWN))
     }))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ir::{
-    Action, Error, Ledger, Map, Media, MediaSource, Origin, Part, PartBody, Reasoning, ToolCall, ToolOutcome,
+    Action, Error, Ledger, Map, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ToolCall, ToolOutcome,
     ToolResult,
 };
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn encode_reasoning(
     pointer: &str,
     ledger: &mut Ledger,
 ) -> Option<Map> {
-    let own = reasoning.replays_to(&Origin::dialect(OWN));
+    let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
         ledger.dropped(pointer, "reasoning is played back only to where it came from");
         return None;

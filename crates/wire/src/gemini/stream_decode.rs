@@ -3,7 +3,7 @@
 
 use ir::event::Warning;
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
     ToolCall, Usage,
 };
 use serde::Deserialize;
@@ -282,7 +282,7 @@ impl StreamDecoder {
             Open::Reasoning => Block::Reasoning {
                 form: ReasoningForm::Text,
                 id: None,
-                origin: Some(Origin::dialect(OWN)),
+                origin: Some(ReasoningOrigin::dialect(OWN)),
             },
         };
         let index = self.start(block, out);

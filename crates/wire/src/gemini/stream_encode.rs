@@ -1,7 +1,7 @@
 //! A stream, written: server-sent events, or one list. A call is whole here, so it is held until something
 //! else begins or the answer ends.
 
-use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, Origin, Part, Usage};
+use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, ReasoningOrigin, Part, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
@@ -143,7 +143,7 @@ impl StreamEncoder {
             Block::Reasoning { origin, .. } => {
                 let own = origin
                     .as_ref()
-                    .is_some_and(|origin| origin.agrees_with(&Origin::dialect(OWN)));
+                    .is_some_and(|origin| origin.agrees_with(&ReasoningOrigin::dialect(OWN)));
                 self.texts.push(text(true, own));
             }
             Block::Unknown { dialect, raw } if dialect == OWN.as_str() => {

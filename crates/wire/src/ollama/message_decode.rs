@@ -3,7 +3,7 @@
 
 use ir::media::{Base64, MimeTrust, sniff};
 use ir::{
-    Content, Error, Ext, Fields, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Reasoning,
+    Content, Error, Ext, Fields, Media, MediaKind, MediaSource, Message, ReasoningOrigin, Part, PartBody, Reasoning,
     Role, ToolCall, ToolResult,
 };
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> 
         Some(text) if text.is_empty() => fields.put_back("thinking", Value::String(text)),
         Some(text) => parts.push(Part::from(PartBody::Reasoning(Reasoning::text(
             text,
-            Origin::dialect(OWN),
+            ReasoningOrigin::dialect(OWN),
         )))),
         None => {}
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ir::media::{MimeTrust, sniff};
 use ir::{
-    Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, Origin, Part, PartBody, Role,
+    Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, ReasoningOrigin, Part, PartBody, Role,
     ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ impl MessageFields {
             PartBody::ToolCall(call) => self.calls.push(encode_call(call, part, pointer, ledger)),
             PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => self.calls.push(raw.clone()),
             PartBody::Reasoning(reasoning) => {
-                let own = reasoning.replays_to(&Origin::dialect(OWN));
+                let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
                 if purpose == Purpose::Replay && !own {
                     ledger.dropped(pointer, "reasoning is played back only to where it came from");
                     return Ok(());

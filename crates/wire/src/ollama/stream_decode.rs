@@ -2,7 +2,7 @@
 //! thinking, text, pictures, then calls. A plain piece of text takes a short way that builds no tree.
 
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Origin, Part, PartBody, Phase, ReasoningForm,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -225,7 +225,7 @@ impl StreamDecoder {
             let block = Block::Reasoning {
                 form: ReasoningForm::Text,
                 id: None,
-                origin: Some(Origin::dialect(OWN)),
+                origin: Some(ReasoningOrigin::dialect(OWN)),
             };
             self.begin(THINKING, block, out);
         }

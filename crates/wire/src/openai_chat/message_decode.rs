@@ -2,7 +2,7 @@
 //! a model produces them.
 
 use ir::{
-    Content, Dialect, Error, Fields, Message, Origin, Part, PartBody, Reasoning, Role, ToolCall, ToolResult,
+    Content, Dialect, Error, Fields, Message, ReasoningOrigin, Part, PartBody, Reasoning, Role, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ pub(super) fn assistant(fields: &mut Fields, ext: &mut ir::Ext) -> (Vec<Part>, b
                 fields.put_back(key, Value::String(text));
                 continue;
             }
-            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, Origin::dialect(OWN))));
+            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, ReasoningOrigin::dialect(OWN))));
             if key != "reasoning_content" {
                 part.ext.set(OWN, "$key", key);
             }
@@ -132,7 +132,7 @@ pub(super) fn thought(part: Part) -> Part {
     let text = thinking_text(raw);
     match text {
         Some(text) => {
-            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, Origin::dialect(OWN))));
+            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, ReasoningOrigin::dialect(OWN))));
             part.ext.set(OWN, "$key", "thinking");
             part
         }

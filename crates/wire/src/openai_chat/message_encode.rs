@@ -1,7 +1,7 @@
 //! Messages, written. Results of tools become messages of their own, ahead of what else the turn says.
 
 use ir::{
-    Action, Error, Ledger, Map, Message, Origin, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult,
+    Action, Error, Ledger, Map, Message, ReasoningOrigin, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
     let PartBody::Reasoning(reasoning) = &part.body else {
         return;
     };
-    if !reasoning.replays_to(&Origin::dialect(OWN)) {
+    if !reasoning.replays_to(&ReasoningOrigin::dialect(OWN)) {
         ledger.dropped(pointer, "reasoning is played back only to where it came from");
         return;
     }

@@ -5,7 +5,7 @@
 use ir::event::Warning;
 use ir::media::Base64;
 use ir::{
-    Block, Delta, Event, Ext, Fields, FinishReason, Map, Media, MediaKind, MediaSource, Origin, PartBody,
+    Block, Delta, Event, Ext, Fields, FinishReason, Map, Media, MediaKind, MediaSource, ReasoningOrigin, PartBody,
     Phase, ReasoningForm,
 };
 use serde::Deserialize;
@@ -283,7 +283,7 @@ impl StreamDecoder {
         let block = Block::Reasoning {
             form: ReasoningForm::Text,
             id: None,
-            origin: Some(Origin::dialect(OWN)),
+            origin: Some(ReasoningOrigin::dialect(OWN)),
         };
         if self.begin(REASONING, block, out)
             && let Some(key) = key

@@ -1,6 +1,6 @@
 //! Items that are not messages, read: calls, their results, reasoning. The same in requests and answers.
 
-use ir::{Ext, Fields, Origin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolCall, ToolResult};
+use ir::{Ext, Fields, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolCall, ToolResult};
 use serde_json::Value;
 
 use crate::openai_responses::{OWN, content};
@@ -102,7 +102,7 @@ pub(super) fn reasoning(value: Value) -> Part {
         text: whole.or_else(|| texts("summary")),
         data: text("encrypted_content"),
         signature: None,
-        origin: Some(Origin::dialect(OWN)),
+        origin: Some(ReasoningOrigin::dialect(OWN)),
     };
     let mut part = Part::from(PartBody::Reasoning(reasoning));
     part.ext.set(OWN, "$raw", value);

@@ -1,7 +1,7 @@
 //! Items that are not messages, written.
 
 use ir::{
-    Action, Error, Ext, Ledger, Map, Origin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolOutcome,
+    Action, Error, Ext, Ledger, Map, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolOutcome,
     ToolResult,
 };
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ fn encode_reasoning(
     pointer: &str,
     ledger: &mut Ledger,
 ) -> Option<Value> {
-    let own = reasoning.replays_to(&Origin::dialect(OWN));
+    let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
         ledger.dropped(pointer, "reasoning is played back only to where it came from");
         return None;

@@ -2,7 +2,7 @@
 //! its item's place, then at its place within the item.
 
 use ir::{
-    Block, ChatResponse, Delta, Error, Event, Ext, Fields, Origin, Part, PartBody, Phase, ReasoningForm,
+    Block, ChatResponse, Delta, Error, Event, Ext, Fields, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
     ToolCall,
 };
 use serde::Deserialize;
@@ -364,7 +364,7 @@ fn reasoning_block(form: ReasoningForm, id: Option<String>) -> Block {
     Block::Reasoning {
         form,
         id,
-        origin: Some(Origin::dialect(OWN)),
+        origin: Some(ReasoningOrigin::dialect(OWN)),
     }
 }
 

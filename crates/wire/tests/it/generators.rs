@@ -3,7 +3,7 @@
 use ir::event::Warning;
 use ir::media::Base64;
 use ir::{
-    ChatResponse, Dialect, FinishReason, Media, MediaSource, Origin, Part, PartBody, Reasoning,
+    ChatResponse, Dialect, FinishReason, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning,
     ReasoningForm, ToolCall, Usage,
 };
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn part(dialect: Dialect) -> impl Strategy<Value = Part> {
-    let origin = Origin::dialect(dialect);
+    let origin = ReasoningOrigin::dialect(dialect);
     let reasoning = (text(), prop::option::of("[A-Za-z0-9]{4}")).prop_map(move |(text, signature)| {
         Part::from(PartBody::Reasoning(Reasoning {
             form: ReasoningForm::Text,
