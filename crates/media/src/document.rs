@@ -12,7 +12,7 @@ use crate::source::{Source, whole};
 /// Smallest share that a compressed table gets.
 const TABLE_BYTES_MIN: usize = 256 * 1024;
 
-pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<(SegmentList, Vec<&'static str>), Error> {
+pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<(SegmentList, Vec<&'static str>), Error> {
     let bytes = whole(source, limits::DOCUMENT_BYTES_MAX)?;
     let end = bytes.trim_ascii_end();
     let end = end.get(..end.len() - end.iter().rev().take_while(|byte| **byte == 0).count());

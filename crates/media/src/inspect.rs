@@ -73,7 +73,7 @@ fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result
     bounds.content(&found.facts)?;
     if format.kind() == MediaKind::Image {
         let bytes = whole(source, limits::IMAGE_BYTES_MAX)?;
-        image::prove(&bytes, &found.facts)?;
+        image::validate(&bytes, &found.facts)?;
     }
     Ok(found)
 }
@@ -102,11 +102,11 @@ fn alone(source: &mut dyn Source, format: Format, bounds: &Bounds) -> Result<Ins
             picture(facts, walk)
         }
         MediaKind::Document => {
-            let (pieces, removed) = document::look(source, &mut facts)?;
+            let (pieces, removed) = document::scan(source, &mut facts)?;
             plain(facts, pieces, removed)
         }
         _ => {
-            let kept = audio::look(source, &mut facts)?;
+            let kept = audio::scan(source, &mut facts)?;
             plain(facts, kept.pieces, kept.removed)
         }
     })

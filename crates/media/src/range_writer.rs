@@ -19,7 +19,7 @@ pub(crate) enum Segment {
 pub(crate) struct SegmentList(Vec<Segment>);
 
 impl SegmentList {
-    pub(crate) fn keep(&mut self, range: Range<u64>) {
+    pub(crate) fn copy(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             _ if range.is_empty() => {}
             Some(Segment::Copy(last)) if last.end == range.start => last.end = range.end,
@@ -93,7 +93,7 @@ impl Overwrites {
             if at < done {
                 continue;
             }
-            pieces.keep(done..at);
+            pieces.copy(done..at);
             done = match patch {
                 Overwrite::Bytes(bytes) => {
                     let end = at + bytes.len() as u64;
@@ -106,7 +106,7 @@ impl Overwrites {
                 }
             };
         }
-        pieces.keep(done..length);
+        pieces.copy(done..length);
         pieces
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct RetainedAudio {
     pub(crate) removed: Vec<&'static str>,
 }
 
-pub(crate) fn look(source: &mut dyn Source, facts: &mut Facts) -> Result<RetainedAudio, Error> {
+pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<RetainedAudio, Error> {
     let kept = match facts.format {
         Format::Mpeg => mpeg::walk(source),
         Format::Wav => wav::walk(source),

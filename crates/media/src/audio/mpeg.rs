@@ -35,7 +35,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
     if end < total {
         kept.removed.push("tags");
     }
-    kept.pieces.keep(start..end);
+    kept.pieces.copy(start..end);
     Ok(kept)
 }
 

@@ -37,7 +37,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
                 let mut head = Vec::from(kind);
                 head.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
                 chunks.put(head);
-                chunks.keep(at + 8..end);
+                chunks.copy(at + 8..end);
                 chunks.zeros(length % 2);
                 size += 8 + length + length % 2;
                 samples |= kind == b"data";

@@ -11,15 +11,15 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
     let screen = *bytes.get(10).ok_or_else(Error::truncated)?;
     let mut at = 13 + table(screen);
     let mut first = SegmentList::default();
-    walk.pieces.keep(0..at as u64);
-    first.keep(0..at as u64);
+    walk.pieces.copy(0..at as u64);
+    first.copy(0..at as u64);
     for _ in 0..limits::PARTS_MAX {
         let start = at;
         match *bytes.get(at).ok_or_else(Error::truncated)? {
             0x3b => {
                 let range = start as u64..start as u64 + 1;
-                walk.pieces.keep(range.clone());
-                first.keep(range.clone());
+                walk.pieces.copy(range.clone());
+                first.copy(range.clone());
                 walk.end = range.end;
                 if walk.frames == 0 {
                     return Err(Error::undecodable("it holds no picture"));
@@ -31,9 +31,9 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
                 let flags = *bytes.get(at + 9).ok_or_else(Error::truncated)?;
                 at = behind_blocks(bytes, at + 10 + table(flags) + 1)?;
                 walk.frames += 1;
-                walk.pieces.keep(start as u64..at as u64);
+                walk.pieces.copy(start as u64..at as u64);
                 if walk.frames == 1 {
-                    first.keep(start as u64..at as u64);
+                    first.copy(start as u64..at as u64);
                 }
             }
             0x21 => {
@@ -42,12 +42,12 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
                 let range = start as u64..at as u64;
                 match label {
                     0xf9 => {
-                        walk.pieces.keep(range.clone());
+                        walk.pieces.copy(range.clone());
                         if walk.frames == 0 {
-                            first.keep(range);
+                            first.copy(range);
                         }
                     }
-                    0xff if repeats(bytes, start) => walk.pieces.keep(range),
+                    0xff if repeats(bytes, start) => walk.pieces.copy(range),
                     0xff => walk.remove("application data"),
                     0xfe => walk.remove("comment"),
                     _ => walk.remove("text"),

@@ -14,14 +14,14 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         frames: 1,
         ..ContainerScan::default()
     };
-    walk.pieces.keep(0..2);
+    walk.pieces.copy(0..2);
     let mut at = 2;
     let mut seen_scan = false;
     for _ in 0..limits::PARTS_MAX {
         let (marker, start) = marker(bytes, at)?;
         match marker {
             0xd9 if seen_scan => {
-                walk.pieces.keep(start as u64 - 1..start as u64 + 1);
+                walk.pieces.copy(start as u64 - 1..start as u64 + 1);
                 walk.end = start as u64 + 1;
                 return Ok(walk);
             }
@@ -38,9 +38,9 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
             0xda => {
                 seen_scan = true;
                 at = behind_scan(bytes, end)?;
-                walk.pieces.keep(range.start..at as u64);
+                walk.pieces.copy(range.start..at as u64);
             }
-            0xc0..=0xcf | 0xdb..=0xdf => walk.pieces.keep(range),
+            0xc0..=0xcf | 0xdb..=0xdf => walk.pieces.copy(range),
             _ => segment(&mut walk, marker, body, range),
         }
     }
@@ -93,8 +93,8 @@ fn segment(walk: &mut ContainerScan, marker: u8, body: &[u8], range: std::ops::R
                 walk.remove("thumbnail");
             }
         }
-        0xe2 if body.starts_with(b"ICC_PROFILE\0") => walk.pieces.keep(range),
-        0xee if body.starts_with(b"Adobe") => walk.pieces.keep(range),
+        0xe2 if body.starts_with(b"ICC_PROFILE\0") => walk.pieces.copy(range),
+        0xee if body.starts_with(b"Adobe") => walk.pieces.copy(range),
         0xe1 if body.starts_with(EXIF) => {
             walk.remove("exif");
             let found = body.get(EXIF.len()..).and_then(Orientation::of_exif);

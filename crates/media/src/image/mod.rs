@@ -77,7 +77,7 @@ fn sides(format: Format, bytes: &[u8]) -> Result<(u32, u32), Error> {
 }
 
 /// Decodes to see whether it can be, unless the picture is so large that this would cost too much.
-pub(crate) fn prove(bytes: &[u8], facts: &Facts) -> Result<(), Error> {
+pub(crate) fn validate(bytes: &[u8], facts: &Facts) -> Result<(), Error> {
     let pixels = facts.width.unwrap_or(0).saturating_mul(facts.height.unwrap_or(0));
     if pixels <= limits::DECODE_PIXELS_MAX {
         decode(facts.format, bytes)?;

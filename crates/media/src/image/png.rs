@@ -18,7 +18,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         frames: 1,
         ..ContainerScan::default()
     };
-    walk.pieces.keep(0..8);
+    walk.pieces.copy(0..8);
     let mut at = 8;
     let mut first = true;
     for _ in 0..limits::PARTS_MAX {
@@ -37,7 +37,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         let range = at as u64..body_end as u64 + 4;
         at = body_end + 4;
         if KEPT.iter().any(|kept| kind == kept.as_slice()) {
-            walk.pieces.keep(range.clone());
+            walk.pieces.copy(range.clone());
         } else {
             leave_out(&mut walk, kind, body)?;
         }

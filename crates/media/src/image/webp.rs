@@ -108,7 +108,7 @@ impl RetainedChunks {
         let mut pieces = SegmentList::default();
         pieces.put(head);
         for range in self.ranges {
-            pieces.keep(range);
+            pieces.copy(range);
         }
         pieces.zeros(odd);
         pieces.put(exif);

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::range_writer::Overwrites;
 use crate::source::{Source, be_u16, be_u32, be_u64, length, read_at};
 
-pub(crate) fn look(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
+pub(crate) fn scan(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     let total = length(source)?;
     let mut film = Movie {
         budget: limits::PARTS_MAX,

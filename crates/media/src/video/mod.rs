@@ -6,8 +6,8 @@ mod boxes;
 mod ebml;
 mod webm;
 
-pub(crate) use bmff::look as look_at_boxes;
-pub(crate) use webm::look as look_at_elements;
+pub(crate) use bmff::scan as look_at_boxes;
+pub(crate) use webm::scan as look_at_elements;
 
 use crate::format::Format;
 use crate::range_writer::SegmentList;

@@ -11,7 +11,7 @@ use crate::format::Format;
 use crate::limits;
 use crate::source::{Source, length};
 
-pub(crate) fn look(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
+pub(crate) fn scan(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     let walk = ebml::walk(source)?;
     let total = length(source)?;
     source.rewind()?;
