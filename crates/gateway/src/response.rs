@@ -10,7 +10,7 @@ use engine::port::{JournalError, EncodedEvent};
 use engine::run::{envelope, envelope_text};
 use ir::RunId;
 use module::code;
-use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
 use serde_json::{Map, Value};
 
 use crate::headers::SESSION_HEADER;
@@ -140,7 +140,7 @@ pub(crate) fn record(explain: &str, data: Value) -> Value {
         .or_insert_with(|| Value::from("This is the server's own record."));
     let envelope = Envelope {
         meta: Meta::new(1.0, Risk::None, explain),
-        body: Body::Success { data: map },
+        body: EnvelopeBody::Success { data: map },
         annotations: Map::new(),
     };
     envelope.into_value()

@@ -277,7 +277,7 @@ impl Outcome {
         match &self.result {
             Err(_) => Exit::Error,
             Ok(MigrateStatus::Refused(_)) => Exit::Failure,
-            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.is_open() || !remaining.is_empty() => Exit::Failure,
+            Ok(MigrateStatus::Planned { plan, remaining, .. }) if plan.needs_decision() || !remaining.is_empty() => Exit::Failure,
             Ok(MigrateStatus::Planned { .. }) => Exit::Success,
         }
     }

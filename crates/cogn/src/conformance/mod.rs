@@ -59,7 +59,7 @@ impl ModuleSelection {
             let part = match subjects.choose(need) {
                 None => Err(format!(
                     "the server lists no {} whose input is known",
-                    need.said()
+                    need.description()
                 )),
                 Some(subject) => match client.send(&subject.probe_request()).await {
                     Ok(answer) => match TestModule::unsuitable_reason(&answer) {
@@ -69,7 +69,7 @@ impl ModuleSelection {
                     Err(reason) => Err(format!("module `{}` does not answer: {reason}", subject.name)),
                 },
             };
-            parts.insert(need.said(), part);
+            parts.insert(need.description(), part);
         }
         let cast = Self(parts);
         match cast.part(Capability::Both) {
@@ -82,7 +82,7 @@ impl ModuleSelection {
     }
 
     fn part(&self, need: Capability) -> Result<&TestModule, String> {
-        match self.0.get(need.said()) {
+        match self.0.get(need.description()) {
             Some(Ok(subject)) => Ok(subject),
             Some(Err(reason)) => Err(reason.clone()),
             None => Err(String::from("nobody was asked")),

@@ -2,7 +2,7 @@
 
 use ir::{ErrorKind, Usage};
 use module::Code;
-use module::envelope::{Body, Envelope, ErrorBody, Meta};
+use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta};
 use serde_json::{Map, Value, json};
 
 use super::command::RunMode;
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 pub(super) fn failure(error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Envelope {
     Envelope {
         meta: Meta::of_failure(&error.message),
-        body: Body::Failure {
+        body: EnvelopeBody::Failure {
             error: Box::new(error),
             partial_data,
         },

@@ -7,7 +7,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::violation::{Violation, shown};
+use super::violation::{Violation, quoted};
 use crate::diagnostic::{Diagnostic, Location, Rule, nearest};
 use crate::document::{EntryPart, dotted, join};
 use crate::format::Format;
@@ -102,13 +102,13 @@ fn violations(reading: &LoadContext<'_>, error: &ValidationError<'_>) -> Vec<Dia
         );
     }
     if rule == Rule::BAD_VERSION {
-        diagnostic.message = format!("{} is not a semantic version", shown(error.instance()));
+        diagnostic.message = format!("{} is not a semantic version", quoted(error.instance()));
     }
     if rule == Rule::BAD_NAME {
-        diagnostic.message = format!("{} is not a module name", shown(error.instance()));
+        diagnostic.message = format!("{} is not a module name", quoted(error.instance()));
     }
     if rule == Rule::BAD_TEST_PAIR {
-        diagnostic.message = format!("{} is not a test pair", shown(error.instance()));
+        diagnostic.message = format!("{} is not a test pair", quoted(error.instance()));
     }
     if let Some(hint) = hint.or(violation.hint) {
         diagnostic = diagnostic.hint(hint);

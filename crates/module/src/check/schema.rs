@@ -258,7 +258,7 @@ fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
                     .as_str()
                     .and_then(|word| crate::diagnostic::nearest(word, types));
                 violation.message =
-                    format!("{} is not a JSON type", super::violation::shown(error.instance()));
+                    format!("{} is not a JSON type", super::violation::quoted(error.instance()));
                 violation.hint = Some(match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("use one of {}", types.join(", ")),

@@ -19,7 +19,7 @@ const PROMPT_CHARS_MIN: usize = 100;
 pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
     let mut found = Vec::new();
     if let Some(module) = &reading.module {
-        let list = List { reading, module };
+        let list = StrictList { reading, module };
         if strict == Strict::Standard {
             list.missing_tier(&mut found);
         } else {
@@ -36,12 +36,12 @@ pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
     reading.report.extend(found);
 }
 
-struct List<'a> {
+struct StrictList<'a> {
     reading: &'a LoadContext<'a>,
     module: &'a Module,
 }
 
-impl List<'_> {
+impl StrictList<'_> {
     fn manifest(&self, rule: Rule, message: &str, hint: &str) -> Diagnostic {
         Diagnostic::new(rule, message)
             .at(self.reading.in_manifest("", EntryPart::Value))

@@ -64,7 +64,7 @@ fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
         ValidationErrorKind::Type { kind } => {
             let wanted = wanted(kind);
             (
-                format!("{name} must be {wanted}, not {}", what(instance)),
+                format!("{name} must be {wanted}, not {}", type_of(instance)),
                 type_hint(kind, instance),
             )
         }
@@ -74,19 +74,19 @@ fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
                 .map(|list| list.iter().collect())
                 .unwrap_or_default();
             (
-                format!("{name} cannot be {}", shown(instance)),
+                format!("{name} cannot be {}", quoted(instance)),
                 Some(enum_hint(instance, &options)),
             )
         }
         ValidationErrorKind::Constant { expected_value } => {
-            (format!("{name} must be {}", shown(expected_value)), None)
+            (format!("{name} must be {}", quoted(expected_value)), None)
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let keys: Vec<String> = unexpected.iter().map(|key| format!("`{key}`")).collect();
             (format!("{name} does not take {}", keys.join(", ")), None)
         }
         ValidationErrorKind::Pattern { pattern } => (
-            format!("{name} is {}, which does not match `{pattern}`", shown(instance)),
+            format!("{name} is {}, which does not match `{pattern}`", quoted(instance)),
             None,
         ),
         ValidationErrorKind::FalseSchema => (format!("{name} is not allowed here"), None),
@@ -104,7 +104,7 @@ fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
 
 /// The limits, which all read alike.
 fn limit(kind: &ValidationErrorKind, instance: &Value) -> String {
-    let value = shown(instance);
+    let value = quoted(instance);
     match kind {
         ValidationErrorKind::Maximum { limit } => format!("is {value}; the most is {limit}"),
         ValidationErrorKind::Minimum { limit } => format!("is {value}; the least is {limit}"),
@@ -145,12 +145,12 @@ fn wanted(kind: &TypeKind) -> String {
     }
 }
 
-pub(crate) fn what(value: &Value) -> String {
+pub(crate) fn type_of(value: &Value) -> String {
     match value {
         Value::Null => String::from("empty"),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => format!("the text {}", shown(value)),
+        Value::String(_) => format!("the text {}", quoted(value)),
         Value::Array(_) => String::from("a list"),
         Value::Object(_) => String::from("a mapping"),
     }
@@ -182,7 +182,7 @@ fn enum_hint(instance: &Value, options: &[&Value]) -> String {
     {
         return format!("did you mean `{near}`?");
     }
-    let all: Vec<String> = options.iter().take(12).map(|option| shown(option)).collect();
+    let all: Vec<String> = options.iter().take(12).map(|option| quoted(option)).collect();
     format!("use one of {}", all.join(", "))
 }
 
@@ -198,7 +198,7 @@ fn branch_hint(context: &[Vec<ValidationError<'static>>]) -> Option<String> {
 }
 
 /// A value as it is repeated in a message.
-pub(crate) fn shown(value: &Value) -> String {
+pub(crate) fn quoted(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),

@@ -15,7 +15,7 @@ pub enum Recoverable {
 
 /// One row of the registry.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CodeEntry {
     pub code: &'static str,
     pub name: &'static str,
     pub http_status: u16,
@@ -27,7 +27,7 @@ pub struct Entry {
 
 /// A registered code. Comparing and copying it is free; unknown codes cannot be made.
 #[derive(Clone, Copy)]
-pub struct Code(&'static Entry);
+pub struct Code(&'static CodeEntry);
 
 impl Code {
     /// Finds a code by its number (`E1000`) or its name (`PARSE_ERROR`), or a legacy spelling.

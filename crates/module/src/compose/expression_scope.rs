@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::results::Results;
-use crate::expression::{Path, Variables, Segment, select};
+use crate::expression::{Path, Variables, PathSegment, select};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionScope<'a> {
@@ -21,7 +21,7 @@ pub(super) struct ExpressionScope<'a> {
 impl Variables for ExpressionScope<'_> {
     fn find(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let segments = &path.segments;
-        let Some(Segment::Name(name)) = segments.first() else {
+        let Some(PathSegment::Name(name)) = segments.first() else {
             return select(self.source.unwrap_or(self.input), segments);
         };
         let rest = segments.get(1..).unwrap_or_default();
@@ -46,6 +46,6 @@ impl Variables for ExpressionScope<'_> {
 }
 
 /// `$.length` speaks about the source itself.
-fn is_length(segments: &[Segment]) -> bool {
-    matches!(segments, [Segment::Name(name)] if name == "length")
+fn is_length(segments: &[PathSegment]) -> bool {
+    matches!(segments, [PathSegment::Name(name)] if name == "length")
 }

@@ -13,7 +13,7 @@ use super::aggregate::{aggregate, merge};
 use super::outcome;
 use super::results::Results;
 use super::expression_scope::ExpressionScope;
-use super::step::{StepInput, StepGraph, DataflowEdge, MappingSource, Source};
+use super::step::{StepInput, StepGraph, DataflowEdge, MappingSource, StepSource};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::expression::Variables as _;
@@ -277,14 +277,14 @@ impl CompositionMachine {
                 data.as_object().cloned()
             }
             StepInput::Call(arguments) => Some(arguments.input(&self.view(None), &self.own)),
-            StepInput::Dataflow(lines) => self.joined(lines),
+            StepInput::Dataflow(lines) => self.merged_data(lines),
         }
     }
 
     /// What flows along these lines together; the later wins.
-    pub(super) fn joined(&self, lines: &[usize]) -> Option<Map<String, Value>> {
+    pub(super) fn merged_data(&self, lines: &[usize]) -> Option<Map<String, Value>> {
         let lines = lines.iter().filter_map(|line| self.layout.lines.get(*line));
-        let values: Vec<_> = lines.filter_map(|line| self.carried(line)).collect();
+        let values: Vec<_> = lines.filter_map(|line| self.edge_data(line)).collect();
         let mut whole = values.into_iter();
         let mut first = whole.next()?;
         for value in whole {
@@ -294,7 +294,7 @@ impl CompositionMachine {
     }
 
     /// What one line carries; `None` when its condition does not hold or its sources are empty.
-    fn carried(&self, line: &DataflowEdge) -> Option<Map<String, Value>> {
+    fn edge_data(&self, line: &DataflowEdge) -> Option<Map<String, Value>> {
         let sources: Vec<(&str, &Value)> = line.from.iter().filter_map(|from| self.source(from)).collect();
         let single = match (line.from.len(), sources.first()) {
             (_, None) => return None,
@@ -323,10 +323,10 @@ impl CompositionMachine {
         Some(mapped.collect())
     }
 
-    fn source<'a>(&'a self, source: &'a Source) -> Option<(&'a str, &'a Value)> {
+    fn source<'a>(&'a self, source: &'a StepSource) -> Option<(&'a str, &'a Value)> {
         match source {
-            Source::Input => Some(("input", &self.input)),
-            Source::Step { id, part } => {
+            StepSource::Input => Some(("input", &self.input)),
+            StepSource::Step { id, part } => {
                 let envelope = self.results.get(id).filter(|envelope| !envelope.is_null())?;
                 let value = match part {
                     None => envelope,
@@ -351,7 +351,7 @@ impl CompositionMachine {
     /// The input for the module's own model: its own, and what flows into it.
     pub(super) fn own_input(&self) -> Map<String, Value> {
         let mut input = self.own.clone();
-        if let Some(more) = self.joined(&self.layout.lines_into(self.module.name())) {
+        if let Some(more) = self.merged_data(&self.layout.lines_into(self.module.name())) {
             merge(&mut input, more);
         }
         input

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::flow::{CompositionMachine, Outcome, payload};
 use super::segment::{Segment, segments};
-use super::step::Source;
+use super::step::StepSource;
 use crate::envelope::Risk;
 use crate::manifest::Pattern;
 
@@ -24,13 +24,13 @@ pub(super) fn of(flow: &CompositionMachine) -> Outcome {
         return ask();
     }
     let into_output = flow.layout.lines_into("output");
-    if let Some(data) = flow.joined(&into_output) {
+    if let Some(data) = flow.merged_data(&into_output) {
         let lines = into_output.iter().filter_map(|line| flow.layout.lines.get(*line));
         let sources = lines
             .flat_map(|line| &line.from)
             .filter_map(|source| match source {
-                Source::Input => None,
-                Source::Step { id, .. } => Some(id.as_str()),
+                StepSource::Input => None,
+                StepSource::Step { id, .. } => Some(id.as_str()),
             });
         return Outcome::Answer(compose(flow, data, &sources.collect::<Vec<_>>()));
     }

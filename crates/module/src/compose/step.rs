@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::call::calls;
 use crate::code::Code;
 use crate::envelope::ErrorBody;
-use crate::expression::{Condition, Path, Segment, parse_condition, parse_path};
+use crate::expression::{Condition, Path, PathSegment, parse_condition, parse_path};
 use crate::limits;
 use crate::manifest::{Aggregate, Composition, Pattern, Requirement, Tier};
 use crate::module::Module;
@@ -42,7 +42,7 @@ pub(super) enum StepInput {
 /// A line of the data flow.
 #[derive(Clone, Debug)]
 pub(super) struct DataflowEdge {
-    pub(super) from: Vec<Source>,
+    pub(super) from: Vec<StepSource>,
     pub(super) to: Vec<String>,
     pub(super) mapping: Vec<(String, MappingSource)>,
     pub(super) condition: Option<Condition>,
@@ -50,7 +50,7 @@ pub(super) struct DataflowEdge {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum StepSource {
     Input,
     /// A step, or one part of its envelope.
     Step {
@@ -221,7 +221,7 @@ impl StepGraph {
     fn find_needs(&mut self, module: &Module) -> Result<(), Box<ErrorBody>> {
         for line in &self.lines {
             for source in &line.from {
-                if let Source::Step { id, .. } = source
+                if let StepSource::Step { id, .. } = source
                     && self.position(id).is_none()
                 {
                     return Err(unknown_step(id, module.name()));
@@ -257,8 +257,8 @@ impl StepGraph {
             StepInput::Dataflow(lines) => {
                 for line in lines.iter().filter_map(|line| self.lines.get(*line)) {
                     names.extend(line.from.iter().filter_map(|source| match source {
-                        Source::Input => None,
-                        Source::Step { id, .. } => Some(id.clone()),
+                        StepSource::Input => None,
+                        StepSource::Step { id, .. } => Some(id.clone()),
                     }));
                     let condition = line.condition.iter().flat_map(Condition::paths);
                     names.extend(condition.filter_map(first_name));
@@ -313,18 +313,18 @@ impl StepGraph {
 
 impl DataflowEdge {
     fn comes_from(&self, name: &str) -> bool {
-        let is = |source: &Source| matches!(source, Source::Step { id, .. } if id == name);
+        let is = |source: &StepSource| matches!(source, StepSource::Step { id, .. } if id == name);
         self.from.iter().any(is)
     }
 }
 
 /// `triage`, `triage.output` and `triage.data`; `output` is the whole envelope.
-fn source(name: &str) -> Source {
+fn source(name: &str) -> StepSource {
     if name == "input" {
-        return Source::Input;
+        return StepSource::Input;
     }
     let part = name.split_once('.').map(|(_, part)| part);
-    Source::Step {
+    StepSource::Step {
         id: String::from(first(name)),
         part: part.filter(|part| *part != "output").map(String::from),
     }
@@ -336,7 +336,7 @@ fn first(name: &str) -> &str {
 
 fn first_name(path: &Path) -> Option<String> {
     match path.segments.first() {
-        Some(Segment::Name(name)) => Some(name.clone()),
+        Some(PathSegment::Name(name)) => Some(name.clone()),
         _ => None,
     }
 }

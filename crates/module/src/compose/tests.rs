@@ -253,7 +253,7 @@ fn results_stand_where_the_prompt_wants_them_and_are_never_read_again() {
         panic!()
     };
     let prompt = crate::prompt::render_with(&own, &input, &results);
-    let crate::prompt::Piece::Text(text) = &prompt.pieces[0] else {
+    let crate::prompt::PromptPiece::Text(text) = &prompt.pieces[0] else {
         panic!()
     };
     assert!(text.starts_with("Risk low: {\n"), "{text}");

@@ -29,7 +29,7 @@ struct CompositionVector {
 pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
     let scene = CompositionVector::read(subject)?;
     let mut asked = Vec::new();
-    let error = match scene.play(&mut asked) {
+    let error = match scene.run_root(&mut asked) {
         Ok(envelope) => envelope.error().cloned(),
         Err(error) => Some(*error),
     };
@@ -67,7 +67,7 @@ impl CompositionVector {
         })
     }
 
-    fn play(&self, asked: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
+    fn run_root(&self, asked: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
         let find = |name: &str| self.modules.get(name).cloned();
         admit_input(&self.root, &Value::Object(self.input.clone()))?;
         context::admit(&self.root, &self.input)?;

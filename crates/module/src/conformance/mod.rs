@@ -13,6 +13,6 @@ mod suite;
 mod vector;
 
 pub use builtin_vectors::embedded;
-pub use report::{LevelCount, Outcome, Problem, Report, Row};
+pub use report::{LevelCount, Outcome, VectorProblem, ConformanceReport, VectorResult};
 pub use suite::run;
 pub use vector::{Expects, LEVELS, Vector};

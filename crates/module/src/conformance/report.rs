@@ -15,7 +15,7 @@ pub enum Outcome {
 
 /// One vector and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct VectorResult {
     pub path: String,
     pub name: String,
     pub level: u8,
@@ -31,7 +31,7 @@ pub struct Row {
 
 /// Something wrong with a vector rather than with us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct VectorProblem {
     pub path: String,
     pub message: String,
 }
@@ -45,17 +45,17 @@ pub struct LevelCount {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Report {
+pub struct ConformanceReport {
     /// The highest level that the vectors prove; 0 if not even the first.
     pub declares_level: u8,
     pub levels: Vec<LevelCount>,
-    pub vectors: Vec<Row>,
-    pub problems: Vec<Problem>,
+    pub vectors: Vec<VectorResult>,
+    pub problems: Vec<VectorProblem>,
     /// JSON files that are no vectors: they have no `$test`.
     pub ignored: Vec<String>,
 }
 
-impl Report {
+impl ConformanceReport {
     pub(super) fn finish(mut self) -> Self {
         self.levels = LEVELS.map(|level| self.count(level)).collect();
         self.levels.retain(|level| level.total() > 0);

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::evaluator::{Finding, Verdict, judge};
-use super::report::{Outcome, Problem, Report, Row};
+use super::report::{Outcome, VectorProblem, ConformanceReport, VectorResult};
 use super::vector::{Expects, Vector};
 use crate::envelope::Profile;
 
 /// Runs every vector up to `level_max`. Each comes as its path and its JSON; a file that is not JSON is
 /// the caller's to report, as it may have been read from anywhere.
-pub fn run(files: impl IntoIterator<Item = (String, Value)>, level_max: u8) -> Report {
-    let mut report = Report::default();
+pub fn run(files: impl IntoIterator<Item = (String, Value)>, level_max: u8) -> ConformanceReport {
+    let mut report = ConformanceReport::default();
     let mut vectors = Vec::new();
     for (path, value) in files {
         if value.as_object().is_some_and(|map| !map.contains_key("$test")) {
@@ -23,7 +23,7 @@ pub fn run(files: impl IntoIterator<Item = (String, Value)>, level_max: u8) -> R
         let vector = Vector::read(&path, value, &mut problems);
         report
             .problems
-            .extend(problems.into_iter().map(|message| Problem {
+            .extend(problems.into_iter().map(|message| VectorProblem {
                 path: path.clone(),
                 message,
             }));
@@ -70,7 +70,7 @@ fn folder(path: &str) -> &str {
     }
 }
 
-fn row(vector: &Vector, profile: Option<Profile>) -> Row {
+fn row(vector: &Vector, profile: Option<Profile>) -> VectorResult {
     let (outcome, codes, reason) = match judge(vector, profile) {
         Verdict::NotRun(reason) => (Outcome::NotRun, Vec::new(), Some(reason)),
         Verdict::Found(findings) => {
@@ -79,7 +79,7 @@ fn row(vector: &Vector, profile: Option<Profile>) -> Row {
             (outcome, codes.into_iter().collect(), reason)
         }
     };
-    Row {
+    VectorResult {
         path: vector.path.clone(),
         name: vector.name.clone(),
         level: vector.level,

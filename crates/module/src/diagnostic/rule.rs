@@ -6,7 +6,7 @@ use std::fmt;
 use super::Severity;
 
 #[derive(Debug)]
-struct Entry {
+struct RuleEntry {
     code: &'static str,
     name: &'static str,
     severity: Severity,
@@ -15,7 +15,7 @@ struct Entry {
 
 /// A registered diagnostic code.
 #[derive(Clone, Copy)]
-pub struct Rule(&'static Entry);
+pub struct Rule(&'static RuleEntry);
 
 impl Rule {
     pub fn find(text: &str) -> Option<Self> {

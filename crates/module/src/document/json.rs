@@ -54,8 +54,8 @@ impl std::error::Error for JsonError {}
 pub fn parse_json(text: &str) -> Result<Json, JsonError> {
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let seed = Node {
-        path: Path::Root,
+    let seed = JsonNode {
+        path: JsonPath::Root,
         duplicates: &duplicates,
     };
     let value = seed
@@ -88,13 +88,13 @@ fn describe(error: &serde_json::Error) -> JsonError {
 
 /// The way from the root, as a list on the stack: it costs nothing until a duplicate is found.
 #[derive(Clone, Copy)]
-enum Path<'a> {
+enum JsonPath<'a> {
     Root,
     Key(&'a Self, &'a str),
     Index(&'a Self, usize),
 }
 
-impl Path<'_> {
+impl JsonPath<'_> {
     fn pointer(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -104,12 +104,12 @@ impl Path<'_> {
     }
 }
 
-struct Node<'a> {
-    path: Path<'a>,
+struct JsonNode<'a> {
+    path: JsonPath<'a>,
     duplicates: &'a RefCell<Vec<Duplicate>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -117,7 +117,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,8 +154,8 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Node {
-            path: Path::Index(&self.path, list.len()),
+        while let Some(item) = items.next_element_seed(JsonNode {
+            path: JsonPath::Index(&self.path, list.len()),
             duplicates: self.duplicates,
         })? {
             list.push(item);
@@ -166,7 +166,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let path = Path::Key(&self.path, &key);
+            let path = JsonPath::Key(&self.path, &key);
             if map.contains_key(&key) {
                 let mut duplicates = self.duplicates.borrow_mut();
                 if duplicates.len() < DUPLICATES_MAX {
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                     });
                 }
             }
-            let value = entries.next_value_seed(Node {
+            let value = entries.next_value_seed(JsonNode {
                 path,
                 duplicates: self.duplicates,
             })?;

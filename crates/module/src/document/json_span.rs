@@ -37,10 +37,10 @@ pub fn json_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     Span { range, exact: true }
 }
 
-type Member = (Option<Range<usize>>, Range<usize>);
+type ObjectMember = (Option<Range<usize>>, Range<usize>);
 
 /// The member or item that `token` names within the value at `range`.
-fn child(bytes: &[u8], text: &str, range: Range<usize>, token: &str) -> Option<Member> {
+fn child(bytes: &[u8], text: &str, range: Range<usize>, token: &str) -> Option<ObjectMember> {
     let mut scan = Scan {
         bytes,
         at: range.start,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::confidence::{check_aggregation, check_confidence_fields};
 use super::error::ErrorBody;
 use super::runtime_meta::{CheckOptions, RuntimeMeta};
-use super::failure::{judge_failure, replace_custom_risk, with_partial};
+use super::failure::{check_failure, replace_custom_risk, with_partial};
 use super::tier_rules::{TierVerdict, check_gate};
 use super::small_map::member;
 use super::meta::{Meta, Risk};
@@ -19,7 +19,7 @@ use super::structure::{Profile, ShapeViolation, kind};
 use super::unreadable::refuse_unreadable;
 use super::schema_errors::{answer_error, check_section, error_of};
 use super::wrap::{EnvelopeParts, split_parts, wraps};
-use super::{Body, Envelope};
+use super::{EnvelopeBody, Envelope};
 use crate::code::Code;
 use crate::context;
 use crate::limits;
@@ -50,7 +50,7 @@ pub enum ReplyForm {
 pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Outcome {
     match reply::read(reply) {
         Ok(objects) => {
-            let reading = if objects.alone {
+            let reading = if objects.is_only_text {
                 ReplyForm::Whole
             } else {
                 ReplyForm::Embedded
@@ -72,8 +72,8 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
 pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
     let mut repairs = RepairLog::default();
     let envelope = match split_parts(object, wraps(module), &mut repairs) {
-        Ok(parts) if parts.ok => judge_success(module, parts, &mut repairs),
-        Ok(parts) => judge_failure(module, parts, &mut repairs),
+        Ok(parts) if parts.ok => check_success(module, parts, &mut repairs),
+        Ok(parts) => check_failure(module, parts, &mut repairs),
         Err(refused) => {
             let is_bare = refused.violation.pointer.is_empty();
             let mut error = answer_error(&[refused.violation]);
@@ -199,7 +199,7 @@ pub(super) fn refuse(
     with_partial(Envelope::failure(error), partial, annotations)
 }
 
-fn judge_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
+fn check_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
     let annotations = parts.annotations;
     let mut found = parts.violations;
     let closed = [("error", &parts.error), ("partial_data", &parts.partial_data)];
@@ -235,18 +235,18 @@ fn judge_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog)
         .err()
         .or_else(|| (!found.is_empty()).then(|| Box::new(answer_error(&found))))
     {
-        repairs.forget_meta();
+        repairs.drop_meta_entries();
         return refuse(module, *error, Some(data), annotations);
     }
     replace_custom_risk(&mut meta, repairs);
     escalate(&mut meta, aggregated, repairs);
     if let Err(error) = check_rules(module, &mut meta, &mut data) {
-        repairs.forget_meta();
+        repairs.drop_meta_entries();
         return refuse(module, *error, Some(data), annotations);
     }
     let envelope = finish(module, meta, data, annotations);
     if !envelope.is_ok() {
-        repairs.forget_meta();
+        repairs.drop_meta_entries();
     }
     envelope
 }
@@ -274,7 +274,7 @@ fn finish(
     }
     Envelope {
         meta,
-        body: Body::Success { data },
+        body: EnvelopeBody::Success { data },
         annotations,
     }
 }

@@ -14,13 +14,13 @@ use super::repair_log::{Action, RepairLog};
 use super::structure::{ShapeViolation, check_error, kind};
 use super::schema_errors::{answer_error, check_section};
 use super::wrap::EnvelopeParts;
-use super::{Body, Envelope};
+use super::{EnvelopeBody, Envelope};
 use crate::code::{Code, is_module_specific};
 use crate::limits;
 use crate::module::Module;
 use crate::schema::Section;
 
-pub(super) fn judge_failure(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
+pub(super) fn check_failure(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog) -> Envelope {
     let mut found = parts.violations;
     let mut partial = partial_data(module, parts.partial_data, repairs, &mut found);
     if let Some(data) = parts.data {
@@ -57,7 +57,7 @@ pub(super) fn judge_failure(module: &Module, parts: EnvelopeParts, repairs: &mut
     };
     let envelope = match (failed, error) {
         (Some(failed), error) => {
-            repairs.forget_meta();
+            repairs.drop_meta_entries();
             Envelope::failure(match error {
                 Some(original) => failed.detail("module_error", original),
                 None => failed,
@@ -81,7 +81,7 @@ pub(super) fn with_partial(
     partial: Option<Map<String, Value>>,
     annotations: Map<String, Value>,
 ) -> Envelope {
-    if let Body::Failure { partial_data, .. } = &mut envelope.body {
+    if let EnvelopeBody::Failure { partial_data, .. } = &mut envelope.body {
         *partial_data = partial.filter(|partial| !partial.is_empty());
     }
     envelope.annotations = annotations;

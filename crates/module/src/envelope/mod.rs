@@ -42,13 +42,13 @@ pub(crate) use schema_errors::check_part;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     pub meta: Meta,
-    pub body: Body,
+    pub body: EnvelopeBody,
     /// `_warnings`, `_usage` and the like, keys with their underscore.
     pub annotations: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum EnvelopeBody {
     Success {
         data: Map<String, Value>,
     },
@@ -60,20 +60,20 @@ pub enum Body {
 
 impl Envelope {
     pub fn is_ok(&self) -> bool {
-        matches!(self.body, Body::Success { .. })
+        matches!(self.body, EnvelopeBody::Success { .. })
     }
 
     pub fn data(&self) -> Option<&Map<String, Value>> {
         match &self.body {
-            Body::Success { data } => Some(data),
-            Body::Failure { .. } => None,
+            EnvelopeBody::Success { data } => Some(data),
+            EnvelopeBody::Failure { .. } => None,
         }
     }
 
     pub fn error(&self) -> Option<&ErrorBody> {
         match &self.body {
-            Body::Success { .. } => None,
-            Body::Failure { error, .. } => Some(error),
+            EnvelopeBody::Success { .. } => None,
+            EnvelopeBody::Failure { error, .. } => Some(error),
         }
     }
 }

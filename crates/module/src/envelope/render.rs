@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use super::error::ErrorBody;
 use super::meta::Meta;
 use super::structure::{Profile, ShapeViolation, check_structure};
-use super::{Body, Envelope};
+use super::{EnvelopeBody, Envelope};
 
 impl Envelope {
     /// A failure about which nothing else is known: no confidence, high risk, the message as explanation.
     pub fn failure(error: ErrorBody) -> Self {
         Self {
             meta: Meta::of_failure(&error.message),
-            body: Body::Failure {
+            body: EnvelopeBody::Failure {
                 error: Box::new(error),
                 partial_data: None,
             },
@@ -45,8 +45,8 @@ impl Envelope {
             }
         }
         let body = match (data, error) {
-            (Some(data), _) => Body::Success { data },
-            (None, error) => Body::Failure {
+            (Some(data), _) => EnvelopeBody::Success { data },
+            (None, error) => EnvelopeBody::Failure {
                 error: Box::new(ErrorBody::from_map(error.unwrap_or_default())),
                 partial_data,
             },
@@ -72,10 +72,10 @@ impl Envelope {
         map.insert(String::from("ok"), Value::Bool(self.is_ok()));
         map.insert(String::from("meta"), Value::Object(self.meta.into_map()));
         match self.body {
-            Body::Success { data } => {
+            EnvelopeBody::Success { data } => {
                 map.insert(String::from("data"), Value::Object(data));
             }
-            Body::Failure { error, partial_data } => {
+            EnvelopeBody::Failure { error, partial_data } => {
                 map.insert(String::from("error"), Value::Object(error.into_map()));
                 if let Some(partial) = partial_data {
                     map.insert(String::from("partial_data"), Value::Object(partial));

@@ -64,7 +64,7 @@ impl RepairLog {
     }
 
     /// Drops what was done to a meta that is not going to be used.
-    pub(super) fn forget_meta(&mut self) {
+    pub(super) fn drop_meta_entries(&mut self) {
         let about_meta = |entry: &Value| {
             entry
                 .get("pointer")

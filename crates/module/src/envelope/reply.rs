@@ -17,7 +17,7 @@ use crate::limits;
 pub(super) struct Objects {
     pub(super) list: Vec<Map<String, Value>>,
     /// The reply was one object and nothing else.
-    pub(super) alone: bool,
+    pub(super) is_only_text: bool,
 }
 
 /// Why a reply yields no object.
@@ -79,7 +79,7 @@ pub(super) fn read(reply: &[u8]) -> Result<Objects, Unreadable> {
         if end == body.len() {
             return Ok(Objects {
                 list: vec![object],
-                alone: true,
+                is_only_text: true,
             });
         }
         scan.keep(object);
@@ -260,7 +260,7 @@ impl<'a> Scan<'a> {
             self.envelopes
         };
         if !list.is_empty() {
-            return Ok(Objects { list, alone: false });
+            return Ok(Objects { list, is_only_text: false });
         }
         Err(self.failure.unwrap_or_else(|| {
             let reason = if self.array_of_objects {

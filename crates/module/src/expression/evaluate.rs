@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::condition::{Comparison, Condition, Operand};
-use super::path::{Path, Segment};
+use super::path::{Path, PathSegment};
 
 /// Where paths are looked up.
 pub trait Variables {
@@ -21,18 +21,18 @@ impl Variables for Value {
 }
 
 /// The value that `segments` lead to. Behind `[*]` the values of all items that have one come as a list.
-pub fn select<'a>(root: &'a Value, segments: &[Segment]) -> Option<Cow<'a, Value>> {
+pub fn select<'a>(root: &'a Value, segments: &[PathSegment]) -> Option<Cow<'a, Value>> {
     let mut at = root;
     for (index, segment) in segments.iter().enumerate() {
         let rest = segments.get(index + 1..).unwrap_or_default();
         match segment {
-            Segment::Name(name) => match at.get(name) {
+            PathSegment::Name(name) => match at.get(name) {
                 Some(next) => at = next,
                 None if name == "length" && rest.is_empty() => return length(at).map(Cow::Owned),
                 None => return None,
             },
-            Segment::Index(index) => at = at.get(index)?,
-            Segment::Every => {
+            PathSegment::Index(index) => at = at.get(index)?,
+            PathSegment::Every => {
                 let items = at.as_array()?.iter();
                 let found = items.filter_map(|item| select(item, rest).map(Cow::into_owned));
                 return Some(Cow::Owned(Value::Array(found.collect())));

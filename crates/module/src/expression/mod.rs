@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use condition::{Comparison, Condition, Operand, parse_condition};
 pub use evaluate::{Variables, select};
-pub use path::{Path, Segment, parse_path};
+pub use path::{Path, PathSegment, parse_path};
 
 /// Why a text is no expression, and the byte at which that shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

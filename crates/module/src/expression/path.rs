@@ -6,11 +6,11 @@ use super::scanner::Scanner;
 /// `$` and what follows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    pub segments: Vec<Segment>,
+    pub segments: Vec<PathSegment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum PathSegment {
     /// `.name` or `['name']`; as the last one, `.length` of a list or a text is its length.
     Name(String),
     /// `[0]`
@@ -38,7 +38,7 @@ pub(super) fn take_path(scanner: &mut Scanner<'_>) -> Result<Path, ExpressionErr
             if name.is_empty() {
                 return scanner.fail("a name is expected after `.`");
             }
-            segments.push(Segment::Name(String::from(name)));
+            segments.push(PathSegment::Name(String::from(name)));
         } else if scanner.take("[") {
             segments.push(bracket(scanner)?);
         } else {
@@ -47,14 +47,14 @@ pub(super) fn take_path(scanner: &mut Scanner<'_>) -> Result<Path, ExpressionErr
     }
 }
 
-fn bracket(scanner: &mut Scanner<'_>) -> Result<Segment, ExpressionError> {
+fn bracket(scanner: &mut Scanner<'_>) -> Result<PathSegment, ExpressionError> {
     let segment = if scanner.take("*") {
-        Segment::Every
+        PathSegment::Every
     } else if matches!(scanner.peek(), Some('\'' | '"')) {
-        Segment::Name(scanner.quoted()?)
+        PathSegment::Name(scanner.quoted()?)
     } else {
         match scanner.take_while(|c| c.is_ascii_digit()).parse() {
-            Ok(index) => Segment::Index(index),
+            Ok(index) => PathSegment::Index(index),
             Err(_) => return scanner.fail("a number, `*` or a quoted name is expected in brackets"),
         }
     };

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Comparison, Condition, Operand, Path, Segment, parse_condition, parse_path};
+use super::{Comparison, Condition, Operand, Path, PathSegment, parse_condition, parse_path};
 
 fn path(text: &str) -> Path {
     parse_path(text).expect("a path")
@@ -9,7 +9,7 @@ fn path(text: &str) -> Path {
 
 #[test]
 fn paths_lead_through_names_with_hyphens_indices_and_stars() {
-    let name = |text: &str| Segment::Name(String::from(text));
+    let name = |text: &str| PathSegment::Name(String::from(text));
     assert_eq!(path("$").segments, []);
     assert_eq!(path("$.a.b").segments, [name("a"), name("b")]);
     assert_eq!(
@@ -17,9 +17,9 @@ fn paths_lead_through_names_with_hyphens_indices_and_stars() {
         [
             name("code-review"),
             name("issues"),
-            Segment::Every,
+            PathSegment::Every,
             name("tags"),
-            Segment::Index(0),
+            PathSegment::Index(0),
             name("odd name")
         ]
     );

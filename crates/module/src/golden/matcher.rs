@@ -14,7 +14,7 @@ use crate::module::Module;
 const PARTS: &[&str] = &["ok", "meta", "data", "error", "partial_data"];
 
 /// Every way in which `envelope` is not what `expected` asks for; none means that the test passes.
-pub fn judge(module: &Module, expected: &Value, envelope: &Value) -> Vec<Mismatch> {
+pub fn compare_answer(module: &Module, expected: &Value, envelope: &Value) -> Vec<Mismatch> {
     let Value::Object(map) = expected else {
         return vec![Mismatch::new("", "the expected answer is not an object")];
     };

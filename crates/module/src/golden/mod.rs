@@ -11,7 +11,7 @@ mod subset;
 mod tests;
 
 pub use coverage::Coverage;
-pub use matcher::judge;
+pub use matcher::compare_answer;
 
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::expression::{Segment, parse_path};
+use crate::expression::{PathSegment, parse_path};
 
 /// Every value at a path, with its pointer into the envelope; none where nothing is there.
 pub(super) fn values<'a>(envelope: &'a Value, path: &str) -> Result<Vec<(String, &'a Value)>, String> {
@@ -25,19 +25,19 @@ pub(super) fn values<'a>(envelope: &'a Value, path: &str) -> Result<Vec<(String,
     }
 }
 
-fn follow<'a>(value: &'a Value, pointer: &str, segments: &[Segment]) -> Vec<(String, &'a Value)> {
+fn follow<'a>(value: &'a Value, pointer: &str, segments: &[PathSegment]) -> Vec<(String, &'a Value)> {
     let Some((first, rest)) = segments.split_first() else {
         return vec![(String::from(pointer), value)];
     };
     let below = |key: &str| crate::document::join(pointer, key);
     match (first, value) {
-        (Segment::Name(name), Value::Object(map)) => map
+        (PathSegment::Name(name), Value::Object(map)) => map
             .get(name)
             .map_or_else(Vec::new, |value| follow(value, &below(name), rest)),
-        (Segment::Index(index), Value::Array(items)) => items
+        (PathSegment::Index(index), Value::Array(items)) => items
             .get(*index)
             .map_or_else(Vec::new, |item| follow(item, &below(&index.to_string()), rest)),
-        (Segment::Every, Value::Array(items)) => items
+        (PathSegment::Every, Value::Array(items)) => items
             .iter()
             .enumerate()
             .flat_map(|(index, item)| follow(item, &below(&index.to_string()), rest))

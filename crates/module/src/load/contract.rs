@@ -16,7 +16,7 @@ const FILES_KEY: &str = "x-files";
 
 /// A part of the contract's document and the file it was taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct ContractOrigin {
     pub(crate) prefix: String,
     pub(crate) file: String,
 }
@@ -166,7 +166,7 @@ pub(super) fn embed(
         .entry(FILES_KEY)
         .or_insert_with(|| Value::Object(Map::new()));
     slot.as_object_mut()?.insert(String::from(file), value);
-    reading.origins.push(Origin {
+    reading.origins.push(ContractOrigin {
         prefix: prefix.clone(),
         file: String::from(file),
     });

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{contract::Origin, v0, v1, v2};
+use super::{contract::ContractOrigin, v0, v1, v2};
 use crate::diagnostic::{Diagnostic, Location, Report, Rule, Source};
 use crate::document::{EntryPart, json_place, yaml_place};
 use crate::file_map::FileMap;
@@ -27,7 +27,7 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) report: Report,
     pub(crate) manifest: Option<ManifestText<'a>>,
     /// Where the parts of the contract's document come from.
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) origins: Vec<ContractOrigin>,
     /// The file of the prompt and where in it the prompt begins.
     pub(crate) prompt: Option<(&'static str, usize)>,
     pub(crate) module: Option<Module>,

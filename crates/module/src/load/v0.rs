@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::contract::{Origin, rebase};
+use super::contract::{ContractOrigin, rebase};
 use super::load_context::FormatParts;
 use super::v1::front_matter;
 use super::{ManifestText, LoadContext, examples};
@@ -82,7 +82,7 @@ fn contract(reading: &mut LoadContext<'_>) -> Contract {
         let prefix = format!("/{}", section.as_str());
         rebase(&mut schema, &prefix);
         document.insert(String::from(section.as_str()), schema);
-        reading.origins.push(Origin {
+        reading.origins.push(ContractOrigin {
             prefix: prefix.clone(),
             file: String::from(file),
         });

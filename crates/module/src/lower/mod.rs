@@ -22,7 +22,7 @@ pub(crate) use system::message as system_message;
 
 use crate::compose::Results;
 use crate::module::Module;
-use crate::prompt::{self, Piece};
+use crate::prompt::{self, PromptPiece};
 
 /// What the module itself does not say about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,9 +113,9 @@ fn user_message(
     let mut media = media.into_iter().map(Part::from);
     for piece in prompt.pieces {
         match piece {
-            Piece::Text(text) => parts.push(Part::text(text)),
+            PromptPiece::Text(text) => parts.push(Part::text(text)),
             // All of them stand at the first mark; none is sent twice.
-            Piece::Media => parts.extend(media.by_ref()),
+            PromptPiece::Media => parts.extend(media.by_ref()),
         }
     }
     if shows_apart {

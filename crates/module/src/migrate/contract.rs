@@ -18,7 +18,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     meta(draft)?;
     error(draft)?;
     rationale(draft)?;
-    if draft.is_before_v22() || draft.becomes_v25() || draft.took_overflow {
+    if draft.is_before_v22() || draft.becomes_v25() || draft.overflow_added {
         extensions(draft)?;
     }
     confidence(draft)

@@ -41,7 +41,7 @@ pub(super) struct Draft {
     changes: Vec<Change>,
     decisions: Vec<(Decision, Path)>,
     /// The module had no overflow section and was given one.
-    pub(super) took_overflow: bool,
+    pub(super) overflow_added: bool,
 }
 
 pub(super) const SCHEMA: &str = "schema.json";
@@ -79,7 +79,7 @@ impl Draft {
             schemas: BTreeMap::new(),
             changes: Vec::new(),
             decisions: Vec::new(),
-            took_overflow: false,
+            overflow_added: false,
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn document(value: &Value) -> String {
 }
 
 #[derive(Clone, Debug)]
-struct Member {
+struct JsonMember {
     key: Range<usize>,
     value: Range<usize>,
 }
@@ -73,14 +73,14 @@ fn find(text: &str, at: &[String]) -> Option<Range<usize>> {
     Some(range)
 }
 
-fn member(text: &str, object: &Range<usize>, key: &str) -> Option<Member> {
+fn member(text: &str, object: &Range<usize>, key: &str) -> Option<JsonMember> {
     members(text, object)?.into_iter().find(|member| {
         let name = text.get(member.key.clone()).map(serde_json::from_str::<String>);
         matches!(name, Some(Ok(name)) if name == key)
     })
 }
 
-fn members(text: &str, object: &Range<usize>) -> Option<Vec<Member>> {
+fn members(text: &str, object: &Range<usize>) -> Option<Vec<JsonMember>> {
     let bytes = text.as_bytes();
     if bytes.get(object.start) != Some(&b'{') {
         return None;
@@ -93,7 +93,7 @@ fn members(text: &str, object: &Range<usize>) -> Option<Vec<Member>> {
         let start = skip_space(text, colon + 1);
         let value = start..skip_value(text, start)?;
         at = skip_space(text, value.end);
-        members.push(Member { key, value });
+        members.push(JsonMember { key, value });
         if bytes.get(at) == Some(&b',') {
             at = skip_space(text, at + 1);
         }
@@ -211,7 +211,7 @@ fn insert(text: &str, object: &Range<usize>, key: &str, value: &Value, place: &I
 fn insert_minified(
     text: &str,
     object: &Range<usize>,
-    members: &[Member],
+    members: &[JsonMember],
     key: &str,
     value: &Value,
     place: &InsertAt,

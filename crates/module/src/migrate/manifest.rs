@@ -106,7 +106,7 @@ fn excludes(draft: &mut Draft) -> Result<(), MigrateError> {
 fn overflow_and_enums(draft: &mut Draft) -> Result<(), MigrateError> {
     let tier = tier_of(draft);
     let overflow = json!(tier.overflow());
-    draft.took_overflow = section(
+    draft.overflow_added = section(
         draft,
         "overflow",
         overflow,

@@ -59,7 +59,7 @@ impl Plan {
     }
 
     /// Something is left that only a person can settle before the module is valid.
-    pub fn is_open(&self) -> bool {
+    pub fn needs_decision(&self) -> bool {
         self.decisions
             .iter()
             .any(|decision| decision.weight == DecisionLevel::Must)

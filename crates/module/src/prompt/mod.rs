@@ -29,7 +29,7 @@ use crate::schema::Section;
 
 /// A part of a rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum PromptPiece {
     Text(String),
     /// Where the media of the input belong. Never reaches a model as text.
     Media,
@@ -37,7 +37,7 @@ pub enum Piece {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<PromptPiece>,
     /// Whether the template showed the input in any form; if not, the caller has to.
     pub shows_input: bool,
 }
@@ -128,7 +128,7 @@ impl Prompt {
             match placeholder {
                 Placeholder::Media => {
                     self.push_text(text);
-                    self.pieces.push(Piece::Media);
+                    self.pieces.push(PromptPiece::Media);
                 }
                 Placeholder::Schema => {
                     let schema = module.contract.schema(Section::Data);
@@ -141,7 +141,7 @@ impl Prompt {
 
     fn push_text(&mut self, text: &mut String) {
         if !text.is_empty() {
-            self.pieces.push(Piece::Text(std::mem::take(text)));
+            self.pieces.push(PromptPiece::Text(std::mem::take(text)));
         }
     }
 }

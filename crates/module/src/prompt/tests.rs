@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Piece, Token, render, tokens};
+use super::{PromptPiece, Token, render, tokens};
 use crate::file_map::FileMap;
 use crate::module::Module;
 
@@ -33,8 +33,8 @@ fn check(template: &str, given: Value, expected: &str) {
         .pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Media => "<media>",
+            PromptPiece::Text(text) => text,
+            PromptPiece::Media => "<media>",
         })
         .collect();
     assert_eq!(shown.concat(), expected, "{template}");

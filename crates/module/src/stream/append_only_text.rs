@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::chunk::Chunk;
-use super::field::{self, Step};
+use super::field::{self, PathStep};
 
 #[derive(Debug, Default)]
 pub struct AppendOnlyText {
@@ -27,7 +27,7 @@ impl AppendOnlyText {
     }
 
     /// Whether anything was said yet.
-    pub fn is_silent(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.said.is_empty()
     }
 
@@ -41,7 +41,7 @@ impl AppendOnlyText {
                     self.reached = 0;
                     self.pen = JsonWriter::default();
                     for (key, value) in data {
-                        self.pen.put(&[Step::Key(key.clone())], value, &mut text)?;
+                        self.pen.put(&[PathStep::Key(key.clone())], value, &mut text)?;
                     }
                 }
                 (steps, value) => self.pen.put(steps, value, &mut text)?,
@@ -83,7 +83,7 @@ impl AppendOnlyText {
     }
 }
 
-fn steps(field: &str) -> Result<Vec<Step>, Retracted> {
+fn steps(field: &str) -> Result<Vec<PathStep>, Retracted> {
     field::parse(field).ok_or(Retracted)
 }
 
@@ -91,22 +91,22 @@ fn steps(field: &str) -> Result<Vec<Step>, Retracted> {
 #[derive(Debug, Default)]
 struct JsonWriter {
     /// The containers around the pen, from the data inwards: how each was entered, and what it holds.
-    open: Vec<Container>,
+    open: Vec<TextContainer>,
     /// The place of the string that may still grow, below the innermost container.
-    text: Option<Step>,
+    text: Option<PathStep>,
 }
 
 #[derive(Debug)]
-struct Container {
+struct TextContainer {
     /// `None` for the data itself.
-    entered: Option<Step>,
+    entered: Option<PathStep>,
     list: bool,
     members: usize,
 }
 
 impl JsonWriter {
     /// Lets the string at a place grow.
-    fn append(&mut self, steps: &[Step], text: &str, out: &mut String) -> Result<(), Retracted> {
+    fn append(&mut self, steps: &[PathStep], text: &str, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
             return Err(Retracted);
         };
@@ -123,7 +123,7 @@ impl JsonWriter {
     }
 
     /// Writes a value at a place. Only a string may still grow behind it.
-    fn put(&mut self, steps: &[Step], value: &Value, out: &mut String) -> Result<(), Retracted> {
+    fn put(&mut self, steps: &[PathStep], value: &Value, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
             return Err(Retracted);
         };
@@ -141,7 +141,7 @@ impl JsonWriter {
     }
 
     /// Goes to a place: everything that it is not in is closed, everything around it opened.
-    fn go(&mut self, around: &[Step], last: &Step, out: &mut String) -> Result<(), Retracted> {
+    fn go(&mut self, around: &[PathStep], last: &PathStep, out: &mut String) -> Result<(), Retracted> {
         let shared = self.shared(around);
         if self.open.is_empty() {
             self.enter(None, around.first().unwrap_or(last), out);
@@ -156,7 +156,7 @@ impl JsonWriter {
     }
 
     /// How many of these containers the pen is in.
-    fn shared(&self, around: &[Step]) -> usize {
+    fn shared(&self, around: &[PathStep]) -> usize {
         let entered = self.open.iter().skip(1).map(|container| &container.entered);
         let same = entered
             .zip(around)
@@ -179,24 +179,24 @@ impl JsonWriter {
     }
 
     /// Opens a container; what kind it is shows in the first step inside.
-    fn enter(&mut self, entered: Option<Step>, inside: &Step, out: &mut String) {
-        let list = matches!(inside, Step::Index(_));
+    fn enter(&mut self, entered: Option<PathStep>, inside: &PathStep, out: &mut String) {
+        let list = matches!(inside, PathStep::Index(_));
         out.push(if list { '[' } else { '{' });
-        self.open.push(Container {
+        self.open.push(TextContainer {
             entered,
             list,
             members: 0,
         });
     }
 
-    fn begin_member(&mut self, step: &Step, out: &mut String) -> Result<(), Retracted> {
+    fn begin_member(&mut self, step: &PathStep, out: &mut String) -> Result<(), Retracted> {
         let container = self.open.last_mut().ok_or(Retracted)?;
         if container.members > 0 {
             out.push(',');
         }
         match (step, container.list) {
-            (Step::Index(index), true) if *index == container.members => {}
-            (Step::Key(key), false) => {
+            (PathStep::Index(index), true) if *index == container.members => {}
+            (PathStep::Key(key), false) => {
                 out.push_str(&Value::from(key.as_str()).to_string());
                 out.push(':');
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::chunk::{Checkpoint, Chunk, META_ANNOTATION, Recovery, widen_error};
 use super::digest::FieldDigest;
-use super::field::{self, Step};
+use super::field::{self, PathStep};
 use super::fold::{self, ApplyError};
 use super::violation::Violation;
 use crate::code::Code;
@@ -53,7 +53,7 @@ pub struct Assembler {
     /// Text fields by their spelling, so that interleaved fields are not hashed anew each time.
     digests: BTreeMap<String, FieldDigest>,
     /// The field of the last delta and where it leads; deltas come in runs.
-    way: (String, Vec<Step>),
+    way: (String, Vec<PathStep>),
     started: bool,
     end: Option<Chunk>,
     violations: Vec<Violation>,

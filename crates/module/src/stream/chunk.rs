@@ -9,7 +9,7 @@ use super::check::{check_chunk, integer};
 use super::field;
 use super::violation::Violation;
 use crate::code::{Code, is_module_specific};
-use crate::envelope::{Body, Envelope, ErrorBody, Meta};
+use crate::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta};
 
 /// One event of a streamed answer. Serialises to exactly the JSON that goes over the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,13 +106,13 @@ impl Chunk {
     ) -> Self {
         let mut annotations = envelope.annotations;
         match envelope.body {
-            Body::Success { data } => Self::Final {
+            EnvelopeBody::Success { data } => Self::Final {
                 meta: envelope.meta.into_map(),
                 data,
                 usage,
                 annotations,
             },
-            Body::Failure { error, partial_data } => {
+            EnvelopeBody::Failure { error, partial_data } => {
                 if envelope.meta != Meta::of_failure(&error.message) {
                     let meta = Value::Object(envelope.meta.into_map());
                     annotations.insert(String::from(META_ANNOTATION), meta);

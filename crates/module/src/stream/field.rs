@@ -14,7 +14,7 @@ pub const ROOT: &str = "data";
 
 /// One step below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -39,7 +39,7 @@ pub fn push_index(field: &mut String, index: usize) {
 
 /// Reads a field back into its steps; `data` alone has none. `None` if it is not a field, or leads
 /// deeper than any document may nest.
-pub fn parse(field: &str) -> Option<Vec<Step>> {
+pub fn parse(field: &str) -> Option<Vec<PathStep>> {
     let mut rest = field.strip_prefix(ROOT)?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -52,14 +52,14 @@ pub fn parse(field: &str) -> Option<Vec<Step>> {
             if !is_plain(key) {
                 return None;
             }
-            (Step::Key(String::from(key)), after.get(end..)?)
+            (PathStep::Key(String::from(key)), after.get(end..)?)
         } else {
             let after = rest.strip_prefix('[')?;
             if after.starts_with('"') {
                 quoted(after)?
             } else {
                 let (digits, after) = after.split_once(']')?;
-                (Step::Index(index(digits)?), after)
+                (PathStep::Index(index(digits)?), after)
             }
         };
         steps.push(step);
@@ -79,9 +79,9 @@ fn index(digits: &str) -> Option<usize> {
 }
 
 /// A key written as a JSON string, and what follows its bracket.
-fn quoted(text: &str) -> Option<(Step, &str)> {
+fn quoted(text: &str) -> Option<(PathStep, &str)> {
     let mut strings = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let key = strings.next()?.ok()?;
     let after = text.get(strings.byte_offset()..)?.strip_prefix(']')?;
-    Some((Step::Key(key), after))
+    Some((PathStep::Key(key), after))
 }

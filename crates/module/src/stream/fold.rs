@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::field::Step;
+use super::field::PathStep;
 use crate::limits;
 
 /// Why a chunk does not apply to the data as it stands.
@@ -25,7 +25,7 @@ pub(super) enum ApplyError {
 /// Appends text to the string at `steps` and returns the whole string.
 pub(super) fn append<'a>(
     data: &'a mut Map<String, Value>,
-    steps: &[Step],
+    steps: &[PathStep],
     text: &str,
 ) -> Result<&'a mut String, ApplyError> {
     check_way(data, steps, |present| match present {
@@ -48,7 +48,7 @@ pub(super) fn append<'a>(
 }
 
 /// Puts a value at `steps`; without steps it takes the place of all data.
-pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Value) -> Result<(), ApplyError> {
+pub(super) fn replace(data: &mut Map<String, Value>, steps: &[PathStep], value: Value) -> Result<(), ApplyError> {
     // What nests deeper than documents may could not be read back.
     let room = limits::NESTING_MAX.saturating_sub(steps.len());
     if !fits(&value, room) {
@@ -71,22 +71,22 @@ pub(super) fn replace(data: &mut Map<String, Value>, steps: &[Step], value: Valu
 /// Walks as far as values exist and asks whether the rest may be made.
 fn check_way(
     data: &Map<String, Value>,
-    steps: &[Step],
+    steps: &[PathStep],
     last: impl Fn(Option<&Value>) -> Result<(), ApplyError>,
 ) -> Result<(), ApplyError> {
     let Some((first, rest)) = steps.split_first() else {
         return Err(ApplyError::NotText);
     };
-    let Step::Key(key) = first else {
+    let PathStep::Key(key) = first else {
         return Err(ApplyError::WrongKind);
     };
     let mut present = data.get(key);
     for step in rest {
         present = match (present, step) {
-            (Some(Value::Object(map)), Step::Key(key)) => map.get(key),
-            (Some(Value::Array(items)), Step::Index(index)) if *index <= items.len() => items.get(*index),
-            (None, Step::Key(_) | Step::Index(0)) => None,
-            (Some(Value::Array(_)) | None, Step::Index(_)) => return Err(ApplyError::BeyondEnd),
+            (Some(Value::Object(map)), PathStep::Key(key)) => map.get(key),
+            (Some(Value::Array(items)), PathStep::Index(index)) if *index <= items.len() => items.get(*index),
+            (None, PathStep::Key(_) | PathStep::Index(0)) => None,
+            (Some(Value::Array(_)) | None, PathStep::Index(_)) => return Err(ApplyError::BeyondEnd),
             (Some(_), _) => return Err(ApplyError::WrongKind),
         };
     }
@@ -94,19 +94,19 @@ fn check_way(
 }
 
 /// The place at `steps`, made if it is not there. Only after [`check_way`].
-fn enter<'a>(data: &'a mut Map<String, Value>, steps: &[Step]) -> Option<&'a mut Value> {
+fn enter<'a>(data: &'a mut Map<String, Value>, steps: &[PathStep]) -> Option<&'a mut Value> {
     let (first, rest) = steps.split_first()?;
-    let Step::Key(key) = first else { return None };
+    let PathStep::Key(key) = first else { return None };
     let mut slot = member(data, key);
     for step in rest {
         match step {
-            Step::Key(key) => {
+            PathStep::Key(key) => {
                 if slot.is_null() {
                     *slot = Value::Object(Map::new());
                 }
                 slot = member(slot.as_object_mut()?, key);
             }
-            Step::Index(index) => {
+            PathStep::Index(index) => {
                 if slot.is_null() {
                     *slot = Value::Array(Vec::new());
                 }

@@ -169,7 +169,7 @@ impl PartialValue {
     }
 
     /// The whole data, if it is closed.
-    pub(super) fn whole(&self) -> Option<&Map<String, Value>> {
+    pub(super) fn complete(&self) -> Option<&Map<String, Value>> {
         self.whole.as_ref()
     }
 

@@ -328,7 +328,7 @@ impl Projection {
         if self.options.chunk_type == ChunkType::Delta {
             self.flush(out);
         }
-        let right = match (self.options.chunk_type, self.growth.whole()) {
+        let right = match (self.options.chunk_type, self.growth.complete()) {
             (ChunkType::Delta, Some(whole)) => same_map(whole, data),
             _ => same_map(&self.standing(), data),
         };

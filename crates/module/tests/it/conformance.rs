@@ -2,11 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use module::conformance::{Outcome, Report, embedded, run};
+use module::conformance::{Outcome, ConformanceReport, embedded, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn one(vector: Value) -> Report {
+fn one(vector: Value) -> ConformanceReport {
     run([(String::from("a/valid/x.json"), vector)], 4)
 }
 

@@ -1,7 +1,7 @@
 //! Chunk sequences folded into envelopes: good streams, and every way of breaking one.
 
 use module::Code;
-use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
 use module::stream::{Assembled, Assembler, Chunk, assemble_ndjson, field};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -244,7 +244,7 @@ fn a_failure_comes_back_with_its_own_code_and_advice() {
     error.more.insert(String::from("extra"), json!(1));
     let expected = Envelope {
         meta: Meta::new(0.0, Risk::High, "no"),
-        body: Body::Failure {
+        body: EnvelopeBody::Failure {
             error: Box::new(error),
             partial_data: None,
         },
@@ -288,18 +288,18 @@ proptest! {
         let mut text = String::from("data");
         for step in &steps {
             match step {
-                field::Step::Key(key) => field::push_key(&mut text, key),
-                field::Step::Index(index) => field::push_index(&mut text, *index),
+                field::PathStep::Key(key) => field::push_key(&mut text, key),
+                field::PathStep::Index(index) => field::push_index(&mut text, *index),
             }
         }
         prop_assert_eq!(field::parse(&text), Some(steps), "{}", text);
     }
 }
 
-fn step() -> impl Strategy<Value = field::Step> {
+fn step() -> impl Strategy<Value = field::PathStep> {
     prop_oneof![
-        "[a-z.\\[\\]\"\\\\ é0-9\\n]{0,4}".prop_map(field::Step::Key),
-        any::<usize>().prop_map(field::Step::Index),
+        "[a-z.\\[\\]\"\\\\ é0-9\\n]{0,4}".prop_map(field::PathStep::Key),
+        any::<usize>().prop_map(field::PathStep::Index),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! was written.
 
 use module::Code;
-use module::envelope::{Body, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
 use module::stream::{Checkpoint, Chunk, Progress, Recovery, check_chunk};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -213,7 +213,7 @@ fn every_chunk_is_read_as_it_was_written() {
     let error = ErrorBody::new(Code::E2010, "cut").detail("at", 3);
     let failure = Envelope {
         meta: Meta::new(0.0, Risk::High, "cut"),
-        body: Body::Failure {
+        body: EnvelopeBody::Failure {
             error: Box::new(error),
             partial_data: Some(object(json!({"a": "x"}))),
         },

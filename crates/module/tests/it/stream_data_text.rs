@@ -45,7 +45,7 @@ impl Reader {
         act(&mut self.projector, &mut chunks);
         for chunk in chunks {
             let anew = matches!(&chunk, Chunk::Snapshot { field, .. } if field == "data");
-            self.began_anew |= anew && !self.text.is_silent();
+            self.began_anew |= anew && !self.text.is_empty();
             self.told.push(self.text.push(&chunk)?);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use module::conformance::{Outcome, Problem, Report, embedded, run};
+use module::conformance::{Outcome, VectorProblem, ConformanceReport, embedded, run};
 use module::limits;
 use owo_colors::OwoColorize;
 use serde::Serialize;
@@ -24,14 +24,14 @@ struct Printed<'a> {
     /// `embedded`, or the folder that was given.
     source: String,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a ConformanceReport,
 }
 
 /// What was read from a folder: vectors by their relative path, and files that are no JSON.
 #[derive(Default)]
 struct Files {
     vectors: Vec<(String, Value)>,
-    problems: Vec<Problem>,
+    problems: Vec<VectorProblem>,
 }
 
 /// Runs the vectors up to a level: our own without a folder.
@@ -51,7 +51,7 @@ pub(super) fn run_vectors(folder: Option<&Path>, level: u8, output: &Output) -> 
     Ok(if report.is_good() { Exit::Success } else { Exit::Failure })
 }
 
-fn run_folder(folder: &Path, level: u8) -> Result<Report> {
+fn run_folder(folder: &Path, level: u8) -> Result<ConformanceReport> {
     let files = read(folder)?;
     let mut report = run(files.vectors, level);
     report.problems.extend(files.problems);
@@ -114,11 +114,11 @@ fn take(path: &Path, name: String, files: &mut Files) {
 
 impl Files {
     fn refuse(&mut self, path: String, message: String) {
-        self.problems.push(Problem { path, message });
+        self.problems.push(VectorProblem { path, message });
     }
 }
 
-fn show(report: &Report, output: &Output) {
+fn show(report: &ConformanceReport, output: &Output) {
     let mut text = String::new();
     for row in &report.vectors {
         let reason = row.reason.as_deref().unwrap_or_default();
@@ -138,7 +138,7 @@ fn show(report: &Report, output: &Output) {
         }
     }
     for problem in &report.problems {
-        let Problem { path, message } = problem;
+        let VectorProblem { path, message } = problem;
         text.push_str(&format!("{} {path}: {message}\n", "problem".red().bold()));
     }
     if !output.quiet {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use engine::run::RunOptions;
 use engine::{RunRequest, RunMode, Modules};
-use module::golden::{Mismatch, judge};
+use module::golden::{Mismatch, compare_answer};
 use module::module::TestPair;
 use module::{Code, Module};
 use serde_json::Value;
@@ -109,7 +109,7 @@ impl Case {
             }
             asking.save(tape)?;
         }
-        let found = judge(&self.module, &expected, &envelope);
+        let found = compare_answer(&self.module, &expected, &envelope);
         let status = if found.is_empty() {
             Status::Passed
         } else {

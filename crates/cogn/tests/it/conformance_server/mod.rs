@@ -307,7 +307,7 @@ fn a_broken_server_is_told_what_is_wrong() {
         "{printed}"
     );
     assert!(printed.contains("level 4 is not proven"), "{printed}");
-    assert!(Capability::ALL.iter().all(|need| !need.said().is_empty()));
+    assert!(Capability::ALL.iter().all(|need| !need.description().is_empty()));
 }
 
 #[test]

@@ -14,18 +14,18 @@ pub enum Capability {
     /// A module that streams unless it is told otherwise.
     Streaming,
     /// A module that takes pictures.
-    Picture,
+    Image,
 }
 
 impl Capability {
-    pub const ALL: [Self; 4] = [Self::Both, Self::Sync, Self::Streaming, Self::Picture];
+    pub const ALL: [Self; 4] = [Self::Both, Self::Sync, Self::Streaming, Self::Image];
 
-    pub fn said(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Both => "a module with `response.mode: both`",
             Self::Sync => "a module with `response.mode: sync`",
             Self::Streaming => "a module with `response.mode: streaming`",
-            Self::Picture => "a module that takes pictures",
+            Self::Image => "a module that takes pictures",
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn skip<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
     Err(CheckEnd::Skipped(reason.into()))
 }
 
-pub(super) fn excuse<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
+pub(super) fn not_applicable<T>(reason: impl Into<String>) -> Result<T, CheckEnd> {
     Err(CheckEnd::NotApplicable(reason.into()))
 }
 

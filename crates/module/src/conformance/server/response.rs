@@ -110,7 +110,7 @@ impl ServerResponse {
     /// A stream as it should begin: with status 200, and a first event.
     pub(super) fn stream(&self) -> Result<Vec<ReceivedEvent>, CheckEnd> {
         if !self.is_stream() {
-            return fail(format!("a stream was expected, and this came: {}", self.shown()));
+            return fail(format!("a stream was expected, and this came: {}", self.summary()));
         }
         let heard = self.events();
         match heard.is_empty() {
@@ -125,7 +125,7 @@ impl ServerResponse {
             return fail("a whole answer was expected, and a stream came");
         }
         let Some(value) = self.json() else {
-            return fail(format!("the body is not JSON: {}", self.shown()));
+            return fail(format!("the body is not JSON: {}", self.summary()));
         };
         let mut plain = value.clone();
         if let Value::Object(map) = &mut plain {
@@ -142,7 +142,7 @@ impl ServerResponse {
         let envelope = self.envelope()?;
         match envelope.get("ok") == Some(&Value::Bool(true)) {
             true => Ok(envelope),
-            false => fail(format!("the run failed: {}", self.shown())),
+            false => fail(format!("the run failed: {}", self.summary())),
         }
     }
 
@@ -170,7 +170,7 @@ impl ServerResponse {
     }
 
     /// The body as something that can be shown in one line.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let short: String = text.chars().take(160).collect();

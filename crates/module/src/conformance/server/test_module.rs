@@ -62,7 +62,7 @@ impl ListedModule {
             Capability::Both => mode == Some("both") || (mode.is_none() && self.input.is_some()),
             Capability::Sync => mode == Some("sync"),
             Capability::Streaming => mode == Some("streaming"),
-            Capability::Picture => self.pictures,
+            Capability::Image => self.pictures,
         }
     }
 
@@ -72,15 +72,15 @@ impl ListedModule {
         }
         let known = self.input.clone().or_else(|| fixtures::input(&self.name));
         let (input, picture) = match need {
-            Capability::Picture => {
+            Capability::Image => {
                 let input = known.or_else(|| self.with_picture())?;
-                let place = place_of_picture(&input, String::new())?;
+                let place = image_pointer(&input, String::new())?;
                 (input, Some(place))
             }
             Capability::Both | Capability::Sync | Capability::Streaming => {
                 let input = known.or_else(|| sample(self.schema.as_ref()?))?;
                 // Checks that are not about media should not depend on it.
-                (place_of_picture(&input, String::new()).is_none()).then_some((input, None))?
+                (image_pointer(&input, String::new()).is_none()).then_some((input, None))?
             }
         };
         Some(TestModule {
@@ -119,17 +119,17 @@ impl ListedModule {
 }
 
 /// The pointer of the first thing that looks like media.
-fn place_of_picture(value: &Value, at: String) -> Option<String> {
+fn image_pointer(value: &Value, at: String) -> Option<String> {
     match value {
         Value::Object(map) if is_media(map) => Some(at),
         Value::Object(map) => map.iter().find_map(|(key, inner)| {
             let key = key.replace('~', "~0").replace('/', "~1");
-            place_of_picture(inner, format!("{at}/{key}"))
+            image_pointer(inner, format!("{at}/{key}"))
         }),
         Value::Array(items) => items
             .iter()
             .enumerate()
-            .find_map(|(index, inner)| place_of_picture(inner, format!("{at}/{index}"))),
+            .find_map(|(index, inner)| image_pointer(inner, format!("{at}/{index}"))),
         _ => None,
     }
 }
@@ -162,7 +162,7 @@ impl TestModule {
         let code = answer.code()?;
         // Some modules do not answer whole, some servers see no pictures: both is looked at later.
         let expected = ["E4010", "E4011"].contains(&code.as_str());
-        (!expected && answer.envelope().is_ok()).then(|| format!("its run fails: {}", answer.shown()))
+        (!expected && answer.envelope().is_ok()).then(|| format!("its run fails: {}", answer.summary()))
     }
 
     /// Runs the module on its input.
@@ -194,7 +194,7 @@ impl TestModule {
     }
 
     /// The input with this in the place of its picture.
-    pub(super) fn showing(&self, item: Value) -> Value {
+    pub(super) fn with_image(&self, item: Value) -> Value {
         let mut input = self.input.clone();
         if let Some(place) = self.picture.as_ref().and_then(|at| input.pointer_mut(at)) {
             *place = item;

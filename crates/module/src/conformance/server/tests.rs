@@ -89,8 +89,8 @@ fn modules_are_chosen_by_what_they_can() {
     assert_eq!(chosen(Capability::Both).as_deref(), Some("plain"));
     assert_eq!(chosen(Capability::Sync).as_deref(), Some("quiet"));
     assert_eq!(chosen(Capability::Streaming), None);
-    assert_eq!(chosen(Capability::Picture).as_deref(), Some("seeing"));
-    let input = subjects.choose(Capability::Picture).unwrap().showing(json!("other"));
+    assert_eq!(chosen(Capability::Image).as_deref(), Some("seeing"));
+    let input = subjects.choose(Capability::Image).unwrap().with_image(json!("other"));
     assert_eq!(input, json!({"photo": "other"}));
 }
 

@@ -10,7 +10,7 @@ use crate::limits;
 
 #[derive(Debug, Default)]
 pub struct ReplyReader {
-    stage: Stage,
+    stage: ReplyStage,
     parser: JsonParser,
     /// The text since the brace that is being tried.
     held: String,
@@ -18,7 +18,7 @@ pub struct ReplyReader {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ReplyStage {
     /// Looking for a brace, or trying one.
     #[default]
     Before,
@@ -49,13 +49,13 @@ impl ReplyReader {
     /// Takes the next piece of the reply.
     pub fn push_str(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
         match self.stage {
-            Stage::After | Stage::Broken(_) => {}
-            Stage::Inside => {
+            ReplyStage::After | ReplyStage::Broken(_) => {}
+            ReplyStage::Inside => {
                 let result = self.parser.push_str(text, sink);
                 self.settle(result);
             }
-            Stage::Before if self.held.is_empty() => self.search(text, sink),
-            Stage::Before => {
+            ReplyStage::Before if self.held.is_empty() => self.search(text, sink),
+            ReplyStage::Before => {
                 let trial = self.attempt(text, sink);
                 let mut held = std::mem::take(&mut self.held);
                 match trial {
@@ -75,14 +75,14 @@ impl ReplyReader {
 
     /// Whether the document is complete.
     pub fn is_done(&self) -> bool {
-        self.stage == Stage::After
+        self.stage == ReplyStage::After
     }
 
     /// What broke the document after it had surely begun.
     pub fn error(&self) -> Option<JsonError> {
         match self.stage {
-            Stage::Broken(error) => Some(error),
-            Stage::Before | Stage::Inside | Stage::After => None,
+            ReplyStage::Broken(error) => Some(error),
+            ReplyStage::Before | ReplyStage::Inside | ReplyStage::After => None,
         }
     }
 
@@ -129,10 +129,10 @@ impl ReplyReader {
 
     fn settle(&mut self, result: Result<(), JsonError>) {
         self.stage = match result {
-            Ok(()) if self.parser.is_done() => Stage::After,
-            Ok(()) => Stage::Inside,
-            Err(error) if error.kind == JsonErrorKind::TrailingText => Stage::After,
-            Err(error) => Stage::Broken(error),
+            Ok(()) if self.parser.is_done() => ReplyStage::After,
+            Ok(()) => ReplyStage::Inside,
+            Err(error) if error.kind == JsonErrorKind::TrailingText => ReplyStage::After,
+            Err(error) => ReplyStage::Broken(error),
         };
     }
 }

@@ -45,7 +45,7 @@ fn success(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [] => ask(at.execute().header("accept", "application/json")),
         [answer, ..] => {
             ensure(answer.status == 200, || {
-                format!("status 200 was expected: {}", answer.shown())
+                format!("status 200 was expected: {}", answer.summary())
             })?;
             answer.success()?;
             PASSED
@@ -80,7 +80,7 @@ fn unknown_module(_: &TestModule, heard: &[ServerResponse]) -> Next {
             answer.envelope()?;
             ensure(
                 answer.code().as_deref() == Some("E4006") && answer.status == 404,
-                || format!("E4006 with 404 was expected: {}", answer.shown()),
+                || format!("E4006 with 404 was expected: {}", answer.summary()),
             )?;
             PASSED
         }
@@ -92,7 +92,7 @@ fn declared(_: &TestModule, heard: &[ServerResponse]) -> Next {
         return ask(ServerRequest::get("/v1/capabilities"));
     };
     let Some(body) = answer.json().filter(|_| answer.status == 200) else {
-        return fail(format!("no declaration: {}", answer.shown()));
+        return fail(format!("no declaration: {}", answer.summary()));
     };
     // Bare as the specification shows it, or as the data of an envelope.
     let said = body.get("data").unwrap_or(&body);

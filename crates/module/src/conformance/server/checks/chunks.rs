@@ -260,7 +260,7 @@ fn socket(at: &TestModule, heard: &[ServerResponse]) -> Next {
             let message = json!({"type": "execute", "id": "check", "module": at.name, "input": at.input});
             ask(ServerRequest::socket(message))
         }
-        [answer, ..] if answer.status != 101 => skip(format!("no WebSocket there: {}", answer.shown())),
+        [answer, ..] if answer.status != 101 => skip(format!("no WebSocket there: {}", answer.summary())),
         [answer, ..] => whole_stream(answer),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::new(
             "degradation.media",
             "a good picture is answered, or refused with E4011 where no model sees",
-            Capability::Picture,
+            Capability::Image,
             media,
         ),
     ]
@@ -44,7 +44,7 @@ fn media(at: &TestModule, heard: &[ServerResponse]) -> Next {
             let envelope = answer.envelope()?;
             let refused = answer.code().as_deref() == Some("E4011");
             ensure(envelope["ok"] == true || refused, || {
-                format!("an answer or E4011 was expected: {}", answer.shown())
+                format!("an answer or E4011 was expected: {}", answer.summary())
             })?;
             PASSED
         }

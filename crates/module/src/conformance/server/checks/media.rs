@@ -19,7 +19,7 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.type",
             "a type that the module does not take is E1010",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 refused(
                     at,
@@ -32,13 +32,13 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.size",
             "a picture beyond the limit is E1011",
-            Capability::Picture,
+            Capability::Image,
             too_large,
         ),
         Check::new(
             "media.fetch",
             "an address inside the server's own network is E1012",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 let inside =
                     json!({"type": "url", "url": "http://127.0.0.1:9/a.png", "media_type": "image/png"});
@@ -48,16 +48,16 @@ fn demanded() -> Vec<Check> {
         Check::new(
             "media.decode",
             "data that is not base64 is E1013",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| refused(at, heard, not_base64(), &["E1013"]),
         ),
         Check::new(
             "media.decode-stream",
             "the same at the end of a stream",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| match heard {
                 [] => ask(at
-                    .execute_on(&at.showing(not_base64()), &json!({}))
+                    .execute_on(&at.with_image(not_base64()), &json!({}))
                     .header("accept", "text/event-stream")),
                 [answer, ..] => expect(answer, &["E1013"]),
             },
@@ -70,7 +70,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.form",
             "an item without its type is E1002",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 refused(
                     at,
@@ -83,7 +83,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.mismatch",
             "bytes of another type than declared are E1014",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 let png = png(32, 24, Depth::Eight);
                 refused(at, heard, item("image/jpeg", &png), &["E1014"])
@@ -92,25 +92,25 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.dimensions",
             "a side of more than 8192 pixels is E1015, or the picture is scaled down and that is said",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| too_wide(at, heard, &png(8_200, 12, Depth::One), &["E1015"]),
         ),
         Check::new(
             "media.pixels",
             "more than 67,108,864 pixels are E1017, or E1015 because a side is too long, or the picture is scaled down and that is said",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| too_wide(at, heard, &black(8_200, 8_200), &["E1017", "E1015"]),
         ),
         Check::new(
             "media.small",
             "a side of less than 10 pixels is E1016",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| refused(at, heard, item("image/png", &png(4, 4, Depth::Eight)), &["E1016"]),
         ),
         Check::new(
             "media.checksum",
             "a checksum that does not match is E1020",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 let mut item = good();
                 item["checksum"] = json!({"algorithm": "sha256", "value": "00".repeat(32)});
@@ -120,7 +120,7 @@ fn recommended() -> Vec<Check> {
         Check::new(
             "media.upload",
             "an upload that is not there is E1018 or E1019",
-            Capability::Picture,
+            Capability::Image,
             |at, heard| {
                 let item =
                     json!({"type": "upload_ref", "upload_id": "upl_nobody", "media_type": "image/png"});
@@ -137,7 +137,7 @@ fn not_base64() -> Value {
 fn refused(at: &TestModule, heard: &[ServerResponse], item: Value, codes: &[&str]) -> Next {
     match heard {
         [] => ask(at
-            .execute_on(&at.showing(item), &json!({}))
+            .execute_on(&at.with_image(item), &json!({}))
             .header("accept", "application/json")),
         [answer, ..] => {
             answer.envelope()?;
@@ -152,7 +152,7 @@ fn refused(at: &TestModule, heard: &[ServerResponse], item: Value, codes: &[&str
 fn expect(answer: &ServerResponse, codes: &[&str]) -> Next {
     let code = answer.code().unwrap_or_default();
     ensure(codes.contains(&code.as_str()), || {
-        format!("{} was expected: {}", codes.join(" or "), answer.shown())
+        format!("{} was expected: {}", codes.join(" or "), answer.summary())
     })?;
     PASSED
 }

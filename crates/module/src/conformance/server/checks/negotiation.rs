@@ -199,7 +199,7 @@ fn strict(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [answer, ..] => {
             answer.envelope()?;
             ensure(answer.code().as_deref() == Some("E4010"), || {
-                format!("E4010 was expected: {}", answer.shown())
+                format!("E4010 was expected: {}", answer.summary())
             })?;
             PASSED
         }

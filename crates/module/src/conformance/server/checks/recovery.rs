@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::chunks::session;
 use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, excuse, fail, ensure, skip};
+use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, not_applicable, fail, ensure, skip};
 use crate::conformance::server::test_module::TestModule;
 
 const SESSION: &str = "x-cognitive-recovery-session";
@@ -177,7 +177,7 @@ impl PartialStream {
 /// E4012 is an honest answer: then there is nothing more to find out.
 fn supported(answer: &ServerResponse) -> Result<(), CheckEnd> {
     match answer.code().as_deref() {
-        Some("E4012") => excuse("the server says that it does not recover (E4012)"),
+        Some("E4012") => not_applicable("the server says that it does not recover (E4012)"),
         _ => Ok(()),
     }
 }
@@ -340,7 +340,7 @@ fn strict_checkpoint(at: &TestModule, heard: &[ServerResponse]) -> Next {
 fn expect(answer: &ServerResponse, code: &str) -> Next {
     supported(answer)?;
     ensure(answer.code().as_deref() == Some(code), || {
-        format!("{code} was expected: {}", answer.shown())
+        format!("{code} was expected: {}", answer.summary())
     })?;
     PASSED
 }
