@@ -9,7 +9,7 @@ const STEPS_MAX: usize = 64;
 /// How many places of a list may be left out before one that is said.
 const GAP_MAX: usize = 64;
 
-enum Step<'a> {
+enum ArgPathStep<'a> {
     Key(&'a str),
     Index(usize),
 }
@@ -20,14 +20,14 @@ pub(super) fn add(arguments: &mut Value, piece: &Value) -> Option<()> {
     let mut place = arguments;
     for step in steps {
         match step {
-            Step::Key(key) => {
+            ArgPathStep::Key(key) => {
                 if !place.is_object() {
                     *place = Value::Object(Map::new());
                 }
                 let Value::Object(map) = place else { return None };
                 place = map.entry(key).or_insert(Value::Null);
             }
-            Step::Index(at) => {
+            ArgPathStep::Index(at) => {
                 if !place.is_array() {
                     *place = Value::Array(Vec::new());
                 }
@@ -54,7 +54,7 @@ pub(super) fn add(arguments: &mut Value, piece: &Value) -> Option<()> {
     Some(())
 }
 
-fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+fn steps(path: &str) -> Option<Vec<ArgPathStep<'_>>> {
     let mut steps = Vec::new();
     let mut rest = path.strip_prefix('$')?;
     while !rest.is_empty() {
@@ -65,15 +65,15 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
             let (inner, after) = tail.split_once(']')?;
             let quoted = inner.trim_matches(|c| c == '\'' || c == '"');
             match inner.parse::<usize>() {
-                Ok(at) => steps.push(Step::Index(at)),
-                Err(_) => steps.push(Step::Key(quoted)),
+                Ok(at) => steps.push(ArgPathStep::Index(at)),
+                Err(_) => steps.push(ArgPathStep::Key(quoted)),
             }
             rest = after;
         } else {
             let tail = rest.strip_prefix('.')?;
             let end = tail.find(['.', '[']).unwrap_or(tail.len());
             let (key, after) = tail.split_at(end);
-            steps.push(Step::Key(key));
+            steps.push(ArgPathStep::Key(key));
             rest = after;
         }
     }

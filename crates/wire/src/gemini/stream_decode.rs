@@ -21,7 +21,7 @@ use crate::stream::{DecodeFrame, truncated, undecodable};
 pub(crate) struct StreamDecoder {
     started: bool,
     next: u32,
-    open: Option<(u32, Open)>,
+    open: Option<(u32, OpenPart)>,
     calls: CallIds,
     called: bool,
     partial: Option<PartialCall>,
@@ -63,7 +63,7 @@ impl Default for StreamDecoder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum OpenPart {
     Text,
     Reasoning,
 }
@@ -255,7 +255,7 @@ impl StreamDecoder {
     }
 
     fn text(&mut self, text: String, thought: bool, out: &mut Vec<Event>) {
-        let kind = if thought { Open::Reasoning } else { Open::Text };
+        let kind = if thought { OpenPart::Reasoning } else { OpenPart::Text };
         if text.is_empty() && self.open.is_none_or(|(_, open)| open != kind) {
             return;
         }
@@ -271,15 +271,15 @@ impl StreamDecoder {
         out.push(Event::BlockDelta { index, delta });
     }
 
-    fn begin(&mut self, kind: Open, out: &mut Vec<Event>) -> u32 {
+    fn begin(&mut self, kind: OpenPart, out: &mut Vec<Event>) -> u32 {
         if let Some((index, open)) = self.open
             && open == kind
         {
             return index;
         }
         let block = match kind {
-            Open::Text => Block::Text,
-            Open::Reasoning => Block::Reasoning {
+            OpenPart::Text => Block::Text,
+            OpenPart::Reasoning => Block::Reasoning {
                 form: ReasoningForm::Text,
                 id: None,
                 origin: Some(ReasoningOrigin::dialect(OWN)),
@@ -362,7 +362,7 @@ impl StreamDecoder {
         if !text.is_empty() && !merge_text::goes_on_with(&ext) {
             self.close(out);
         }
-        let index = self.begin(if thought { Open::Reasoning } else { Open::Text }, out);
+        let index = self.begin(if thought { OpenPart::Reasoning } else { OpenPart::Text }, out);
         self.text(text, thought, out);
         if let Some(signature) = signature {
             out.push(Event::BlockDelta {

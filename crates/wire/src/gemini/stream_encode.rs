@@ -19,7 +19,7 @@ pub(crate) struct StreamEncoder {
     /// What the next event says beside its content: about the candidate, and about the whole.
     candidate: Map,
     top: Map,
-    texts: Vec<Text>,
+    texts: Vec<PendingText>,
     held: PendingBlocks,
     usage: Option<Usage>,
     /// The word for a filter that this dialect itself said.
@@ -29,7 +29,7 @@ pub(crate) struct StreamEncoder {
 
 /// A block of text, which grows as it comes.
 #[derive(Debug)]
-struct Text {
+struct PendingText {
     index: u32,
     thought: bool,
     /// Its proof is this dialect's own.
@@ -132,7 +132,7 @@ impl StreamEncoder {
 
     fn start(&mut self, index: u32, block: &Block, out: &mut Vec<u8>, ledger: &mut Ledger) {
         let pointer = format!("/result/payload/content_parts/{index}");
-        let text = |thought, own| Text { index, thought, own };
+        let text = |thought, own| PendingText { index, thought, own };
         match block {
             Block::ToolCall { .. } | Block::Media { .. } => return self.held.start(index, block.clone()),
             Block::Text => self.texts.push(text(false, true)),
@@ -161,7 +161,7 @@ impl StreamEncoder {
         }
         let pointer = format!("/result/payload/content_parts/{index}");
         let text = self.texts.iter().rev().find(|text| text.index == index);
-        let Some(Text { thought, own, .. }) = text else {
+        let Some(PendingText { thought, own, .. }) = text else {
             return ledger.dropped(pointer, format!("{OWN} says such a block whole, and it was said"));
         };
         let mut part = Map::new();
