@@ -27,7 +27,7 @@ use crate::preflight::{check_run, is_safe_to_rerun};
 use crate::port::{LifecycleRecord, Clock, RunEnd, Journal, EventKind, NewRun, EncodedEvent};
 use crate::run::{
     StoredCommand, RunRequest, ReadFrom, RecoveredRun, RunBroadcast, RunMode, MirrorTasks, RunSource, Subscription, Trace, TraceStore, Warning,
-    TraceSink, replay, interrupted_chunk, render,
+    TraceSink, replay, interrupted_chunk, encode,
 };
 use crate::settings::Settings;
 use crate::interrupted::InterruptedRun;
@@ -338,7 +338,7 @@ impl Engine {
                             seq: None,
                             body: Arc::from(""),
                         }),
-                        false => Some(render(&interrupted_chunk(row.id, inherited, &self.settings()))),
+                        false => Some(encode(&interrupted_chunk(row.id, inherited, &self.settings()))),
                     };
                     let code = Some(String::from(module::Code::E2010.as_str()));
                     let end = RunEnd::new(code, self.ports.clock.now_ms(), Vec::new());

@@ -83,7 +83,7 @@ impl Gate {
         let mut held = Vec::new();
         for saved in self.read()? {
             let reasons: Vec<String> = rule
-                .objections(saved.envelope())
+                .failures(saved.envelope())
                 .iter()
                 .map(ToString::to_string)
                 .collect();

@@ -288,7 +288,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
     if let Some(tier) = start.tier {
         module = Arc::new(module.with_tier(tier));
     }
-    end.envelope = ask(&launcher, &job, &start, module.clone(), &context, &mut end.ended).await;
+    end.envelope = run_module(&launcher, &job, &start, module.clone(), &context, &mut end.ended).await;
     end.module = Some(module);
     let fallback = requirement.fallback.as_deref().and_then(find);
     if let Some(fallback) = fallback.filter(|_| chosen.fallback_reason.is_none() && !is_good(&end.envelope)) {
@@ -303,7 +303,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
             fallback.name()
         );
         end.replaced = Some(replaced);
-        end.envelope = ask(
+        end.envelope = run_module(
             &launcher,
             &job,
             &start,
@@ -318,7 +318,7 @@ async fn step(launcher: Launcher, job: CompositionSpec, start: StepStart, contex
 }
 
 /// One module, one answer, within its time.
-async fn ask(
+async fn run_module(
     launcher: &Launcher,
     job: &CompositionSpec,
     start: &StepStart,

@@ -24,11 +24,11 @@ pub(super) struct InstanceHealth {
     /// A copy of what the breaker says.
     ready_ms: AtomicU64,
     limited_until_ms: AtomicU64,
-    inner: Mutex<Inner>,
+    inner: Mutex<InstanceInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct InstanceInner {
     breaker: Breaker,
     first_tokens: Histogram,
 }
@@ -40,7 +40,7 @@ impl InstanceHealth {
             latency_bits: AtomicU64::new(f64::NAN.to_bits()),
             ready_ms: AtomicU64::new(0),
             limited_until_ms: AtomicU64::new(0),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(InstanceInner {
                 breaker: Breaker::new(),
                 first_tokens: Histogram::default(),
             }),
@@ -154,11 +154,11 @@ impl InstanceHealth {
         debug_assert!(updated.is_ok());
     }
 
-    fn show(&self, inner: &Inner) {
+    fn show(&self, inner: &InstanceInner) {
         self.ready_ms.store(inner.breaker.ready_ms(), Ordering::Relaxed);
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, InstanceInner> {
         // No code panics while it holds the lock.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

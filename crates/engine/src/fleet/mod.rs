@@ -43,7 +43,7 @@ pub struct Fleet {
     hedges: RetryBudget,
     mirrors: AtomicU32,
     /// Counts requests, for policies that take turns.
-    turn: AtomicU64,
+    sequence: AtomicU64,
 }
 
 impl Fleet {
@@ -58,7 +58,7 @@ impl Fleet {
             retries: RetryBudget::new(settings.retry.share, settings.retry.reserve),
             hedges: RetryBudget::new(settings.hedge.share, settings.hedge.reserve),
             mirrors: AtomicU32::new(0),
-            turn: AtomicU64::new(0),
+            sequence: AtomicU64::new(0),
         }
     }
 
@@ -131,7 +131,7 @@ impl Fleet {
     }
 
     fn next_sequence(&self) -> u64 {
-        self.turn.fetch_add(1, Ordering::Relaxed)
+        self.sequence.fetch_add(1, Ordering::Relaxed)
     }
 
     fn instance(&self, member: usize) -> &InstanceHealth {

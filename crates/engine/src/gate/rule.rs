@@ -55,7 +55,7 @@ impl Gates {
 
 impl GateRule {
     /// What speaks against an envelope. What cannot be read counts as the worst.
-    pub fn objections(&self, envelope: &Value) -> Vec<GateFailure> {
+    pub fn failures(&self, envelope: &Value) -> Vec<GateFailure> {
         let mut found = Vec::new();
         if envelope.get("ok") != Some(&Value::Bool(true)) {
             let code = envelope.pointer("/error/code").and_then(Value::as_str);

@@ -23,10 +23,10 @@ fn what_cannot_be_read_does_not_pass() {
         json!({"ok": true, "meta": {"confidence": 1, "risk": {"custom": "odd"}}}),
         json!({"ok": false, "meta": {"confidence": 1, "risk": "none"}, "error": {"code": "E2004"}}),
     ] {
-        assert!(!rule().objections(&envelope).is_empty(), "{envelope}");
+        assert!(!rule().failures(&envelope).is_empty(), "{envelope}");
     }
     let good = json!({"ok": true, "meta": {"confidence": 0.7, "risk": "low"}});
-    assert_eq!(rule().objections(&good), []);
+    assert_eq!(rule().failures(&good), []);
 }
 
 proptest! {

@@ -21,13 +21,13 @@ use crate::port::Fetch;
 /// A media item of an input, whose form has been checked.
 #[derive(Clone, Debug)]
 pub(super) struct MediaItem {
-    pub(super) from: Origin,
+    pub(super) from: MediaOrigin,
     media_type: Option<String>,
     checksum: Option<Checksum>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(super) enum MediaOrigin {
     Url(String),
     Inline(Base64),
     File(String),
@@ -46,13 +46,13 @@ impl MediaItem {
                 match media.source {
                     MediaSource::Inline(data) => {
                         media_type = media_type.or(media.mime);
-                        Origin::Inline(data)
+                        MediaOrigin::Inline(data)
                     }
-                    _ => Origin::Url(text("url").unwrap_or_default()),
+                    _ => MediaOrigin::Url(text("url").unwrap_or_default()),
                 }
             }
-            Some("base64") => Origin::Inline(Base64::from_text(text("data").unwrap_or_default())),
-            Some("file") => Origin::File(text("path").unwrap_or_default()),
+            Some("base64") => MediaOrigin::Inline(Base64::from_text(text("data").unwrap_or_default())),
+            Some("file") => MediaOrigin::File(text("path").unwrap_or_default()),
             _ => {
                 let id = text("upload_id").unwrap_or_default();
                 let body = ErrorBody::new(Code::E1019, format!("no upload {id}"));
@@ -69,10 +69,10 @@ impl MediaItem {
     /// Media of a canonical request. What is stored elsewhere is not here.
     pub(super) fn of(media: &Media) -> Result<Self, MediaError> {
         let from = match &media.source {
-            MediaSource::Inline(data) => Origin::Inline(data.clone()),
-            MediaSource::Remote(url) => Origin::Url(url.clone()),
+            MediaSource::Inline(data) => MediaOrigin::Inline(data.clone()),
+            MediaSource::Remote(url) => MediaOrigin::Url(url.clone()),
             // No reference that comes from outside can name these: only the host makes them.
-            MediaSource::Stored(StoredRef::Handle(held)) => Origin::Handle(held.clone()),
+            MediaSource::Stored(StoredRef::Handle(held)) => MediaOrigin::Handle(held.clone()),
             MediaSource::LocalFile(path) => return Err(no_file(path)),
             MediaSource::Stored(StoredRef::Id(id)) => return Err(not_stored(&id.uri())),
             MediaSource::Stored(StoredRef::Foreign { text, .. }) => return Err(not_stored(text)),
@@ -124,7 +124,7 @@ pub(super) async fn load(
     }
     let bytes_max = item.bytes_max(bounds);
     match &mut item.from {
-        Origin::Inline(data) => {
+        MediaOrigin::Inline(data) => {
             let allowed = settings
                 .inline_accept_max
                 .map_or(bytes_max, |max| max.min(bytes_max));
@@ -132,12 +132,12 @@ pub(super) async fn load(
             let depot = depot.clone();
             blocking(move || inline(&data, allowed, &depot)).await
         }
-        Origin::File(path) => {
+        MediaOrigin::File(path) => {
             let (path, settings) = (path.clone(), settings.clone());
             blocking(move || Ok(Box::new(open(&path, &settings)?) as Box<dyn Source>)).await
         }
-        Origin::Handle(held) => Ok(Box::new(held.reader())),
-        Origin::Url(url) => {
+        MediaOrigin::Handle(held) => Ok(Box::new(held.reader())),
+        MediaOrigin::Url(url) => {
             let hosts = match &settings.fetch {
                 FetchRule::Hosts(hosts) => hosts,
                 FetchRule::Off => return Err(fetch_disabled(url)),

@@ -6,7 +6,7 @@ use module::input::insert_media;
 use module::{Code, Module};
 use serde_json::{Map, Value, json};
 
-use super::load::{MediaItem, Origin};
+use super::load::{MediaItem, MediaOrigin};
 use super::errors::{MediaError, refused};
 use crate::limits;
 use crate::run::Warning;
@@ -44,11 +44,11 @@ impl PreparedMedia {
             over(Limit::Count, self.images_max, self.images)?;
         }
         let source = match &item.from {
-            Origin::Url(_) => "url",
-            Origin::Inline(_) => "base64",
-            Origin::File(_) | Origin::Handle(_) => "file",
+            MediaOrigin::Url(_) => "url",
+            MediaOrigin::Inline(_) => "base64",
+            MediaOrigin::File(_) | MediaOrigin::Handle(_) => "file",
         };
-        let inline = matches!(item.from, Origin::Inline(_));
+        let inline = matches!(item.from, MediaOrigin::Inline(_));
         if inline && prepared.input.size_bytes > limits::INLINE_HINT_BYTES {
             let mut warning = Warning::new(Code::W1011, "this media is better uploaded and referred to");
             warning.extra.insert(String::from("index"), index.into());

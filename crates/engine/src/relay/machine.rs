@@ -167,7 +167,7 @@ impl RelayMachine {
             run: self.plan.run,
             module: String::new(),
             operation: self.asked.operation(),
-            asked_model: self.asked.model().map(String::from),
+            requested_model: self.asked.model().map(String::from),
             policy: dispatch.policy().map(Policy::name),
             seed: dispatch.seed(),
             turn: dispatch.turn(),

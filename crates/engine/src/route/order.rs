@@ -15,7 +15,7 @@ use crate::limits;
 pub(super) struct SortKey {
     pub(super) index: usize,
     /// Features it lacks that the request can do without.
-    pub(super) lacks: usize,
+    pub(super) missing_optional: usize,
     /// Position among the preferred, or behind them all.
     pub(super) preference: usize,
     pub(super) far: bool,
@@ -30,7 +30,7 @@ impl SortKey {
         self.preference
             .cmp(&other.preference)
             .then(other.priority.cmp(&self.priority))
-            .then(self.lacks.cmp(&other.lacks))
+            .then(self.missing_optional.cmp(&other.missing_optional))
             .then(self.far.cmp(&other.far))
             .then(self.score.total_cmp(&other.score))
             .then(self.tie.total_cmp(&other.tie))
@@ -39,8 +39,8 @@ impl SortKey {
 
     /// Whether two stand in the same pool, where only the policy tells them apart.
     fn same_pool(&self, other: &Self) -> bool {
-        (self.lacks, self.preference, self.priority, self.far)
-            == (other.lacks, other.preference, other.priority, other.far)
+        (self.missing_optional, self.preference, self.priority, self.far)
+            == (other.missing_optional, other.preference, other.priority, other.far)
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) fn rank(
         .is_some_and(|wanted| candidate.region.as_deref() != Some(wanted));
     SortKey {
         index,
-        lacks: facts.wanted.lacking(marks),
+        missing_optional: facts.wanted.lacking(marks),
         preference: position.unwrap_or(preferred.len()),
         far,
         priority: candidate.priority,

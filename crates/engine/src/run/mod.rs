@@ -27,7 +27,7 @@ pub(crate) use recovery::{RecoveredRun, replay, interrupted_chunk};
 pub(crate) use broadcast::RunBroadcast;
 pub(crate) use preface::Opening;
 pub(crate) use record::context;
-pub(crate) use render::render;
+pub(crate) use render::encode;
 pub(crate) use mirror::MirrorTasks;
 pub(crate) use subscription::RunSource;
 pub(crate) use task::RunTask;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::{RunMode, Warning};
 use super::broadcast::RunBroadcast;
 use super::machine::SentProgress;
-use super::render::render;
+use super::render::encode;
 use super::subscription::opening_meta;
 use crate::admission::{Permit, Queue};
 use crate::limits;
@@ -206,7 +206,7 @@ impl Opening {
     /// Journal first, readers second. Returns whether it was sent: what a journal refuses is left out, and as long as
     /// it refuses, it will refuse the machine's events too, and the run ends there.
     async fn emit(&mut self, chunk: Chunk) -> bool {
-        let event = render(&chunk);
+        let event = encode(&chunk);
         let written = self
             .journal
             .append(

@@ -18,7 +18,7 @@ pub struct Trace {
     #[serde(skip)]
     pub operation: Operation,
     #[serde(skip)]
-    pub asked_model: Option<String>,
+    pub requested_model: Option<String>,
     pub policy: Option<&'static str>,
     pub seed: u64,
     pub turn: u64,

@@ -9,7 +9,7 @@ use module::envelope::ErrorBody;
 use module::stream::{Assembler, Checkpoint, Chunk, Recovery};
 use serde_json::{Map, Value};
 
-use super::render::read;
+use super::render::decode;
 use super::failure;
 use crate::limits;
 use crate::port::{Journal, JournalError};
@@ -44,7 +44,7 @@ pub(crate) async fn replay(
         }
         for entry in page {
             inherited.offset = entry.offset;
-            let Some(chunk) = read(&entry.event) else { continue };
+            let Some(chunk) = decode(&entry.event) else { continue };
             if let Some(seq) = chunk.seq() {
                 inherited.last_seq = seq;
                 inherited.last_checkpoint = None;

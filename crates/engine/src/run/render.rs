@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::port::{EventKind, EncodedEvent};
 
 /// Renders once; every framing sends these bytes.
-pub(crate) fn render(chunk: &Chunk) -> EncodedEvent {
+pub(crate) fn encode(chunk: &Chunk) -> EncodedEvent {
     let kind = match chunk {
         Chunk::Meta { .. } => EventKind::Meta,
         Chunk::Delta { .. } | Chunk::Snapshot { .. } => EventKind::Chunk,
@@ -41,7 +41,7 @@ pub fn envelope_text(last: &EncodedEvent) -> Option<String> {
     }
 }
 
-pub(crate) fn read(event: &EncodedEvent) -> Option<Chunk> {
+pub(crate) fn decode(event: &EncodedEvent) -> Option<Chunk> {
     let value = serde_json::from_str(&event.body).ok()?;
     Chunk::from_value(value).ok()
 }

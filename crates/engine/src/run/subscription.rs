@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::command::Warning;
 use super::broadcast::{RunBroadcast, ReaderGuard};
-use super::render::{read, render};
+use super::render::{decode, encode};
 use crate::error::Error;
 use crate::limits;
 use crate::port::{JournalEntry, Journal, EventKind, EncodedEvent, RunState};
@@ -123,7 +123,7 @@ impl Subscription {
 
     async fn ready(&self) -> Result<Option<Vec<JournalEntry>>, Error> {
         while let Some(live) = self.seat.as_ref().map(ReaderGuard::live) {
-            let (news, open) = (live.news(), live.is_open());
+            let (news, open) = (live.changed(), live.is_open());
             match live.events_after(self.cursor) {
                 None => break,
                 Some(entries) if !entries.is_empty() => return Ok(Some(entries)),
@@ -195,7 +195,7 @@ impl Subscription {
             meta: opening_meta("the stream goes on"),
             annotations,
         };
-        self.opening = Some(render(&chunk));
+        self.opening = Some(encode(&chunk));
         Ok(())
     }
 }
@@ -213,7 +213,7 @@ pub(crate) fn opening_meta(explain: &str) -> Map<String, Value> {
 /// against a client that stands behind one.
 fn checkpoint_matches(event: &EncodedEvent, claimed: Option<&Checkpoint>) -> bool {
     let Some(claimed) = claimed else { return true };
-    match read(event) {
+    match decode(event) {
         Some(Chunk::Delta {
             checkpoint: Some(sent),
             ..

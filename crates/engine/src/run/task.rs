@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 use super::broadcast::RunBroadcast;
 use super::machine::{Input, RunMachine, Output};
 use super::record::{AttemptRecord, Trace};
-use super::render::render;
+use super::render::encode;
 use super::mirror::MirrorTasks;
 use super::trace_store::TraceStore;
 use crate::admission::Permit;
@@ -202,9 +202,9 @@ impl RunTask {
                     }
                 }
                 Output::CancelAttempt { attempt } => work.streams.retain(|(number, _)| *number != attempt),
-                Output::Emit(chunk) => work.events.push(render(&chunk)),
+                Output::Emit(chunk) => work.events.push(encode(&chunk)),
                 Output::Finish { last, code, review } => {
-                    work.events.push(render(&last));
+                    work.events.push(encode(&last));
                     work.finish = Some(MachineEnd { code, review });
                 }
             }
@@ -301,7 +301,7 @@ impl RunTask {
             JournalError::Full => journal_full(),
             _ => ErrorBody::new(Code::E4000, "the journal could not be written"),
         };
-        let last = render(&Chunk::ending(
+        let last = encode(&Chunk::ending(
             &self.run.to_string(),
             Envelope::failure(body.clone()),
             None,
@@ -335,7 +335,7 @@ impl RunTask {
         let mut recovery = Recovery::after(0, None);
         recovery.retry_after_ms = limits::JOURNAL_FULL_RETRY_MS;
         let run = self.run.to_string();
-        render(&Chunk::ending(
+        encode(&Chunk::ending(
             &run,
             Envelope::failure(body),
             None,

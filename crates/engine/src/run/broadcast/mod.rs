@@ -154,7 +154,7 @@ impl RunBroadcast {
     }
 
     /// Completes with the first news from now on, also with those before it is waited for.
-    pub(crate) fn news(&self) -> Notified<'_> {
+    pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 

@@ -78,7 +78,7 @@ impl RunMachine {
                     self.emit(out, |projector, chunks| projector.push_text(&text, chunks));
                 }
             }
-            Event::Warning { warning } => self.notices.entry(number).or_default().hear(warning),
+            Event::Warning { warning } => self.notices.entry(number).or_default().add(warning),
             Event::Error { error } => self.fail_attempt(number, error, now_ms, out),
             Event::BlockStart {
                 block: Block::ToolCall { name, .. },

@@ -18,7 +18,7 @@ pub(super) struct BackendWarnings {
 }
 
 impl BackendWarnings {
-    pub(super) fn hear(&mut self, mut remark: Remark) {
+    pub(super) fn add(&mut self, mut remark: Remark) {
         let end = remark.message.floor_char_boundary(limits::BACKEND_WARNING_BYTES_MAX);
         if end < remark.message.len() {
             remark.message.truncate(end);

@@ -164,7 +164,7 @@ impl RunMachine {
             run: self.plan.run,
             module: String::from(self.plan.module.name()),
             operation: dispatch.request().operation(),
-            asked_model: dispatch.request().model().map(String::from),
+            requested_model: dispatch.request().model().map(String::from),
             policy: dispatch.policy().map(Policy::name),
             seed: dispatch.seed(),
             turn: dispatch.turn(),

@@ -28,7 +28,7 @@ pub(super) fn spans(trace: &Trace) -> Vec<Value> {
         "endTimeUnixNano": nanos(began_ms + took_ms.unwrap_or_default()),
         "attributes": attributes(&[
             ("gen_ai.operation.name", Value::from(operation(trace))),
-            ("gen_ai.request.model", Value::from(trace.asked_model.clone())),
+            ("gen_ai.request.model", Value::from(trace.requested_model.clone())),
             ("gen_ai.conversation.id", Value::from(trace.run.to_string())),
             ("cogn.module", Value::from(Some(trace.module.as_str()).filter(|module| !module.is_empty()))),
             ("cogn.policy", Value::from(trace.policy)),
@@ -89,7 +89,7 @@ fn span_of(attempt: &AttemptRecord, trace: &Trace, run: TraceContext) -> Value {
         "attributes": attributes(&[
             ("gen_ai.operation.name", Value::from(operation(trace))),
             ("gen_ai.provider.name", Value::from(provider(&attempt.kind))),
-            ("gen_ai.request.model", Value::from(trace.asked_model.clone())),
+            ("gen_ai.request.model", Value::from(trace.requested_model.clone())),
             ("gen_ai.response.model", Value::from(attempt.model.clone())),
             ("gen_ai.usage.input_tokens", Value::from(usage(|usage| usage.input_tokens))),
             ("gen_ai.usage.output_tokens", Value::from(usage(|usage| usage.output_tokens))),
