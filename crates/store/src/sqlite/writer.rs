@@ -148,7 +148,7 @@ fn run(connection: Connection, mut checkpoints: WalCheckpointer, mut jobs: mpsc:
             next = if room { jobs.try_recv().ok() } else { None };
         }
         if !batch.is_empty() {
-            carry_out(&connection, &mut batch);
+            execute_batch(&connection, &mut batch);
         }
         step(&connection, &mut bookings, || !jobs.is_empty());
         if let Some(close) = close {
@@ -186,7 +186,7 @@ fn step(
 
 type QueuedWrite = (WriteOp, Done);
 
-fn carry_out(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
+fn execute_batch(connection: &Connection, batch: &mut Vec<QueuedWrite>) {
     let results = match write_batch(connection, batch.iter().map(|(write, _)| write)) {
         Ok(results) => results,
         Err(error) if batch.len() == 1 => vec![Err(error)],
