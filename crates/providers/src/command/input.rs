@@ -11,7 +11,7 @@ use crate::limits::COMMAND_INPUT_BYTES_MAX;
 
 /// The input, and how its file is to be called.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Input {
+pub(super) struct CommandInput {
     pub(super) content: Content,
     pub(super) extension: &'static str,
 }
@@ -23,13 +23,13 @@ pub(super) enum Content {
     Handle(MediaHandle),
 }
 
-pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<Input, Error> {
+pub(super) fn input(request: &Request, options: &CommandOptions) -> Result<CommandInput, Error> {
     if request.operation() != options.operation {
         let operation = request.operation().as_str();
         let message = format!("back-end {} does not do {operation}", options.name);
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
-    let text = |text: String| Input {
+    let text = |text: String| CommandInput {
         content: Content::Bytes(text.into_bytes()),
         extension: "txt",
     };
@@ -66,9 +66,9 @@ impl Content {
     }
 }
 
-fn json_input(value: &serde_json::Value) -> Result<Input, Error> {
+fn json_input(value: &serde_json::Value) -> Result<CommandInput, Error> {
     let bytes = serde_json::to_vec(value).map_err(|error| Error::invalid_request(error.to_string()))?;
-    Ok(Input {
+    Ok(CommandInput {
         content: Content::Bytes(bytes),
         extension: "json",
     })
@@ -95,7 +95,7 @@ fn transcript(chat: &ChatRequest) -> Result<String, Error> {
     }
 }
 
-fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input, Error> {
+fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<CommandInput, Error> {
     let content = match &asked.audio.source {
         MediaSource::Inline(data) => {
             let bytes = data.decode();
@@ -117,7 +117,7 @@ fn audio(asked: &TranscriptionRequest, options: &CommandOptions) -> Result<Input
     let format = mime.as_deref().and_then(format_of);
     let taken = |format: &&str| options.formats.iter().any(|taken| taken == format);
     match format.filter(|format| options.formats.is_empty() || taken(format)) {
-        Some(extension) => Ok(Input { content, extension }),
+        Some(extension) => Ok(CommandInput { content, extension }),
         None => {
             let what = format!(
                 "takes {}, and this audio is {}",

@@ -12,7 +12,7 @@ use ir::adaptation::{Adaptation, Ledger, Component};
 use ir::{Error, ErrorKind, Phase, Request};
 use tempfile::TempDir;
 
-use super::input::{Content, Input, input};
+use super::input::{Content, CommandInput, input};
 use super::options::CommandOptions;
 use super::process::{ProcessSpec, RunningProcess};
 use super::template::Slot;
@@ -49,7 +49,7 @@ pub(super) async fn invoke(options: &Arc<CommandOptions>, request: &Request) -> 
     })
 }
 
-fn lay_out(options: &CommandOptions, values: &TemplateValues, input: &Input) -> io::Result<(ProcessSpec, Option<PathBuf>)> {
+fn lay_out(options: &CommandOptions, values: &TemplateValues, input: &CommandInput) -> io::Result<(ProcessSpec, Option<PathBuf>)> {
     let folder = empty_folder()?;
     let at = |name: &str, extension: &str| folder.path().join(format!("{name}.{extension}"));
     let read = at("input", input.extension);

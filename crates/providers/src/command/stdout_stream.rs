@@ -19,13 +19,13 @@ pub(super) struct StdoutStream {
     asked: Invocation,
     _turn: ProcessPermit,
     model: Option<String>,
-    stage: Stage,
+    stage: OutputStage,
     /// Bytes that are no character yet, or may turn out to be the end.
     held: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum OutputStage {
     Begun,
     Open,
     Ended,
@@ -38,7 +38,7 @@ impl StdoutStream {
             options,
             asked,
             _turn: turn,
-            stage: Stage::Begun,
+            stage: OutputStage::Begun,
             held: Vec::new(),
         }
     }
@@ -54,15 +54,15 @@ impl StdoutStream {
 
     async fn next(&mut self) -> Option<Vec<Event>> {
         match self.stage {
-            Stage::Begun => {
-                self.stage = Stage::Open;
+            OutputStage::Begun => {
+                self.stage = OutputStage::Open;
                 Some(self.begin())
             }
-            Stage::Open => Some(self.go_on().await.unwrap_or_else(|error| {
-                self.stage = Stage::Ended;
+            OutputStage::Open => Some(self.go_on().await.unwrap_or_else(|error| {
+                self.stage = OutputStage::Ended;
                 vec![Event::Error { error }]
             })),
-            Stage::Ended => None,
+            OutputStage::Ended => None,
         }
     }
 
@@ -132,7 +132,7 @@ impl StdoutStream {
     }
 
     fn end(&mut self, said: String) -> Vec<Event> {
-        self.stage = Stage::Ended;
+        self.stage = OutputStage::Ended;
         let text = (!said.is_empty()).then(|| Event::text(0, said));
         let end = [
             Event::BlockEnd { index: 0 },

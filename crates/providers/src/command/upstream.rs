@@ -22,11 +22,11 @@ use crate::spill_error::unkept;
 #[derive(Clone, Debug)]
 pub struct CommandUpstream {
     backend: Backend,
-    inner: Arc<Inner>,
+    inner: Arc<CommandInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CommandInner {
     options: Arc<CommandOptions>,
     /// Whoever runs or waits holds one of these.
     places: Arc<Semaphore>,
@@ -51,7 +51,7 @@ impl CommandUpstream {
         };
         let running = options.processes_max.clamp(1, Semaphore::MAX_PERMITS / 2);
         let waiting = options.queue_max.min(COMMAND_QUEUE_MAX);
-        let inner = Inner {
+        let inner = CommandInner {
             places: Arc::new(Semaphore::new(running + waiting)),
             running: Arc::new(Semaphore::new(running)),
             options: Arc::new(options),
@@ -122,7 +122,7 @@ impl Upstream for CommandUpstream {
     }
 }
 
-impl Inner {
+impl CommandInner {
     async fn answer(&self, request: &Request) -> Result<UnaryResponse, Error> {
         let _turn = self.turn().await?;
         let mut asked = invoke(&self.options, request).await?;

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use self::address::{is_own, is_public};
 use self::resolve::{Resolve, SystemResolver};
-use self::target::{AllowedEndpoints, HostKind, Target};
+use self::target::{AllowedEndpoints, HostKind, FetchTarget};
 use crate::limits;
 
 /// The ports on which the web is served.
@@ -84,7 +84,7 @@ impl GuardedFetch {
         bytes_max: u64,
         out: &mut File,
     ) -> Result<Fetched, FetchError> {
-        let mut target = Target::parse(url, hosts, &self.doors)?;
+        let mut target = FetchTarget::parse(url, hosts, &self.doors)?;
         for _ in 0..=limits::FETCH_REDIRECTS_MAX {
             let response = self.ask(&target).await?;
             let status = response.status();
@@ -107,7 +107,7 @@ impl GuardedFetch {
     }
 
     /// One hop: look at the addresses, then talk to those and no others.
-    async fn ask(&self, target: &Target) -> Result<Response, FetchError> {
+    async fn ask(&self, target: &FetchTarget) -> Result<Response, FetchError> {
         let addresses = self.addresses(target).await?;
         let sockets = target.sockets(&addresses);
         let name = target.url.host_str().unwrap_or_default();
@@ -137,7 +137,7 @@ impl GuardedFetch {
 
     /// Every address of the host, if all of them may be reached. A name with one that may not is refused
     /// as a whole: that it also has others is how rebinding begins.
-    async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, FetchError> {
+    async fn addresses(&self, target: &FetchTarget) -> Result<Vec<IpAddr>, FetchError> {
         let addresses = match &target.host {
             HostKind::Address(address) => vec![*address],
             HostKind::Name(name) => {

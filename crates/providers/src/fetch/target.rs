@@ -27,7 +27,7 @@ const OWN_NAMES: &[&str] = &[
 ];
 
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct FetchTarget {
     pub(super) url: Url,
     pub(super) host: HostKind,
     pub(super) port: u16,
@@ -64,7 +64,7 @@ fn blocked(why: &str) -> FetchError {
     FetchError::Blocked(String::from(why))
 }
 
-impl Target {
+impl FetchTarget {
     pub(super) fn parse(text: &str, hosts: &Hosts, doors: &AllowedEndpoints) -> Result<Self, FetchError> {
         if text.len() > FETCH_URL_BYTES_MAX {
             return Err(blocked("the URL is longer than any honest one"));

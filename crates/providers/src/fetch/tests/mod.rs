@@ -408,7 +408,7 @@ fn fuzz_targets() {
             format!("http://{text}/"),
             format!("https://{text}:443"),
         ] {
-            if let Ok(target) = super::Target::parse(&url, &Hosts::Public, &doors(&[])) {
+            if let Ok(target) = super::FetchTarget::parse(&url, &Hosts::Public, &doors(&[])) {
                 assert!(matches!(target.url.scheme(), "http" | "https"));
                 assert!(target.url.username().is_empty() && target.url.password().is_none());
             }
