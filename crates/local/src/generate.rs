@@ -174,7 +174,7 @@ fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<Schema
         }
         ResponseFormat::JsonSchema { schema, .. } => schema,
     };
-    match model.grammars.hold(schema) {
+    match model.grammars.compile(schema) {
         Ok(held) => {
             if let Some(notice) = &held.notice {
                 ledger.note("/payload/response_format", ir::Action::Replaced, notice.clone());
@@ -277,7 +277,7 @@ impl AnswerWriter<'_> {
         if self.written + reserve >= self.limit {
             self.hurried = true;
             let vocabulary = matcher.tok_env().map_err(|error| runtime_failed(&error))?;
-            let ways = self.place.ways_out().iter();
+            let ways = self.place.closing_bytes().iter();
             let mut ways = ways.filter_map(|byte| vocabulary.tok_trie().token_id(&[*byte]));
             if let Some(way) = ways.find(|way| mask.is_allowed(*way)) {
                 return Ok(Some(LlamaToken(way.cast_signed())));

@@ -44,7 +44,7 @@ impl Grammars {
     }
 
     /// The grammar of a schema. `Err` says why none of it can be enforced.
-    pub(crate) fn hold(&self, schema: &Value) -> Result<SchemaMatcher, String> {
+    pub(crate) fn compile(&self, schema: &Value) -> Result<SchemaMatcher, String> {
         let factory = self
             .factory
             .as_ref()

@@ -22,7 +22,7 @@ impl JsonPosition {
     }
 
     /// The bytes that lead out, best first.
-    pub(crate) const fn ways_out(self) -> &'static [u8] {
+    pub(crate) const fn closing_bytes(self) -> &'static [u8] {
         match (self.in_string, self.escaped) {
             (true, true) => b"\\n",
             (true, false) => b"\"",

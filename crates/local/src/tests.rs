@@ -167,7 +167,7 @@ fn the_way_out_of_a_string_is_its_quote() {
     let after = |text: &str| {
         let mut place = JsonPosition::default();
         place.advance(text.as_bytes());
-        place.ways_out()
+        place.closing_bytes()
     };
     assert_eq!(after(r#"{"a": "#), b"}],");
     assert_eq!(after(r#"{"a": "x"#), b"\"");
