@@ -16,13 +16,13 @@ use crate::negotiate::{Downgrade, Negotiated, ModeSignals};
 use crate::idempotency::IdempotencyHeaders;
 use crate::response::ApiError;
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::stream_limit::{Client, StreamPermit};
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
 
 /// A module, an input, and everything that was said about the answer.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) client: Client,
+    pub(crate) client: ClientStreams,
     pub(crate) module: Arc<Module>,
     pub(crate) body: ExecuteBody,
     pub(crate) signals: ModeSignals,
@@ -139,7 +139,7 @@ impl Call {
 
     fn sit(&self, gateway: &Gateway) -> Result<StreamPermit, ApiError> {
         let max = gateway.settings().streams_per_client_max;
-        gateway.stream_limiter.take(&self.client, max)
+        gateway.stream_limiter.acquire(&self.client, max)
     }
 
     /// The rest of a run, if there is such a run of this module.

@@ -17,7 +17,7 @@ use crate::response::ApiError;
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientStreams {
     pub(crate) caller: Arc<Caller>,
     name: ClientKey,
 }
@@ -38,7 +38,7 @@ impl fmt::Display for ClientKey {
     }
 }
 
-impl Client {
+impl ClientStreams {
     /// Counted by its credentials; by the address that the request came from, where there are none.
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
         let AuthenticatedCaller(caller) = AuthenticatedCaller::of(extensions)?;
@@ -76,7 +76,7 @@ pub(crate) struct StreamPermit {
 }
 
 impl StreamLimiter {
-    pub(crate) fn take(self: &Arc<Self>, client: &Client, max: usize) -> Result<StreamPermit, ApiError> {
+    pub(crate) fn acquire(self: &Arc<Self>, client: &ClientStreams, max: usize) -> Result<StreamPermit, ApiError> {
         let mut taken = self.lock();
         let count = taken.get(&client.name).copied().unwrap_or_default();
         if count >= max {

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
 
-struct Reader {
+struct EventBody {
     subscription: Subscription,
     framing: Framing,
     heartbeat: Duration,
@@ -77,7 +77,7 @@ pub(crate) async fn response(
     }
     let open = OpenStream::new(gateway, seat);
     let first = tokio::time::timeout(limits::FIRST_EVENT_WAIT, subscription.next()).await;
-    let reader = Reader {
+    let reader = EventBody {
         subscription,
         framing,
         heartbeat,
@@ -98,7 +98,7 @@ pub(crate) fn head(framing: Framing) -> HeaderMap {
     headers
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+async fn next(mut reader: EventBody) -> Option<(Result<Bytes, Infallible>, EventBody)> {
     if reader.ended {
         return None;
     }

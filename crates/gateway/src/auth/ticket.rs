@@ -20,7 +20,7 @@ pub(crate) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
 
 #[derive(Debug)]
 struct Ticket {
-    opens: TicketScope,
+    scope: TicketScope,
     caller: Caller,
     expires_at_ms: u64,
 }
@@ -70,7 +70,7 @@ impl Tickets {
             return Err(ApiError::new(body.detail("retry_after_ms", limits::TICKET_MS)));
         }
         let ticket = Ticket {
-            opens,
+            scope: opens,
             caller,
             expires_at_ms,
         };
@@ -86,7 +86,7 @@ impl Tickets {
             .split('&')
             .find_map(|pair| pair.strip_prefix("token="))?;
         let ticket = self.lock().remove(&hash(word));
-        let fits = ticket.filter(|ticket| ticket.expires_at_ms > now_ms && uri.path() == ticket.opens.path());
+        let fits = ticket.filter(|ticket| ticket.expires_at_ms > now_ms && uri.path() == ticket.scope.path());
         Some(fits.map(|ticket| ticket.caller).ok_or(()))
     }
 

@@ -154,13 +154,13 @@ impl Endpoint {
     }
 
     /// Takes a form with files, of fields of this schema.
-    pub(crate) fn takes_form(mut self, schema: Value) -> Self {
+    pub(crate) fn multipart_body(mut self, schema: Value) -> Self {
         self.body_type = "multipart/form-data";
         self.request_body(schema)
     }
 
     /// Answers with an envelope whose data is of this schema.
-    pub(crate) fn gives(mut self, data: Value) -> Self {
+    pub(crate) fn returns(mut self, data: Value) -> Self {
         self.answer = SuccessResponse::Resource(data);
         self
     }
@@ -171,48 +171,48 @@ impl Endpoint {
         self
     }
 
-    pub(crate) fn gives_stream(mut self) -> Self {
+    pub(crate) fn returns_stream(mut self) -> Self {
         self.answer = SuccessResponse::Stream;
         self
     }
 
     /// Answers with a document of another type than an envelope.
-    pub(crate) fn gives_document(mut self, content_type: &'static str) -> Self {
+    pub(crate) fn returns_document(mut self, content_type: &'static str) -> Self {
         self.answer = SuccessResponse::Other(content_type);
         self
     }
 
     /// Answers in one of these types, as the body asks.
-    pub(crate) fn gives_forms(mut self, content_types: &'static [&'static str]) -> Self {
+    pub(crate) fn returns_one_of(mut self, content_types: &'static [&'static str]) -> Self {
         self.answer = SuccessResponse::Forms(content_types);
         self
     }
 
     /// Answers with a canonical envelope, or with canonical events.
-    pub(crate) fn gives_canonical(mut self) -> Self {
+    pub(crate) fn returns_canonical(mut self) -> Self {
         self.answer = SuccessResponse::Canonical;
         self
     }
 
     /// Fails in documents of this schema, whatever the status.
-    pub(crate) fn fails_in(mut self, schema: &'static str) -> Self {
+    pub(crate) fn error_schema(mut self, schema: &'static str) -> Self {
         self.failure = Some(schema);
         self
     }
 
     /// Fails in the form that a vendor's clients read.
     pub(crate) fn vendor(self, vendor: Vendor) -> Self {
-        self.fails_in(vendor.error_schema())
+        self.error_schema(vendor.error_schema())
     }
 
     /// Answers with JSON of this schema that is no envelope.
-    pub(crate) fn gives_json(mut self, schema: Value) -> Self {
+    pub(crate) fn returns_json(mut self, schema: Value) -> Self {
         self.answer = SuccessResponse::Json(schema);
         self
     }
 
     /// Answers with JSON of this schema, or with a stream of events.
-    pub(crate) fn gives_answer(mut self, schema: Value) -> Self {
+    pub(crate) fn returns_json_or_stream(mut self, schema: Value) -> Self {
         self.answer = SuccessResponse::JsonOrStream(schema);
         self
     }

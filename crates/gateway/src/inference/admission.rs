@@ -7,13 +7,13 @@ use module::envelope::ErrorBody;
 use tenancy::Scope;
 
 use crate::response::ApiError;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 
 /// Lets a caller in within its scopes, its models and its share of the server.
 pub(super) async fn admit(
     gateway: &Gateway,
-    client: &Client,
+    client: &ClientStreams,
     payload: &Payload,
 ) -> Result<Admission, ApiError> {
     let caller = &client.caller;

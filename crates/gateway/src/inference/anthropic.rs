@@ -24,7 +24,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
         .summary("Anthropic's messages, whole or streamed, by any back-end or `module:NAME`.")
         .request_body(body())
         .vendor(Vendor::Anthropic)
-        .gives_answer(object(&[
+        .returns_json_or_stream(object(&[
             ("id", text()),
             ("type", json!({"const": "message"})),
             ("role", json!({"const": "assistant"})),
@@ -34,7 +34,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
         .summary("How many tokens a request has; an estimate says that it is one under `cogn`.")
         .request_body(body())
         .vendor(Vendor::Anthropic)
-        .gives_json(object(&[(
+        .returns_json(object(&[(
             "input_tokens",
             json!({"type": "integer", "minimum": 0}),
         )]));

@@ -18,14 +18,14 @@ use super::response_encoder::ResponseMeta;
 use super::extensions::ValidateMode;
 use crate::idempotency::IdempotencyHeaders;
 use crate::request::read_bytes;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::trace;
 
 pub(super) async fn chat(dialect: Dialect, gateway: &Gateway, request: Request) -> Result<Response, VendorError> {
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
-    let client = Client::of(&parts.extensions)?;
+    let client = ClientStreams::of(&parts.extensions)?;
     client.caller.require(Scope::Execute)?;
     if let Some(place) = Place::of(headers)? {
         return place.resume(dialect, gateway, &client).boxed().await;

@@ -17,20 +17,20 @@ use super::admission::admit;
 use super::error::VendorError;
 use super::call_metadata::CallMetadata;
 use super::resumable::{self, Frames};
-use super::schema_check::{SchemaCheck, Verdict, ask_again, replace_text};
+use super::schema_check::{SchemaCheck, Verdict, append_reask, replace_text};
 use super::stream;
 use super::response_encoder::{ResponseMeta, ResponseEncoder};
 use super::unary;
 use super::extensions::{ValidateMode, RequestExtensions};
 use crate::framing::Framing;
 use crate::limits;
-use crate::stream_limit::{Client, StreamPermit};
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming;
 use crate::trace;
 
 pub(super) struct ChatCall {
-    pub(super) client: Client,
+    pub(super) client: ClientStreams,
     pub(super) dialect: Dialect,
     pub(super) chat: ChatRequest,
     /// The same in the caller's own bytes.
@@ -72,7 +72,7 @@ impl ChatCall {
             ValidateMode::Off => None,
             ValidateMode::Check | ValidateMode::Repair => SchemaCheck::of(&self.chat)?,
         };
-        let mut seat = self.sit(gateway)?;
+        let mut seat = self.acquire_stream(gateway)?;
         if let Some(check) = check {
             return self.answer_checked(gateway, &check, manner).boxed().await;
         }
@@ -94,9 +94,9 @@ impl ChatCall {
         Ok(trace::write_run_header(response, self.trace, run))
     }
 
-    fn sit(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
+    fn acquire_stream(&self, gateway: &Gateway) -> Result<Option<StreamPermit>, VendorError> {
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.streams.then(|| gateway.stream_limiter.take(&self.client, max));
+        let seat = self.streams.then(|| gateway.stream_limiter.acquire(&self.client, max));
         Ok(seat.transpose()?)
     }
 
@@ -192,7 +192,7 @@ impl ChatCall {
                 let message = format!("the answer does not fit the schema: {}", misfits.join("; "));
                 return Err(VendorError::new(422, "E3001", message).with_metadata(receipt));
             }
-            ask_again(&mut chat, &response, &misfits);
+            append_reask(&mut chat, &response, &misfits);
             repairs.push("asked_again");
             before = Some((receipt, response.usage.take()));
         }

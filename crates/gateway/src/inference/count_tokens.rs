@@ -15,7 +15,7 @@ use super::error::VendorError;
 use super::vendor_request::VendorRequest;
 use super::target::{Target, resolve};
 use crate::request::read_bytes;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 
 pub(super) async fn count(
@@ -24,7 +24,7 @@ pub(super) async fn count(
     extensions: &Extensions,
     body: Body,
 ) -> Result<Response, VendorError> {
-    let client = Client::of(extensions)?;
+    let client = ClientStreams::of(extensions)?;
     client.caller.require(Scope::Execute)?;
     let bytes = read_bytes(body, gateway.settings().body_read).await?;
     let mut letter = VendorRequest::parse(Dialect::Anthropic, bytes, headers)?;

@@ -42,12 +42,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
         Endpoint::get("/v1/models", "list_models", list_models)
             .summary("The models that can be asked for: of back-ends, aliases, and modules as `module:NAME`.")
             .vendor(Vendor::OpenAi)
-            .gives_json(list),
+            .returns_json(list),
         Endpoint::get("/v1/models/{*model}", "show_model", show_model)
             .summary("One model.")
             .path("model", "The model's name.")
             .vendor(Vendor::OpenAi)
-            .gives_json(model())
+            .returns_json(model())
             .error_codes(&[Code::E4009]),
     ]
 }

@@ -26,13 +26,13 @@ use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::idempotency::IdempotencyHeaders;
 use crate::response::ApiError;
 use crate::request::{ExecuteBody, RequestOptions};
-use crate::stream_limit::{Client, StreamPermit};
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
 use crate::trace;
 
 /// What is asked of a module.
 pub(super) struct ModuleChat {
-    pub(super) client: Client,
+    pub(super) client: ClientStreams,
     pub(super) module: Arc<Module>,
     pub(super) chat: ChatRequest,
     pub(super) streams: bool,
@@ -58,7 +58,7 @@ impl ModuleChat {
         // A run that streams takes its own seat.
         let max = gateway.settings().streams_per_client_max;
         let sits = self.streams && !grows;
-        let seat = sits.then(|| gateway.stream_limiter.take(&self.client, max)).transpose()?;
+        let seat = sits.then(|| gateway.stream_limiter.acquire(&self.client, max)).transpose()?;
         let trace = trace::of(headers);
         let repeat = IdempotencyHeaders::from_headers(headers)?;
         let call = Call {

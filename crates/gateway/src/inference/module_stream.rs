@@ -65,7 +65,7 @@ impl Telling {
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
         };
         self.begun = true;
-        let reader = Reader {
+        let reader = ModuleStreamBody {
             first: Some(first),
             telling: self,
             open: OpenStream::new(gateway, seat),
@@ -159,14 +159,14 @@ impl Telling {
     }
 }
 
-struct Reader {
+struct ModuleStreamBody {
     /// What was heard before there was a stream.
     first: Option<Bytes>,
     telling: Telling,
     open: OpenStream,
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+async fn next(mut reader: ModuleStreamBody) -> Option<(Result<Bytes, Infallible>, ModuleStreamBody)> {
     let words = match reader.first.take() {
         Some(words) => words,
         None if reader.telling.ended => return None,

@@ -49,7 +49,7 @@ impl MultipartForm {
         let reading = async {
             let place = gateway.multipart_permits.clone().acquire_owned().await.ok();
             let shelf = gateway.engine.media().depot().shelf();
-            let mut form = Self::take(parts, files, &shelf).await?;
+            let mut form = Self::parse(parts, files, &shelf).await?;
             form._place = place;
             Ok(form)
         };
@@ -61,7 +61,7 @@ impl MultipartForm {
         })
     }
 
-    async fn take(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, ApiError> {
+    async fn parse(mut parts: Multipart<'_>, files: &[&str], shelf: &Shelf) -> Result<Self, ApiError> {
         let mut form = Self::default();
         let mut count = 0;
         while let Some(mut field) = parts.next_field().await.map_err(|error| unreadable(&error))? {

@@ -19,7 +19,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             &json!({"type": "array", "items": {"type": "object"}}),
         ))
         .vendor(Vendor::OpenAi)
-        .gives_answer(object(&[
+        .returns_json_or_stream(object(&[
             ("id", text()),
             ("object", json!({"const": "chat.completion"})),
             ("model", text()),
@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             &json!({"type": ["string", "array"], "items": {"type": "object"}}),
         ))
         .vendor(Vendor::OpenAi)
-        .gives_answer(object(&[
+        .returns_json_or_stream(object(&[
             ("id", text()),
             ("object", json!({"const": "response"})),
             ("model", text()),

@@ -20,7 +20,7 @@ use super::response_encoder::ResponseEncoder;
 use crate::framing::Framing;
 use crate::limits;
 use crate::response::ApiError;
-use crate::stream_limit::{Client, StreamPermit};
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
@@ -77,7 +77,7 @@ impl Place {
         self,
         dialect: Dialect,
         gateway: &Gateway,
-        client: &Client,
+        client: &ClientStreams,
     ) -> Result<Response, VendorError> {
         let caller = &client.caller;
         let row = gateway
@@ -95,7 +95,7 @@ impl Place {
         }
         let seat = gateway
             .stream_limiter
-            .take(client, gateway.settings().streams_per_client_max)?;
+            .acquire(client, gateway.settings().streams_per_client_max)?;
         let rest = gateway
             .engine
             .subscribe(&caller.tenant, self.run, Begin::AfterFrame(self.seq))
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-struct Reader {
+struct ResumableBody {
     frames: Subscription,
     dialect: Dialect,
     open: OpenStream,
@@ -127,7 +127,7 @@ pub(super) fn response(
     seat: StreamPermit,
     receipt: &CallMetadata,
 ) -> Response {
-    let reader = Reader {
+    let reader = ResumableBody {
         frames,
         dialect,
         open: OpenStream::new(gateway, Some(seat)),
@@ -140,7 +140,7 @@ pub(super) fn response(
     response
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+async fn next(mut reader: ResumableBody) -> Option<(Result<Bytes, Infallible>, ResumableBody)> {
     while !reader.ended {
         let events = tokio::time::timeout(limits::HEARTBEAT, reader.frames.next()).await;
         let mut bytes = Vec::new();
@@ -159,7 +159,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
     None
 }
 
-impl Reader {
+impl ResumableBody {
     fn frame(&mut self, event: &EncodedEvent, bytes: &mut Vec<u8>) {
         self.told |= event.kind.is_terminal();
         match event.kind {

@@ -90,7 +90,7 @@ pub(super) fn replace_text(response: &mut ChatResponse, text: String) {
 }
 
 /// The question again, after an answer that did not fit.
-pub(super) fn ask_again(chat: &mut ChatRequest, answer: &ChatResponse, misfits: &[String]) {
+pub(super) fn append_reask(chat: &mut ChatRequest, answer: &ChatResponse, misfits: &[String]) {
     let parts = answer
         .parts
         .iter()

@@ -16,7 +16,7 @@ use crate::stream_limit::StreamPermit;
 use crate::state::Gateway;
 use crate::streaming::{self, OpenStream};
 
-struct Reader {
+struct RelayBody {
     relayed: RelayResponse,
     voice: ResponseEncoder,
     /// The back-end speaks for itself, its end included.
@@ -28,7 +28,7 @@ struct Reader {
 
 pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: ResponseMeta, seat: Option<StreamPermit>) -> Response {
     let receipt = CallMetadata::of(&relayed);
-    let reader = Reader {
+    let reader = RelayBody {
         relayed,
         voice: ResponseEncoder::new(manner),
         verbatim: false,
@@ -42,9 +42,9 @@ pub(super) fn response(gateway: &Gateway, relayed: RelayResponse, manner: Respon
     response
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+async fn next(mut reader: RelayBody) -> Option<(Result<Bytes, Infallible>, RelayBody)> {
     while !reader.ended {
-        let Reader { relayed, parts, .. } = &mut reader;
+        let RelayBody { relayed, parts, .. } = &mut reader;
         let more = tokio::time::timeout(limits::HEARTBEAT, relayed.next_parts(parts)).await;
         let bytes = match more {
             Err(_) => Bytes::from_static(Framing::Sse.heartbeat()),
@@ -59,7 +59,7 @@ async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)>
     None
 }
 
-impl Reader {
+impl RelayBody {
     /// Everything that is ready, in one piece.
     fn say(&mut self) -> Bytes {
         // A single piece of the back-end's own needs no copy.

@@ -65,7 +65,7 @@ impl RunQueue {
         let called: Vec<_> = std::iter::from_fn(|| state.fair.pop_next()).collect();
         drop(state);
         for (client, sender) in called {
-            drop(sender.send(self.turn(&client)));
+            drop(sender.send(self.new_permit(&client)));
         }
     }
 
@@ -82,7 +82,7 @@ impl RunQueue {
                 return Err(concurrency_exceeded(allowed, state.average_hold));
             }
             match state.fair.enter(client, sender) {
-                Enqueued::Admitted(_) => return Ok(Acquire::Ready(self.turn(client))),
+                Enqueued::Admitted(_) => return Ok(Acquire::Ready(self.new_permit(client))),
                 Enqueued::Rejected(_) => return Err(state.overloaded()),
                 // The one that had to go hears of it when its sender is dropped.
                 Enqueued::Queued(ticket, _) => (ticket, patience),
@@ -104,7 +104,7 @@ impl RunQueue {
         Ok(Acquire::Queued(wait.boxed()))
     }
 
-    fn turn(self: &Arc<Self>, client: &str) -> RunPermit {
+    fn new_permit(self: &Arc<Self>, client: &str) -> RunPermit {
         RunPermit {
             turns: self.clone(),
             client: String::from(client),
@@ -113,10 +113,10 @@ impl RunQueue {
     }
 
     /// The place goes to the next. If that one has just gone, the place comes back here by being dropped.
-    fn leave(self: &Arc<Self>, client: &str) {
+    fn release(self: &Arc<Self>, client: &str) {
         let next = self.lock().fair.leave(client);
         if let Some((client, sender)) = next {
-            drop(sender.send(self.turn(&client)));
+            drop(sender.send(self.new_permit(&client)));
         }
     }
 
@@ -150,7 +150,7 @@ impl Drop for RunPermit {
             let mut state = self.turns.lock();
             state.average_hold = (state.average_hold * 7 + self.since.elapsed()) / 8;
         }
-        self.turns.leave(&self.client);
+        self.turns.release(&self.client);
     }
 }
 

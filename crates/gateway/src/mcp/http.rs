@@ -22,7 +22,7 @@ use super::sessions::Sessions;
 use crate::limits;
 use crate::response::ApiError;
 use crate::request::read_bytes;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 
 pub(crate) const PATH: &str = "/mcp";
@@ -85,7 +85,7 @@ impl McpHttpService {
     }
 
     pub(crate) async fn answer(self, request: Request) -> Result<Response, ApiError> {
-        let client = Client::of(request.extensions())?;
+        let client = ClientStreams::of(request.extensions())?;
         let owner = client.owner();
         let session = request.headers().get(SESSION);
         let session = session.map(|id| String::from(id.to_str().unwrap_or_default()));
@@ -99,7 +99,7 @@ impl McpHttpService {
         let seat = match method {
             Method::GET => {
                 let max = self.gateway.settings().streams_per_client_max;
-                Some(self.gateway.stream_limiter.take(&client, max)?)
+                Some(self.gateway.stream_limiter.acquire(&client, max)?)
             }
             _ => None,
         };

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::transport::McpTransport;
 use super::server::Mcp;
 use crate::limits;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 
 /// Speaks with the host at the other end until it hangs up, or until `stop`. Nothing but the protocol is
@@ -21,7 +21,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(limits::BODY_BYTES_MAX);
-    let server = Mcp::new(gateway.clone(), McpTransport::Pipe(Client::local_process()));
+    let server = Mcp::new(gateway.clone(), McpTransport::Pipe(ClientStreams::local_process()));
     let served = serve_server_with_ct(server, transport, stop).await;
     let outcome = match served {
         Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),

@@ -15,19 +15,19 @@ use super::names::ToolNames;
 use crate::limits;
 use crate::response::ApiError;
 use crate::route::{describe, summary};
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 
 #[derive(Debug)]
 pub(super) struct VisibleModules {
-    pub(super) client: Client,
+    pub(super) client: ClientStreams,
     /// All that are there: a module may call others that its caller cannot.
     pub(super) modules: Arc<Modules>,
     pub(super) names: ToolNames,
 }
 
 impl VisibleModules {
-    pub(super) fn new(gateway: &Gateway, client: Client) -> Self {
+    pub(super) fn new(gateway: &Gateway, client: ClientStreams) -> Self {
         let modules = gateway.engine.modules();
         let allowed = &client.caller.modules;
         let seen = modules.iter().filter(|(name, module)| {

@@ -33,10 +33,10 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/openapi.json", "openapi", openapi)
             .summary("This description.")
-            .gives_document("application/json"),
+            .returns_document("application/json"),
         Endpoint::get("/docs", "docs", docs)
             .summary("This description as a page to read.")
-            .gives_document("text/html"),
+            .returns_document("text/html"),
     ]
 }
 

@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/capabilities", "capabilities", capabilities_of)
             .summary("What this server can do, as far as it is proven.")
-            .gives(object(&[
+            .returns(object(&[
                 ("runtime", text()),
                 ("version", text()),
                 ("capabilities", capabilities),

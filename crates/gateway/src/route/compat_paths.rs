@@ -17,7 +17,7 @@ use crate::idempotency::IdempotencyHeaders;
 use crate::endpoint::Endpoint;
 use crate::response::ApiError;
 use crate::request::{self, ExecuteBody, RecoveryRequest, RequestOptions};
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::trace;
 
@@ -105,7 +105,7 @@ async fn run(
     let mut signals = ModeSignals::from_headers(headers)?;
     force_mode(&mut signals, wanted);
     let call = Call {
-        client: Client::of(extensions)?,
+        client: ClientStreams::of(extensions)?,
         module,
         body: ExecuteBody {
             input,

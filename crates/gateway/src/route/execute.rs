@@ -15,7 +15,7 @@ use crate::idempotency::{REPLAYED_HEADER, IdempotencyHeaders};
 use crate::endpoint::{Endpoint, any_of_type, execute_body, one_of, text};
 use crate::response::{self, ApiError};
 use crate::request::{ExecuteBody, RecoveryRequest};
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::streaming;
 use crate::trace;
@@ -112,7 +112,7 @@ async fn execute(
     let mut signals = ModeSignals::from_headers(&headers)?;
     signals.query = query.response_mode.as_deref().map(parse_mode).transpose()?;
     let call = Call {
-        client: Client::of(&parts.extensions)?,
+        client: ClientStreams::of(&parts.extensions)?,
         module,
         body,
         signals,

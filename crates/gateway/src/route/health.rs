@@ -15,14 +15,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/healthz", "healthz", alive)
             .summary("Whether the process answers at all.")
-            .gives(object(&[("status", one_of(&["alive"]))])),
+            .returns(object(&[("status", one_of(&["alive"]))])),
         Endpoint::get("/readyz", "readyz", ready)
             .summary("Whether the server takes work: not while it stops, nor without its journal.")
-            .gives(object(&[("status", one_of(&["ready"]))]))
+            .returns(object(&[("status", one_of(&["ready"]))]))
             .error_codes(&[Code::E4001]),
         Endpoint::get("/metrics", "metrics", metrics)
             .summary("Figures for Prometheus.")
-            .gives_document("application/openmetrics-text"),
+            .returns_document("application/openmetrics-text"),
     ]
 }
 

@@ -33,14 +33,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/modules", "list_modules", list)
             .summary("The modules that can be run here.")
-            .gives(object(&[(
+            .returns(object(&[(
                 "modules",
                 json!({"type": "array", "items": summary()}),
             )])),
         Endpoint::get("/v1/modules/{name}", "show_module", show)
             .summary("One module with its manifest and its schemas.")
             .path("name", "The module's name.")
-            .gives(whole)
+            .returns(whole)
             .error_codes(&[Code::E4006]),
     ]
 }

@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             .summary("A person's word on a run that needs review. The first word stands.")
             .path("session_id", "The id that the run's first event names.")
             .request_body(body)
-            .gives(runs::row_schema())
+            .returns(runs::row_schema())
             .error_codes(&[
                 Code::E1000,
                 Code::E1001,

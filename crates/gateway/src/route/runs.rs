@@ -20,7 +20,7 @@ use crate::limits;
 use crate::negotiate::ModeSignals;
 use crate::endpoint::{Endpoint, any_of_type, object, one_of, text};
 use crate::response::{self, ApiError};
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::streaming;
 
@@ -38,7 +38,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 "Most runs on the page.",
                 json!({"type": "integer", "minimum": 1, "maximum": limits::PAGE_RUNS_MAX}),
             )
-            .gives(object(&[
+            .returns(object(&[
                 ("runs", json!({"type": "array", "items": summary_schema()})),
                 ("next", json!({"type": ["string", "null"]})),
             ]))
@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
         Endpoint::get("/v1/runs/{session_id}", "show_run", show)
             .summary("How a run stands: its envelope once it has ended, what was used, what a person said.")
             .path("session_id", AT)
-            .gives(row_schema())
+            .returns(row_schema())
             .error_codes(&[Code::E4009]),
         Endpoint::get("/v1/runs/{session_id}/events", "run_events", events)
             .summary("The events of a run, from its start or from where a client was.")
@@ -66,12 +66,12 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 "A ticket, where no header can be sent. Valid once and for a minute.",
                 text(),
             )
-            .gives_stream()
+            .returns_stream()
             .error_codes(&[Code::E1001, Code::E1004, Code::E4009]),
         Endpoint::post("/v1/runs/{session_id}/token", "issue_ticket", ticket)
             .summary("A ticket that opens the events of this run once, for readers that cannot send headers.")
             .path("session_id", AT)
-            .gives(object(&[
+            .returns(object(&[
                 ("token", text()),
                 ("url", text()),
                 (
@@ -83,7 +83,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
         Endpoint::post("/v1/runs/{session_id}/cancel", "cancel_run", cancel)
             .summary("Asks a run to end; one that has ended is not changed.")
             .path("session_id", AT)
-            .gives(object(&[("session_id", text()), ("module", text())]))
+            .returns(object(&[("session_id", text()), ("module", text())]))
             .error_codes(&[Code::E4009]),
     ]
 }
@@ -264,7 +264,7 @@ async fn events(
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    let client = Client::of(&extensions)?;
+    let client = ClientStreams::of(&extensions)?;
     let caller = &client.caller;
     caller.require(Scope::Read)?;
     let row = find_with_events(&gateway, caller, &session_id).await?;
@@ -280,7 +280,7 @@ async fn events(
     let heartbeat = module.map_or(limits::HEARTBEAT, |module| call::heartbeat(&module));
     let seat = gateway
         .stream_limiter
-        .take(&client, gateway.settings().streams_per_client_max)?;
+        .acquire(&client, gateway.settings().streams_per_client_max)?;
     let subscription = gateway.engine.subscribe(&caller.tenant, row.id, from).await?;
     let framing = ModeSignals::from_headers(&headers)?.framing;
     Ok(streaming::response(&gateway, subscription, framing, heartbeat, Some(seat)).await)

@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
                 moment.clone(),
             )
             .query("until_ms", "Runs that ended before this moment.", moment)
-            .gives(object(&[("lines", json!({"type": "array", "items": line}))]))
+            .returns(object(&[("lines", json!({"type": "array", "items": line}))]))
             .error_codes(&[Code::E1001, Code::E1004, Code::E4012]),
     ]
 }

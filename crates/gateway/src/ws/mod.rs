@@ -18,7 +18,7 @@ use crate::auth::{AuthenticatedCaller, TicketScope};
 use crate::limits;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
 use crate::response::{self, ApiError};
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::trace;
 
@@ -35,7 +35,7 @@ pub(crate) fn operations() -> Vec<Endpoint> {
             .error_codes(&[Code::E1001]),
         Endpoint::post("/v1/ws/token", "issue_socket_ticket", ticket)
             .summary("A ticket that opens one WebSocket, for pages, which cannot send headers with it.")
-            .gives(object(&[
+            .returns(object(&[
                 ("token", text()),
                 ("url", text()),
                 (
@@ -67,7 +67,7 @@ async fn open(
         let body = ErrorBody::new(Code::E1001, format!("no WebSocket: {}", rejection.body_text()));
         ApiError::new(body.suggest("open this path as a WebSocket"))
     })?;
-    let client = Client::of(&extensions)?;
+    let client = ClientStreams::of(&extensions)?;
     let trace = trace::of(&headers);
     let upgrade = upgrade
         .max_message_size(limits::BODY_BYTES_MAX)

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::negotiate::{ModeSignals, RequestedMode};
 use crate::response::ApiError;
 use crate::route;
-use crate::stream_limit::{Client, StreamPermit};
+use crate::stream_limit::{ClientStreams, StreamPermit};
 use crate::state::Gateway;
 use crate::streaming::{OpenStream, last_word};
 
@@ -32,7 +32,7 @@ const UNANSWERED_MAX: u32 = 2;
 
 pub(super) struct Socket {
     gateway: Gateway,
-    client: Client,
+    client: ClientStreams,
     /// The caller's trace, as the connection was opened in it; a message may name its own.
     trace: Option<TraceContext>,
     /// The runs that are being sent, by the client's names for them.
@@ -75,7 +75,7 @@ impl CloseReason {
 }
 
 impl Socket {
-    pub(super) fn new(gateway: Gateway, client: Client, trace: Option<TraceContext>) -> Self {
+    pub(super) fn new(gateway: Gateway, client: ClientStreams, trace: Option<TraceContext>) -> Self {
         Self {
             gateway,
             client,
@@ -237,7 +237,7 @@ impl Socket {
             return Err(gone());
         }
         let max = self.gateway.settings().streams_per_client_max;
-        let seat = self.gateway.stream_limiter.take(&self.client, max)?;
+        let seat = self.gateway.stream_limiter.acquire(&self.client, max)?;
         let subscription = engine.subscribe(tenant, run, from).await?;
         self.spawn_forwarder(id, subscription, RunMode::Stream, Some(seat), out);
         Ok(())

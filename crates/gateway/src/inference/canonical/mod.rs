@@ -25,7 +25,7 @@ use wire::holes::Holes;
 use wire::embedding_vector;
 
 use self::envelope::{CanonicalAnswer, CanonicalError, ResponseContext, read, success_response};
-use self::stream::Framing;
+use self::stream::CanonicalFraming;
 use super::admission::admit;
 use super::holed;
 use super::module_model::ModuleChat;
@@ -34,7 +34,7 @@ use super::target::{Target, resolve_alias};
 use crate::endpoint::Endpoint;
 use crate::response::ApiError;
 use crate::request::read_json;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::trace;
 
@@ -50,8 +50,8 @@ pub(super) fn operations() -> Vec<Endpoint> {
             },
             "required": ["operation", "payload"],
         }))
-        .fails_in("CanonicalFailure")
-        .gives_canonical();
+        .error_schema("CanonicalFailure")
+        .returns_canonical();
     vec![ask]
 }
 
@@ -73,13 +73,13 @@ async fn answer(
 ) -> Result<Response, CanonicalError> {
     // Nothing is read of a caller who may not ask.
     let unread = |refusal| CanonicalError::refused(ResponseContext::default(), refusal);
-    let client = Client::of(extensions).map_err(unread)?;
+    let client = ClientStreams::of(extensions).map_err(unread)?;
     let may_ask = client.caller.require(Scope::Execute);
     may_ask.map_err(|denial| unread(ApiError::from(denial)))?;
     let body = read_json(body, gateway.settings().body_read).await;
     let mut request = read(body.map_err(unread)?)?;
     let named = ResponseContext::of(&request);
-    let framing = Framing::of(headers, &request);
+    let framing = CanonicalFraming::of(headers, &request);
     let mut ledger = Ledger::new(Component::Router);
     host_policy::apply(&mut request, framing.is_some(), gateway, &mut ledger);
     let target = match request.model().filter(|model| !model.is_empty()) {
@@ -116,9 +116,9 @@ async fn answer(
 struct CanonicalCall<'a> {
     gateway: &'a Gateway,
     headers: &'a HeaderMap,
-    client: Client,
+    client: ClientStreams,
     named: ResponseContext,
-    framing: Option<Framing>,
+    framing: Option<CanonicalFraming>,
     /// The provider's own words are to stand beside the answer.
     wants_raw: bool,
     /// What of the request was changed already.
@@ -152,7 +152,7 @@ impl CanonicalCall<'_> {
     async fn chat(self, request: Request, admission: Admission) -> Result<Response, CanonicalError> {
         let gateway = self.gateway;
         let max = gateway.settings().streams_per_client_max;
-        let seat = self.framing.map(|_| gateway.stream_limiter.take(&self.client, max));
+        let seat = self.framing.map(|_| gateway.stream_limiter.acquire(&self.client, max));
         let seat = seat.transpose();
         let seat = seat.map_err(|refusal| CanonicalError::refused(self.named.clone(), refusal))?;
         let call = self.call(request);

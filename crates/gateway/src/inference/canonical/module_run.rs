@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::envelope::{CanonicalError, ResponseContext, module_response};
 use super::module_wait;
-use super::stream::{Framing, announce};
+use super::stream::{CanonicalFraming, announce};
 use crate::inference::module_model::{ModuleChat, envelope_of, error_of, outcome_of};
 use crate::headers::RUN_HEADER;
 use crate::state::Gateway;
@@ -21,7 +21,7 @@ pub(super) async fn answer(
     gateway: &Gateway,
     headers: &HeaderMap,
     named: ResponseContext,
-    framing: Option<Framing>,
+    framing: Option<CanonicalFraming>,
     changes: Vec<Adaptation>,
 ) -> Result<Response, CanonicalError> {
     let begun = call.begin(gateway, headers, false).await;
@@ -49,7 +49,7 @@ pub(super) async fn answer(
     Ok(trace::write_run_header(response, trace, run))
 }
 
-fn said(framing: Framing, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {
+fn said(framing: CanonicalFraming, envelope: &Value, changes: Vec<Adaptation>) -> Vec<u8> {
     let mut bytes = announce(framing, changes);
     let events = match outcome_of(envelope) {
         Ok(response) => unfold(&response),

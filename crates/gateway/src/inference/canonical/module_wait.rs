@@ -27,11 +27,11 @@ pub(super) async fn stream(
     let mut last: Last = Box::pin(begun.subscription.terminal_event());
     let soon = tokio::time::timeout(limits::HEARTBEAT, &mut last).await.ok();
     let stage = match soon.map(envelope_of) {
-        Some(envelope) if envelope["ok"] == true => Stage::Done(Box::new(envelope)),
+        Some(envelope) if envelope["ok"] == true => HeartbeatStage::Done(Box::new(envelope)),
         Some(envelope) => return Err(envelope),
-        None => Stage::Waits(last),
+        None => HeartbeatStage::Waits(last),
     };
-    let reader = Reader {
+    let reader = HeartbeatBody {
         stage,
         heartbeat,
         say: Some(Box::new(say)),
@@ -40,8 +40,8 @@ pub(super) async fn stream(
     Ok(Body::from_stream(stream::unfold(reader, next)))
 }
 
-struct Reader {
-    stage: Stage,
+struct HeartbeatBody {
+    stage: HeartbeatStage,
     heartbeat: &'static [u8],
     say: Option<Say>,
     open: OpenStream,
@@ -49,20 +49,20 @@ struct Reader {
 
 type Say = Box<dyn FnOnce(&Value) -> Vec<u8> + Send>;
 
-enum Stage {
+enum HeartbeatStage {
     Waits(Last),
     Done(Box<Value>),
     Ended,
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
-    let envelope = match std::mem::replace(&mut reader.stage, Stage::Ended) {
-        Stage::Ended => return None,
-        Stage::Done(envelope) => *envelope,
-        Stage::Waits(mut last) => match tokio::time::timeout(limits::HEARTBEAT, &mut last).await {
+async fn next(mut reader: HeartbeatBody) -> Option<(Result<Bytes, Infallible>, HeartbeatBody)> {
+    let envelope = match std::mem::replace(&mut reader.stage, HeartbeatStage::Ended) {
+        HeartbeatStage::Ended => return None,
+        HeartbeatStage::Done(envelope) => *envelope,
+        HeartbeatStage::Waits(mut last) => match tokio::time::timeout(limits::HEARTBEAT, &mut last).await {
             Ok(last) => envelope_of(last),
             Err(_) => {
-                reader.stage = Stage::Waits(last);
+                reader.stage = HeartbeatStage::Waits(last);
                 return Some((Ok(Bytes::from_static(reader.heartbeat)), reader));
             }
         },

@@ -18,12 +18,12 @@ use crate::limits::HEARTBEAT;
 use crate::stream_limit::StreamPermit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum CanonicalFraming {
     Sse,
     Lines,
 }
 
-impl Framing {
+impl CanonicalFraming {
     /// The headers say it, else the payload does; `None` is a whole answer.
     pub(super) fn of(headers: &HeaderMap, request: &Request) -> Option<Self> {
         let Payload::Chat(chat) = &request.payload else {
@@ -79,9 +79,9 @@ impl Framing {
     }
 }
 
-struct Reader {
+struct CanonicalBody {
     relayed: RelayResponse,
-    framing: Framing,
+    framing: CanonicalFraming,
     first: Option<Vec<u8>>,
     ended: bool,
     _seat: Option<StreamPermit>,
@@ -89,14 +89,14 @@ struct Reader {
 
 pub(super) fn response(
     relayed: RelayResponse,
-    framing: Framing,
+    framing: CanonicalFraming,
     changes: Vec<Adaptation>,
     seat: Option<StreamPermit>,
 ) -> Response {
     let mut headers = framing.head();
     CallMetadata::of(&relayed).write_headers(&mut headers);
     let first = announce(framing, changes);
-    let reader = Reader {
+    let reader = CanonicalBody {
         relayed,
         framing,
         first: (!first.is_empty()).then_some(first),
@@ -107,7 +107,7 @@ pub(super) fn response(
 }
 
 /// What was changed of the request, said before anything else.
-pub(super) fn announce(framing: Framing, changes: Vec<Adaptation>) -> Vec<u8> {
+pub(super) fn announce(framing: CanonicalFraming, changes: Vec<Adaptation>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for change in changes {
         let warning = Warning::new(ADAPTED, format!("{}: {}", change.pointer, change.reason));
@@ -116,7 +116,7 @@ pub(super) fn announce(framing: Framing, changes: Vec<Adaptation>) -> Vec<u8> {
     bytes
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Bytes, Infallible>, Reader)> {
+async fn next(mut reader: CanonicalBody) -> Option<(Result<Bytes, Infallible>, CanonicalBody)> {
     if let Some(first) = reader.first.take() {
         return Some((Ok(Bytes::from(first)), reader));
     }

@@ -7,7 +7,7 @@ use ir::{Feature, Ledger, Component, Payload, Request, ResponsePayload};
 use serde_json::{Value, json};
 use wire::{openai_embeddings, embedding_vector};
 
-use super::{UnaryCall, dressed, wrong_answer};
+use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
 use crate::endpoint::{Endpoint, any_of_type, object, text};
@@ -26,7 +26,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "required": ["input"],
         }))
         .vendor(Vendor::OpenAi)
-        .gives_json(answer());
+        .returns_json(answer());
     vec![embed]
 }
 
@@ -54,9 +54,9 @@ async fn embed(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
         let features = &mut request.requirements.required_features;
         features.insert(Feature::TokenInput);
     }
-    let mut asked = asking.ask_as(request).await?;
+    let mut asked = asking.execute_request(request).await?;
     let ResponsePayload::Embeddings(response) = &mut asked.answer.payload else {
-        return Err(wrong_answer());
+        return Err(wrong_payload());
     };
     for one in &mut response.embeddings {
         one.vector = embedding_vector::convert(&one.vector, form.as_deref())?;
@@ -70,5 +70,5 @@ async fn embed(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     if body.get("usage").is_none() {
         body["usage"] = json!({"prompt_tokens": null, "total_tokens": null});
     }
-    Ok(dressed(Json(body).into_response(), &asked))
+    Ok(with_metadata(Json(body).into_response(), &asked))
 }

@@ -7,7 +7,7 @@ use ir::{Ledger, MediaKind, Component, Payload, ResponsePayload};
 use serde_json::{Value, json};
 use wire::openai_images;
 
-use super::{UnaryCall, dressed, wrong_answer};
+use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::inference::error::VendorError;
 use crate::inference::holed;
 use crate::inference::image_output::in_form;
@@ -32,10 +32,10 @@ pub(super) fn operations() -> Vec<Endpoint> {
         .summary("Pictures from a text, as OpenAI's clients ask for them.")
         .request_body(json!({"type": "object", "properties": properties, "required": ["prompt"]}))
         .vendor(Vendor::OpenAi)
-        .gives_json(answer());
+        .returns_json(answer());
     let edit = Endpoint::post("/v1/images/edits", "edit_image", edit)
         .summary("A picture changed by a text, with a mask or without; a form with files.")
-        .takes_form(json!({
+        .multipart_body(json!({
             "type": "object",
             "properties": {
                 "image": {"type": "string", "contentMediaType": "application/octet-stream"},
@@ -49,7 +49,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "required": ["image", "prompt"],
         }))
         .vendor(Vendor::OpenAi)
-        .gives_json(answer());
+        .returns_json(answer());
     vec![generate, edit]
 }
 
@@ -93,9 +93,9 @@ async fn draw(asking: &UnaryCall, payload: ImageRequest) -> Result<Response, Ven
         return Err(VendorError::invalid("pictures come whole here: leave `stream` out"));
     }
     let form = payload.response_format.clone();
-    let mut asked = asking.ask(Payload::Image(Box::new(payload))).await?;
+    let mut asked = asking.execute(Payload::Image(Box::new(payload))).await?;
     let ResponsePayload::Image(response) = &mut asked.answer.payload else {
-        return Err(wrong_answer());
+        return Err(wrong_payload());
     };
     if response.created.is_none() {
         response.created = Some(asking.gateway.engine.clock().now_ms() / 1_000);
@@ -103,5 +103,5 @@ async fn draw(asking: &UnaryCall, payload: ImageRequest) -> Result<Response, Ven
     let holes = in_form(&asking.gateway, response, form.as_deref()).await?;
     let mut ledger = Ledger::new(Component::Adapter);
     let body = openai_images::encode_response(response, &mut ledger)?;
-    Ok(dressed(holed::json(&body, &holes), &asked))
+    Ok(with_metadata(holed::json(&body, &holes), &asked))
 }

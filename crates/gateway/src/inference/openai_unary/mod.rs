@@ -25,7 +25,7 @@ use super::target::{Target, resolve};
 use crate::headers::ADAPTED_HEADER;
 use crate::endpoint::Endpoint;
 use crate::request::read_json;
-use crate::stream_limit::Client;
+use crate::stream_limit::ClientStreams;
 use crate::state::Gateway;
 use crate::trace;
 
@@ -47,14 +47,14 @@ pub(super) fn operations() -> Vec<Endpoint> {
 struct UnaryCall {
     gateway: Gateway,
     headers: HeaderMap,
-    client: Client,
+    client: ClientStreams,
 }
 
 impl FromRequestParts<Gateway> for UnaryCall {
     type Rejection = VendorError;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, VendorError> {
-        let client = Client::of(&parts.extensions)?;
+        let client = ClientStreams::of(&parts.extensions)?;
         client.caller.require(Scope::Execute)?;
         Ok(Self {
             gateway: gateway.clone(),
@@ -75,11 +75,11 @@ impl UnaryCall {
     }
 
     /// One question to the engine. When the caller leaves, this is dropped, and the back-end is hung up on.
-    async fn ask(&self, payload: Payload) -> Result<RelayedUnary, VendorError> {
-        self.ask_as(Request::new("", payload)).await
+    async fn execute(&self, payload: Payload) -> Result<RelayedUnary, VendorError> {
+        self.execute_request(Request::new("", payload)).await
     }
 
-    async fn ask_as(&self, mut request: Request) -> Result<RelayedUnary, VendorError> {
+    async fn execute_request(&self, mut request: Request) -> Result<RelayedUnary, VendorError> {
         let (gateway, client) = (&self.gateway, &self.client);
         if let Some(asked) = request.model().filter(|model| !model.is_empty()) {
             match resolve(gateway, &client.caller, asked)? {
@@ -103,13 +103,13 @@ impl UnaryCall {
 }
 
 /// A back-end gave what belongs to another operation.
-fn wrong_answer() -> VendorError {
+fn wrong_payload() -> VendorError {
     let message = "the back-end answered another question";
     VendorError::from(ir::Error::invalid_response(Phase::MidStream, message))
 }
 
 /// Says in the head of an answer where it came from, and what was changed on the way.
-fn dressed(mut response: Response, asked: &RelayedUnary) -> Response {
+fn with_metadata(mut response: Response, asked: &RelayedUnary) -> Response {
     let receipt = CallMetadata {
         run: asked.run,
         backend: Some(asked.backend.name.clone()),

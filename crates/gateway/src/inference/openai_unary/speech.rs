@@ -9,7 +9,7 @@ use ir::{Dialect, Ledger, Component, Payload, ResponsePayload};
 use serde_json::json;
 use wire::openai_speech::{self, AudioBytes};
 
-use super::{UnaryCall, dressed, wrong_answer};
+use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::inference::error::VendorError;
 use crate::inference::vendor::Vendor;
 use crate::endpoint::Endpoint;
@@ -29,7 +29,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "required": ["input"],
         }))
         .vendor(Vendor::OpenAi)
-        .gives_document("application/octet-stream");
+        .returns_document("application/octet-stream");
     vec![speak]
 }
 
@@ -43,9 +43,9 @@ async fn speak(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
         let message = "speech comes as sound here: leave `stream_format` out";
         return Err(VendorError::invalid(message));
     }
-    let asked = asking.ask(Payload::Speech(payload)).await?;
+    let asked = asking.execute(Payload::Speech(payload)).await?;
     let ResponsePayload::Speech(speech) = &asked.answer.payload else {
-        return Err(wrong_answer());
+        return Err(wrong_payload());
     };
     let mut ledger = Ledger::new(Component::Adapter);
     let (sound, mime) = openai_speech::encode_audio(speech, &mut ledger)?;
@@ -57,5 +57,5 @@ async fn speak(asking: UnaryCall, body: Body) -> Result<Response, VendorError> {
     };
     let head = [(CONTENT_TYPE, mime), (CONTENT_LENGTH, HeaderValue::from(length))];
     let response = (head, body).into_response();
-    Ok(dressed(response, &asked))
+    Ok(with_metadata(response, &asked))
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use wire::openai_transcriptions;
 use wire::subtitles::Subtitles;
 
-use super::{UnaryCall, dressed, wrong_answer};
+use super::{UnaryCall, with_metadata, wrong_payload};
 use crate::inference::error::VendorError;
 use crate::inference::multipart::MultipartForm;
 use crate::inference::vendor::Vendor;
@@ -24,7 +24,7 @@ const FILE: &[&str] = &["file"];
 pub(super) fn operations() -> Vec<Endpoint> {
     let transcribe = Endpoint::post("/v1/audio/transcriptions", "create_transcription", transcribe)
         .summary("What was said in a recording, as OpenAI's clients ask for it; a form with a file.")
-        .takes_form(json!({
+        .multipart_body(json!({
             "type": "object",
             "properties": {
                 "file": {"type": "string", "contentMediaType": "application/octet-stream"},
@@ -38,7 +38,7 @@ pub(super) fn operations() -> Vec<Endpoint> {
             "required": ["file"],
         }))
         .vendor(Vendor::OpenAi)
-        .gives_forms(&[
+        .returns_one_of(&[
             "application/json",
             "text/plain",
             "application/x-subrip",
@@ -110,15 +110,15 @@ async fn transcribe(asking: UnaryCall, body: Body) -> Result<Response, VendorErr
             .degradation_overrides
             .insert(Feature::Timestamps, Degradation::Strict);
     }
-    let asked = asking.ask_as(request).await;
+    let asked = asking.execute_request(request).await;
     // The form has its place until the answer is here.
     drop(form);
     let asked = asked?;
     let ResponsePayload::Transcription(transcript) = &asked.answer.payload else {
-        return Err(wrong_answer());
+        return Err(wrong_payload());
     };
     let response = render(transcript, wanted)?;
-    Ok(dressed(response, &asked))
+    Ok(with_metadata(response, &asked))
 }
 
 fn render(transcript: &TranscriptionResponse, wanted: TranscriptFormat) -> Result<Response, VendorError> {
