@@ -138,7 +138,7 @@ impl BackendCatalog {
         // Each instance keeps its own limits; the fleet's are the widest, so that they never cut it short.
         let all = self.settings.backends.iter();
         let all: Vec<_> = all.map(|backend| general.with(backend.timeouts)).collect();
-        let widest = |of: fn(&config::Timeouts) -> u64| all.iter().chain([&general]).map(of).max();
+        let widest = |of: fn(&config::TimeoutSettings) -> u64| all.iter().chain([&general]).map(of).max();
         let timeouts = fleet::Timeouts {
             first_byte_ms: widest(|t| t.connect_ms.saturating_add(t.first_byte_ms)).unwrap_or_default(),
             idle_ms: widest(|t| t.idle_ms).unwrap_or_default(),
@@ -274,7 +274,7 @@ impl BackendCatalog {
     }
 }
 
-fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::Timeouts) -> HttpOptions {
+fn options(backend: &Backend, key: Option<SecretString>, timeouts: config::TimeoutSettings) -> HttpOptions {
     let usual = match backend.kind {
         BackendKind::Anthropic => providers::anthropic::BASE_URL,
         BackendKind::Gemini => providers::gemini::BASE_URL,

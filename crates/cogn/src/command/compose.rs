@@ -21,11 +21,11 @@ pub(crate) struct Compose {
     graph: bool,
     /// How it is drawn; --json is short for json.
     #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<GraphFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum GraphFormat {
     /// Lines for a terminal.
     Tree,
     /// A flowchart for Markdown pages.
@@ -45,12 +45,12 @@ impl Compose {
         let drawing = CompositionGraph::of(&graph);
         match self
             .format
-            .unwrap_or(if output.json { Format::Json } else { Format::Tree })
+            .unwrap_or(if output.json { GraphFormat::Json } else { GraphFormat::Tree })
         {
-            Format::Tree => output.line(graph::tree(&drawing).trim_end())?,
-            Format::Mermaid => output.line(graph::mermaid(&drawing).trim_end())?,
-            Format::Dot => output.line(graph::dot(&drawing).trim_end())?,
-            Format::Json => output.json(&drawing)?,
+            GraphFormat::Tree => output.line(graph::tree(&drawing).trim_end())?,
+            GraphFormat::Mermaid => output.line(graph::mermaid(&drawing).trim_end())?,
+            GraphFormat::Dot => output.line(graph::dot(&drawing).trim_end())?,
+            GraphFormat::Json => output.json(&drawing)?,
         }
         Ok(if drawing.errors.is_empty() {
             Exit::Success

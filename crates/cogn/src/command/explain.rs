@@ -24,7 +24,7 @@ pub(crate) struct Explain {
 
 /// One code of any registry, as `--json` shows it.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct ExplainedCode {
     code: &'static str,
     name: &'static str,
     kind: &'static str,
@@ -56,7 +56,7 @@ impl Explain {
 
 fn list(output: &Output) -> Result<()> {
     if output.json {
-        let bare = entries().map(|entry| Entry { page: None, ..entry });
+        let bare = entries().map(|entry| ExplainedCode { page: None, ..entry });
         return Ok(output.json(&bare.collect::<Vec<_>>())?);
     }
     let mut stream = output.stdout();
@@ -69,7 +69,7 @@ fn list(output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn show(entry: &Entry, output: &Output) -> Result<()> {
+fn show(entry: &ExplainedCode, output: &Output) -> Result<()> {
     if output.json {
         output.json(entry)?;
     } else {
@@ -78,12 +78,12 @@ fn show(entry: &Entry, output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn entries() -> impl Iterator<Item = Entry> {
+fn entries() -> impl Iterator<Item = ExplainedCode> {
     Code::all().map(of_code).chain(Rule::all().map(of_rule))
 }
 
 /// Numbers and names in any case, with hyphens or underscores, and the spellings from before numbers.
-fn find(text: &str) -> Option<Entry> {
+fn find(text: &str) -> Option<ExplainedCode> {
     let text = text.trim();
     let shouted = text.to_uppercase().replace('-', "_");
     let whispered = text.to_lowercase().replace('_', "-");
@@ -111,9 +111,9 @@ fn unknown(text: &str) -> anyhow::Error {
     hinted(format!("no code `{text}`"), hint)
 }
 
-fn of_code(code: Code) -> Entry {
+fn of_code(code: Code) -> ExplainedCode {
     let is_error = !code.is_warning();
-    Entry {
+    ExplainedCode {
         code: code.as_str(),
         name: code.name(),
         kind: if is_error { "error" } else { "warning" },
@@ -130,8 +130,8 @@ fn of_code(code: Code) -> Entry {
     }
 }
 
-fn of_rule(rule: Rule) -> Entry {
-    Entry {
+fn of_rule(rule: Rule) -> ExplainedCode {
+    ExplainedCode {
         code: rule.code(),
         name: rule.name(),
         kind: "diagnostic",

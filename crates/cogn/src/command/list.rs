@@ -14,7 +14,7 @@ use crate::output::Output;
 pub(crate) struct List {}
 
 /// What is shown of a module.
-struct Row {
+struct ModuleRow {
     found: Found,
     facts: Option<ModuleDetails>,
     /// Why it cannot be used, if so.
@@ -53,7 +53,7 @@ impl List {
     }
 }
 
-fn look(found: &Found) -> Row {
+fn look(found: &Found) -> ModuleRow {
     let (facts, broken) = match read_folder(&found.path) {
         Err(error) => (None, Some(format!("{error:#}"))),
         Ok(files) => {
@@ -66,7 +66,7 @@ fn look(found: &Found) -> Row {
             (loaded.module.as_ref().map(ModuleDetails::of), broken)
         }
     };
-    Row {
+    ModuleRow {
         found: found.clone(),
         facts,
         broken,
@@ -85,7 +85,7 @@ impl ModuleDetails {
     }
 }
 
-impl Row {
+impl ModuleRow {
     fn json(&self) -> Value {
         let facts = self.facts.as_ref();
         json!({

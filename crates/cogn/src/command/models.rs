@@ -6,7 +6,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::models::{CATALOGUE, Entry, ModelKind, InstalledModel, ModelStore, Source, PullSource, default_entry, pull};
+use crate::models::{CATALOGUE, CatalogueModel, ModelKind, InstalledModel, ModelStore, WeightsSource, PullSource, default_entry, pull};
 use crate::output::{Output, hinted};
 
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ fn list(shelf: &ModelStore, output: &Output) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn entry_json(entry: &Entry, shelf: &ModelStore) -> Value {
+fn entry_json(entry: &CatalogueModel, shelf: &ModelStore) -> Value {
     let installed = shelf.find(entry.name);
     json!({
         "name": entry.name,
@@ -147,7 +147,7 @@ fn entry_json(entry: &Entry, shelf: &ModelStore) -> Value {
         "bytes": entry.bytes,
         "sha256": entry.sha256,
         "licence": entry.licence,
-        "sources": entry.sources.iter().map(|source| Source::describe(*source)).collect::<Vec<_>>(),
+        "sources": entry.sources.iter().map(|source| WeightsSource::describe(*source)).collect::<Vec<_>>(),
         "installed": installed.is_some(),
         "path": installed.map(|installed| installed.path),
     })

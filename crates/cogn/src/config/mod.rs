@@ -22,7 +22,7 @@ pub(crate) use schema::{Problem, SCHEMA, problems};
 pub(crate) use secret::{from_environment as secret_of_environment, redact, resolve};
 pub(crate) use settings::{
     Backend, BackendKind, Gate, GateAction, GateRule, Jwt, LogFormat, Media, MediaFetch, MediaOversize,
-    Settings, Timeouts,
+    Settings, TimeoutSettings,
 };
 pub(crate) use source::Sources;
 

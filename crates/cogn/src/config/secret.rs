@@ -9,7 +9,7 @@ use std::{env, fs};
 use memchr::memmem;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::settings::Credential;
+use super::settings::CredentialSettings;
 
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
 /// Shorter ones are not blotted out of texts: they would take half the language with them.
@@ -19,7 +19,7 @@ const REDACTED_BYTES_MIN: usize = 6;
 static KNOWN: RwLock<Vec<SecretString>> = RwLock::new(Vec::new());
 
 /// The secret itself, or why it cannot be had. The reason never contains the value.
-pub(crate) fn resolve(credential: &Credential) -> Result<SecretString, String> {
+pub(crate) fn resolve(credential: &CredentialSettings) -> Result<SecretString, String> {
     let secret = match (&credential.env, &credential.file) {
         (Some(name), None) => from_environment(name),
         (None, Some(path)) => from_file(path),

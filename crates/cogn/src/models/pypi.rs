@@ -78,7 +78,7 @@ struct Located {
 }
 
 #[derive(Deserialize)]
-struct Report {
+struct ProgressReport {
     install: Vec<Item>,
 }
 
@@ -147,7 +147,7 @@ fn locate(name: &str, version: &str) -> Result<Located> {
             reason.unwrap_or("no reason given").trim()
         );
     }
-    let report: Report =
+    let report: ProgressReport =
         serde_json::from_slice(&output.stdout).context("pip's report is not what it should be")?;
     let [item] = report.install.as_slice() else {
         bail!("pip's report does not name {wanted} alone");

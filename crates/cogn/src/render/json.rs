@@ -19,19 +19,19 @@ impl<'a> Json<'a> {
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct DiagnosticEntry<'a> {
     name: &'a str,
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'static str>,
     ok: bool,
-    diagnostics: Vec<Row<'a>>,
+    diagnostics: Vec<ModuleSummary<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     dropped: usize,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ModuleSummary<'a> {
     code: &'static str,
     name: &'static str,
     severity: &'static str,
@@ -54,9 +54,9 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-fn row<'a>(checked: &Checked, diagnostic: &'a Diagnostic) -> Row<'a> {
+fn row<'a>(checked: &Checked, diagnostic: &'a Diagnostic) -> ModuleSummary<'a> {
     let at = diagnostic.location.as_ref().filter(|at| at.line > 0);
-    Row {
+    ModuleSummary {
         code: diagnostic.rule.code(),
         name: diagnostic.rule.name(),
         severity: diagnostic.severity.as_str(),
@@ -76,7 +76,7 @@ impl Renderer for Json<'_> {
     }
 
     fn module(&mut self, checked: &Checked) -> io::Result<()> {
-        let entry = Entry {
+        let entry = DiagnosticEntry {
             name: &checked.name,
             path: checked.path.display().to_string(),
             format: checked.format.map(module::Format::as_str),

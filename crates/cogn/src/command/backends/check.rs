@@ -19,7 +19,7 @@ use crate::output::Output;
 const AT_ONCE_MAX: usize = 8;
 
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct BackendReport {
     name: String,
     kind: String,
     /// Why it cannot be asked at all.
@@ -62,7 +62,7 @@ impl ObservedFeature {
     }
 }
 
-impl Report {
+impl BackendReport {
     pub(super) fn is_good(&self) -> bool {
         let reached = self.reached.iter().all(|reached| reached.error.is_none());
         let failed = self.tasks.iter().any(|task| task.works == Some(false));
@@ -70,7 +70,7 @@ impl Report {
     }
 }
 
-pub(super) async fn all(listed: Vec<ConfiguredBackend>, reach_only: bool, patience: Duration) -> Vec<Report> {
+pub(super) async fn all(listed: Vec<ConfiguredBackend>, reach_only: bool, patience: Duration) -> Vec<BackendReport> {
     let tries = listed.into_iter().map(|listed| async move {
         let listed = listed.tried().await;
         one(&listed, reach_only, patience).await
@@ -78,8 +78,8 @@ pub(super) async fn all(listed: Vec<ConfiguredBackend>, reach_only: bool, patien
     futures::stream::iter(tries).buffered(AT_ONCE_MAX).collect().await
 }
 
-async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -> Report {
-    let mut report = Report {
+async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -> BackendReport {
+    let mut report = BackendReport {
         name: listed.candidate.name.clone(),
         kind: listed.candidate.kind.clone(),
         unavailable: None,
@@ -128,7 +128,7 @@ async fn one(listed: &ConfiguredBackend, reach_only: bool, patience: Duration) -
     report
 }
 
-async fn observe(report: &mut Report, listed: &ConfiguredBackend, instance: &Instance, patience: Duration) {
+async fn observe(report: &mut BackendReport, listed: &ConfiguredBackend, instance: &Instance, patience: Duration) {
     // What is tried must not be adapted away because it is not declared.
     let upstream: Arc<dyn Upstream> = match instance {
         Instance::Http(http) => Arc::new(http.declared(Feature::all().into_iter().collect())),
@@ -201,7 +201,7 @@ fn observed_from(error: &Error) -> Option<bool> {
     .then_some(false)
 }
 
-pub(super) fn print(reports: &[Report], output: &Output) -> Result<()> {
+pub(super) fn print(reports: &[BackendReport], output: &Output) -> Result<()> {
     if output.json {
         return Ok(output.json(&reports.iter().map(row).collect::<Vec<_>>())?);
     }
@@ -283,7 +283,7 @@ fn observed_text(seen: &ObservedFeature) -> String {
     }
 }
 
-fn row(report: &Report) -> Value {
+fn row(report: &BackendReport) -> Value {
     let reached = report.reached.iter().map(|reached| {
         let error = reached.error.as_ref();
         json!({

@@ -69,7 +69,7 @@ impl Backends {
                 let checking = check::all(listed, *reach_only, patience);
                 let reports = wiring::current_thread_runtime()?.block_on(checking);
                 check::print(&reports, output)?;
-                let good = reports.iter().all(check::Report::is_good);
+                let good = reports.iter().all(check::BackendReport::is_good);
                 Ok(if good { Exit::Success } else { Exit::Failure })
             }
         }

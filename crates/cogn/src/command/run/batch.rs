@@ -28,7 +28,7 @@ pub(super) struct Batch<'a> {
 }
 
 /// Finished lines: the hash of the input, and whether the answer was good.
-type Done = BTreeMap<u64, (String, bool)>;
+type BatchResult = BTreeMap<u64, (String, bool)>;
 
 #[derive(Default)]
 struct Counts {
@@ -98,8 +98,8 @@ impl Batch<'_> {
     }
 
     /// What an earlier start has finished. A last line that was cut is taken away.
-    fn finished(&self) -> Result<Done> {
-        let mut done = Done::new();
+    fn finished(&self) -> Result<BatchResult> {
+        let mut done = BatchResult::new();
         let shown = || format!("cannot read {}", self.to.display());
         let file = match File::open(self.to) {
             Ok(file) => file,
@@ -135,7 +135,7 @@ impl Batch<'_> {
 }
 
 /// A line of the input that says something.
-struct Line {
+struct BatchLine {
     number: u64,
     id: Value,
     input: Value,
@@ -159,7 +159,7 @@ impl Lines {
         })
     }
 
-    fn read(&mut self) -> Result<Option<Line>> {
+    fn read(&mut self) -> Result<Option<BatchLine>> {
         loop {
             let mut text = String::new();
             let place = |number: u64| format!("{}, line {number}", self.shown);
@@ -188,7 +188,7 @@ impl Lines {
             };
             let sha256 = hex::encode(Sha256::digest(text));
             let number = self.number;
-            return Ok(Some(Line {
+            return Ok(Some(BatchLine {
                 number,
                 id,
                 input,
@@ -199,7 +199,7 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = Result<Line>;
+    type Item = Result<BatchLine>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()

@@ -22,12 +22,12 @@ pub(super) struct Case {
     pub(super) modules: Modules,
     pub(super) folder: PathBuf,
     pub(super) pair: TestPair,
-    pub(super) source: Source,
+    pub(super) source: CaseSource,
     pub(super) model: Option<String>,
 }
 
 /// Where the answer comes from.
-pub(super) enum Source {
+pub(super) enum CaseSource {
     Recording(PathBuf),
     /// Back-ends that are written down, and the file for it.
     Live(CommandEngine, PathBuf),
@@ -73,8 +73,8 @@ impl Case {
         let input = read_json(&self.folder.join(&self.pair.input))?;
         let expected = read_json(&self.folder.join(&self.pair.expected))?;
         let asking = match &self.source {
-            Source::Live(asking, _) => asking.clone(),
-            Source::Recording(tape) => {
+            CaseSource::Live(asking, _) => asking.clone(),
+            CaseSource::Recording(tape) => {
                 let there = tape.try_exists();
                 if !there.with_context(|| format!("cannot read {}", tape.display()))? {
                     return Ok((Status::Unrecorded, None));
@@ -101,7 +101,7 @@ impl Case {
         {
             return Ok((Status::Stale(stale.difference), None));
         }
-        if let Source::Live(asking, tape) = &self.source {
+        if let CaseSource::Live(asking, tape) = &self.source {
             // Who could not be reached has said nothing that is worth keeping.
             if envelope.pointer("/error/code") == Some(&Value::from(Code::E4001.as_str())) {
                 let why = envelope.pointer("/error/message").and_then(Value::as_str);

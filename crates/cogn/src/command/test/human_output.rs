@@ -7,10 +7,10 @@ use owo_colors::OwoColorize;
 use serde_json::Value;
 
 use super::case::{Outcome, Status};
-use super::report::{ModuleReport, Report};
+use super::report::{ModuleReport, TestReport};
 use crate::output::Output;
 
-pub(super) fn print(report: &Report, output: &Output) -> io::Result<()> {
+pub(super) fn print(report: &TestReport, output: &Output) -> io::Result<()> {
     for module in &report.modules {
         print_module(module, output)?;
     }

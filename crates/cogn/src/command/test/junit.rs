@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use module::golden::Mismatch;
 
 use super::case::{Outcome, Status};
-use super::report::{ModuleReport, Report};
+use super::report::{ModuleReport, TestReport};
 
-pub(super) fn render(report: &Report) -> String {
+pub(super) fn render(report: &TestReport) -> String {
     let failures = report.total() - report.count("passed") - report.count("broken");
     let errors = report.count("broken") + report.modules.iter().filter(|m| m.broken.is_some()).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

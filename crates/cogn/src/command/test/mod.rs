@@ -15,8 +15,8 @@ use futures::{StreamExt, stream};
 use module::golden::Coverage;
 use secrecy::SecretString;
 
-use self::case::{Case, Source};
-use self::report::{ModuleReport, Report, Thresholds};
+use self::case::{Case, CaseSource};
+use self::report::{ModuleReport, TestReport, Thresholds};
 use crate::command_engine::{BackendArgs, CommandEngine};
 use crate::atomic_file;
 use crate::config;
@@ -109,7 +109,7 @@ impl Test {
             pass_percent: self.min_pass,
             coverage_percent: self.min_coverage,
         };
-        let report = Report::new(reports, thresholds);
+        let report = TestReport::new(reports, thresholds);
         if let Some(path) = &self.junit {
             atomic_file::write(path, junit::render(&report).as_bytes())?;
         }
@@ -156,8 +156,8 @@ impl Test {
                 }
                 let tape = found.path.join(format!("tests/recordings/{}.yaml", pair.name));
                 let source = match live {
-                    Some(live) => Source::Live(live.asking.recording(live.secrets.clone()), tape),
-                    None => Source::Recording(tape),
+                    Some(live) => CaseSource::Live(live.asking.recording(live.secrets.clone()), tape),
+                    None => CaseSource::Recording(tape),
                 };
                 let case = Case {
                     module: module.clone(),

@@ -101,12 +101,12 @@ pub(super) struct Thresholds {
     pub(super) coverage_percent: f64,
 }
 
-pub(super) struct Report {
+pub(super) struct TestReport {
     pub(super) modules: Vec<ModuleReport>,
     pub(super) thresholds: Thresholds,
 }
 
-impl Report {
+impl TestReport {
     pub(super) fn new(modules: Vec<ModuleReport>, thresholds: Thresholds) -> Self {
         Self { modules, thresholds }
     }

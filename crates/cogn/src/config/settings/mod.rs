@@ -30,7 +30,7 @@ pub(crate) use auth_and_limits::{Auth, Journal, Jwt, Limits};
 pub(crate) use alias::Alias;
 pub(crate) use backend::{Backend, BackendKind, TimeoutOverrides};
 pub(crate) use gate::{Gate, GateAction, GateRule};
-pub(crate) use mcp::Mcp;
+pub(crate) use mcp::McpSettings;
 pub(crate) use media::{Fetch as MediaFetch, Media, Oversize as MediaOversize};
 pub(crate) use network::Network;
 pub(crate) use program::Program;
@@ -42,10 +42,10 @@ pub(crate) use traces::Traces;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     #[serde(default)]
-    pub(crate) credentials: Vec<Credential>,
+    pub(crate) credentials: Vec<CredentialSettings>,
     #[serde(default)]
     pub(crate) backends: Vec<Backend>,
-    pub(crate) timeouts: Timeouts,
+    pub(crate) timeouts: TimeoutSettings,
     #[serde(default)]
     pub(crate) routing: Routing,
     /// Names that vendors' clients may ask for in place of a model's own.
@@ -60,14 +60,14 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) journal: Journal,
     pub(crate) server: Server,
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: McpSettings,
     pub(crate) traces: Traces,
 }
 
 /// A name for a secret that is kept elsewhere.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Credential {
+pub(crate) struct CredentialSettings {
     pub(crate) name: String,
     /// The variable that holds it.
     pub(crate) env: Option<String>,
@@ -78,14 +78,14 @@ pub(crate) struct Credential {
 /// Each limit on its own, so that a slow first word and a silent stream are told apart.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Timeouts {
+pub(crate) struct TimeoutSettings {
     pub(crate) connect_ms: u64,
     pub(crate) first_byte_ms: u64,
     pub(crate) idle_ms: u64,
     pub(crate) total_ms: u64,
 }
 
-impl Timeouts {
+impl TimeoutSettings {
     /// These, except where an instance has its own.
     pub(crate) fn with(self, own: Option<TimeoutOverrides>) -> Self {
         let own = own.unwrap_or_default();
@@ -188,7 +188,7 @@ impl Settings {
         }
     }
 
-    pub(crate) fn credential(&self, name: &str) -> Option<&Credential> {
+    pub(crate) fn credential(&self, name: &str) -> Option<&CredentialSettings> {
         self.credentials.iter().find(|credential| credential.name == name)
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Program {
     /// The program, and the template of its arguments.
     pub(crate) argv: Vec<String>,
     script: Option<String>,
-    input: Option<Input>,
+    input: Option<ProgramInput>,
     reply: Option<Reply>,
     pointer: Option<String>,
     voice: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Program {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Input {
+enum ProgramInput {
     Text,
     Json,
     Bytes,
@@ -79,9 +79,9 @@ impl Program {
         options.script.clone_from(&self.script);
         if let Some(input) = self.input {
             options.input = match input {
-                Input::Text => InputFormat::Text,
-                Input::Json => InputFormat::Json,
-                Input::Bytes => InputFormat::Bytes,
+                ProgramInput::Text => InputFormat::Text,
+                ProgramInput::Json => InputFormat::Json,
+                ProgramInput::Bytes => InputFormat::Bytes,
             };
         }
         let pointer = self.pointer.clone().unwrap_or_default();

@@ -13,7 +13,7 @@ pub(crate) struct Routing {
     pub(crate) allow: Option<Vec<String>>,
     pub(crate) deny: Option<Vec<String>>,
     retry: Retry,
-    breaker: Breaker,
+    breaker: BreakerSettings,
     hedge: Hedge,
 }
 
@@ -32,7 +32,7 @@ struct Retry {
 /// When a back-end is left alone.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Breaker {
+struct BreakerSettings {
     failures: Option<u32>,
     failure_share: Option<f64>,
     open_ms: Option<u64>,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use module::file_map::Entry;
 
-use super::{Replacement, Step, StepHook};
+use super::{Replacement, ReplaceStep, StepHook};
 
 pub(super) fn build(work: &Replacement<'_>, target: &Path, watch: StepHook<'_>) -> io::Result<()> {
     let mut copy = Copy { work, watch };
@@ -26,7 +26,7 @@ struct Copy<'a, 'w> {
 impl Copy<'_, '_> {
     /// Copies a folder; returns how many entries it has now.
     fn folder(&mut self, source: &Path, target: &Path, prefix: &str) -> io::Result<usize> {
-        (self.watch)(Step::Write)?;
+        (self.watch)(ReplaceStep::Write)?;
         fs::create_dir(target)?;
         let mut entries: Vec<_> = fs::read_dir(source)?.collect::<io::Result<_>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
@@ -64,7 +64,7 @@ impl Copy<'_, '_> {
             let message = format!("{} is neither file, folder nor link", entry.path().display());
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
-        (self.watch)(Step::Write)?;
+        (self.watch)(ReplaceStep::Write)?;
         let (before, after) = (self.work.before.get(path), self.work.after.get(path));
         match after {
             None if before.is_some() => return Ok(0),
@@ -94,7 +94,7 @@ impl Copy<'_, '_> {
             if self.work.before.contains(path) {
                 continue;
             }
-            (self.watch)(Step::Write)?;
+            (self.watch)(ReplaceStep::Write)?;
             let target = root.join(path);
             let folder = target.parent().unwrap_or(root);
             fs::create_dir_all(folder)?;

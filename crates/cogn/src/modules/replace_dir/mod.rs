@@ -42,7 +42,7 @@ pub(crate) struct Replacement<'a> {
 
 /// The moments at which a crash could fall; tests let it fall there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReplaceStep {
     /// One more file or folder is about to be written beside the module.
     Write,
     /// The new folder is about to be declared complete.
@@ -60,7 +60,7 @@ pub(crate) enum Step {
 }
 
 /// Told of every step before it is taken; an error stops the work there and then.
-pub(crate) type StepHook<'a> = &'a mut dyn FnMut(Step) -> io::Result<()>;
+pub(crate) type StepHook<'a> = &'a mut dyn FnMut(ReplaceStep) -> io::Result<()>;
 
 /// How two names trade places.
 type SwapFn = fn(&Path, &Path) -> io::Result<()>;
@@ -137,11 +137,11 @@ fn carry_out(
         );
     }
     let ready = places.ready(work.stamp)?;
-    watch(Step::Ready)?;
+    watch(ReplaceStep::Ready)?;
     fs::rename(&places.part, &ready)?;
     sync_folder(&places.parent)?;
 
-    watch(Step::Exchange)?;
+    watch(ReplaceStep::Exchange)?;
     let old = match exchange(&ready, work.path) {
         Ok(()) => ready,
         Err(error) if cannot_exchange(&error) => step_aside(work, places, &ready, watch)?,
@@ -151,13 +151,13 @@ fn carry_out(
     match work.backup {
         Backup::Keep if old == places.backup => Ok(Some(old)),
         Backup::Keep => {
-            watch(Step::KeepBackup)?;
+            watch(ReplaceStep::KeepBackup)?;
             fs::rename(&old, &places.backup)?;
             sync_folder(&places.parent)?;
             Ok(Some(places.backup.clone()))
         }
         Backup::Discard => {
-            watch(Step::Delete)?;
+            watch(ReplaceStep::Delete)?;
             fs::remove_dir_all(&old)?;
             Ok(None)
         }
@@ -170,9 +170,9 @@ fn step_aside(work: &Replacement<'_>, places: &ReplacePaths, ready: &Path, watch
         Backup::Keep => places.backup.clone(),
         Backup::Discard => places.old(work.stamp),
     };
-    watch(Step::MoveOldAway)?;
+    watch(ReplaceStep::MoveOldAway)?;
     fs::rename(work.path, &old).with_context(|| format!("cannot move {} away", work.path.display()))?;
-    watch(Step::MoveNewIn)?;
+    watch(ReplaceStep::MoveNewIn)?;
     fs::rename(ready, work.path).with_context(|| format!("cannot put {} in place", work.path.display()))?;
     Ok(old)
 }

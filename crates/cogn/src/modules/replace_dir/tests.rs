@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use module::migrate::plan;
 use module::{FileMap, Format};
 
-use super::{Backup, SwapFn, ReplacePaths, Replacement, Step, carry_out, exchange, recover, read_folder, replace};
+use super::{Backup, SwapFn, ReplacePaths, Replacement, ReplaceStep, carry_out, exchange, recover, read_folder, replace};
 
 const STAMP: &str = "20260102T030405Z";
 
@@ -96,7 +96,7 @@ fn no_exchange(_: &Path, _: &Path) -> io::Result<()> {
 }
 
 /// Runs until the step of this number, and dies there. Returns the steps taken.
-fn run_until(bench: &Bench, backup: Backup, exchange: SwapFn, fatal: usize) -> (bool, Vec<Step>) {
+fn run_until(bench: &Bench, backup: Backup, exchange: SwapFn, fatal: usize) -> (bool, Vec<ReplaceStep>) {
     let work = bench.work(backup);
     let places = ReplacePaths::of(&work).expect("names");
     let mut steps = Vec::new();
@@ -120,7 +120,7 @@ fn a_crash_leaves_the_old_module_or_the_new_one() {
                 let (finished, steps) = run_until(&bench, backup, exchange, fatal);
                 let last = steps.last().copied();
                 // Only without an exchange is there a moment in which nothing stands there.
-                if last != Some(Step::MoveNewIn) {
+                if last != Some(ReplaceStep::MoveNewIn) {
                     let found = read_folder(&bench.path).expect("a module");
                     assert!(found == bench.before || found == bench.after, "after {steps:?}");
                 }
