@@ -6,12 +6,12 @@ use engine::Tenant;
 use engine::port::{RunEnd, Journal, JournalError, EventKind, IdempotencyMatch, NewRun, IdempotencyClaim, EncodedEvent, RunState};
 use ir::RunId;
 
-type Shared = Arc<dyn Journal>;
+type SharedJournal = Arc<dyn Journal>;
 
 /// Runs every case.
 pub async fn suite<F>(empty: impl Fn() -> F)
 where
-    F: Future<Output = Shared>,
+    F: Future<Output = SharedJournal>,
 {
     entries_come_back_in_order(empty().await).await;
     reading_starts_behind_an_offset(empty().await).await;
@@ -33,7 +33,7 @@ where
 /// For journals that outlive their process: `open` opens the same storage each time.
 pub async fn reopening<F>(open: impl Fn() -> F)
 where
-    F: Future<Output = Shared>,
+    F: Future<Output = SharedJournal>,
 {
     let tenant = Tenant::local();
     let (open_run, done_run) = (run(1), run(2));
@@ -65,7 +65,7 @@ where
         .unwrap();
 }
 
-async fn entries_come_back_in_order(journal: Shared) {
+async fn entries_come_back_in_order(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
@@ -76,7 +76,7 @@ async fn entries_come_back_in_order(journal: Shared) {
     assert_eq!((row.module.as_str(), row.command.as_str()), ("m", "{}"));
 }
 
-async fn reading_starts_behind_an_offset(journal: Shared) {
+async fn reading_starts_behind_an_offset(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=5)).await.unwrap();
@@ -85,7 +85,7 @@ async fn reading_starts_behind_an_offset(journal: Shared) {
     assert!(journal.read(&tenant, run(1), 5, 10).await.unwrap().is_empty());
 }
 
-async fn chunks_are_found_by_number(journal: Shared) {
+async fn chunks_are_found_by_number(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let mut events = vec![last(EventKind::Meta)];
@@ -98,7 +98,7 @@ async fn chunks_are_found_by_number(journal: Shared) {
     }
 }
 
-async fn chunks_are_found_among_many_other_events(journal: Shared) {
+async fn chunks_are_found_among_many_other_events(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     // Never, often and seldom something between two chunks.
@@ -125,17 +125,17 @@ async fn chunks_are_found_among_many_other_events(journal: Shared) {
     }
 }
 
-async fn an_unknown_run_is_unknown_everywhere(journal: Shared) {
+async fn an_unknown_run_is_unknown_everywhere(journal: SharedJournal) {
     unknown_to(&journal, &Tenant::local(), run(1)).await;
 }
 
-async fn another_tenants_run_is_unknown(journal: Shared) {
+async fn another_tenants_run_is_unknown(journal: SharedJournal) {
     journal.create(&Tenant::local(), &new(run(1))).await.unwrap();
     unknown_to(&journal, &Tenant::new("other"), run(1)).await;
     assert!(bodies(&journal, run(1)).await.is_empty());
 }
 
-async fn unknown_to(journal: &Shared, tenant: &Tenant, id: RunId) {
+async fn unknown_to(journal: &SharedJournal, tenant: &Tenant, id: RunId) {
     let unknown = |result: Result<(), JournalError>| {
         assert!(
             matches!(result, Err(JournalError::Unknown(run)) if run == id),
@@ -153,14 +153,14 @@ async fn unknown_to(journal: &Shared, tenant: &Tenant, id: RunId) {
     assert_eq!(journal.find(tenant, id).await.unwrap(), None);
 }
 
-async fn a_run_is_created_once(journal: Shared) {
+async fn a_run_is_created_once(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let again = journal.create(&tenant, &new(run(1))).await;
     assert!(matches!(again, Err(JournalError::Exists(_))), "{again:?}");
 }
 
-async fn a_run_ends_exactly_once(journal: Shared) {
+async fn a_run_ends_exactly_once(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let failed = RunEnd::new(Some(String::from("E2010")), 7, Vec::new());
@@ -175,7 +175,7 @@ async fn a_run_ends_exactly_once(journal: Shared) {
     assert_eq!(bodies(&journal, run(1)).await, ["end"]);
 }
 
-async fn a_second_writer_is_refused(journal: Shared) {
+async fn a_second_writer_is_refused(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &chunks(1..=2)).await.unwrap();
@@ -186,7 +186,7 @@ async fn a_second_writer_is_refused(journal: Shared) {
     assert_eq!(bodies(&journal, run(1)).await, ["1", "2"]);
 }
 
-async fn of_concurrent_appends_at_one_place_one_wins(journal: Shared) {
+async fn of_concurrent_appends_at_one_place_one_wins(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     let attempts = (1..=8).map(|seq| {
@@ -198,7 +198,7 @@ async fn of_concurrent_appends_at_one_place_one_wins(journal: Shared) {
     assert_eq!(bodies(&journal, run(1)).await.len(), 1);
 }
 
-async fn concurrent_runs_do_not_mix(journal: Shared) {
+async fn concurrent_runs_do_not_mix(journal: SharedJournal) {
     let tenant = Tenant::local();
     let writers = (1..=8).map(|number| {
         let (journal, tenant) = (journal.clone(), tenant.clone());
@@ -219,7 +219,7 @@ async fn concurrent_runs_do_not_mix(journal: Shared) {
     }
 }
 
-async fn unfinished_runs_are_listed_oldest_first(journal: Shared) {
+async fn unfinished_runs_are_listed_oldest_first(journal: SharedJournal) {
     let local = Tenant::local();
     let other = Tenant::new("other");
     for (tenant, number, at_ms) in [(&local, 1, 30), (&other, 2, 10), (&local, 3, 20)] {
@@ -239,7 +239,7 @@ async fn unfinished_runs_are_listed_oldest_first(journal: Shared) {
     assert_eq!(listed, [("other", run(2)), ("local", run(1))]);
 }
 
-async fn an_empty_batch_changes_nothing(journal: Shared) {
+async fn an_empty_batch_changes_nothing(journal: SharedJournal) {
     let tenant = Tenant::local();
     journal.create(&tenant, &new(run(1))).await.unwrap();
     journal.append(&tenant, run(1), 0, &[]).await.unwrap();
@@ -260,7 +260,7 @@ fn named(number: u128, client: &str, key: &str, body: &str, at_ms: u64, since_ms
     }
 }
 
-async fn a_named_run_is_made_once(journal: Shared) {
+async fn a_named_run_is_made_once(journal: SharedJournal) {
     let (local, other) = (Tenant::local(), Tenant::new("other"));
     let first = named(1, "c", "k", "body", 100, 0);
     journal.create(&local, &first).await.unwrap();
@@ -314,7 +314,7 @@ async fn a_named_run_is_made_once(journal: Shared) {
     assert!(journal.find(&local, run(1)).await.unwrap().is_some());
 }
 
-async fn of_concurrent_runs_of_one_name_one_is_made(journal: Shared) {
+async fn of_concurrent_runs_of_one_name_one_is_made(journal: SharedJournal) {
     let tenant = Tenant::local();
     let attempts = (1..=8).map(|number| {
         let (journal, tenant) = (journal.clone(), tenant.clone());
@@ -365,7 +365,7 @@ pub(super) fn last(kind: EventKind) -> EncodedEvent {
     }
 }
 
-async fn bodies(journal: &Shared, id: RunId) -> Vec<String> {
+async fn bodies(journal: &SharedJournal, id: RunId) -> Vec<String> {
     let entries = journal.read(&Tenant::local(), id, 0, 1000).await.unwrap();
     assert!(
         entries

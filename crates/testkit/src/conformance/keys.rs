@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tenancy::{AllowList, Key, KeyError, KeyStore, NewKey, Scope, Scopes, Secret, Tenant};
 
-type Shared = Arc<dyn KeyStore>;
+type SharedKeys = Arc<dyn KeyStore>;
 
 /// Runs every case.
 pub async fn suite<F>(empty: impl Fn() -> F)
 where
-    F: Future<Output = Shared>,
+    F: Future<Output = SharedKeys>,
 {
     a_key_comes_back_as_it_was(empty().await).await;
     an_id_is_given_once(empty().await).await;
@@ -20,14 +20,14 @@ where
 /// For keepers that outlive their process: `open` opens the same storage each time.
 pub async fn reopening<F>(open: impl Fn() -> F)
 where
-    F: Future<Output = Shared>,
+    F: Future<Output = SharedKeys>,
 {
     let key = full(1, 10);
     open().await.create(&key).await.unwrap();
     assert_eq!(open().await.find(&key.id).await.unwrap(), Some(key));
 }
 
-async fn a_key_comes_back_as_it_was(keys: Shared) {
+async fn a_key_comes_back_as_it_was(keys: SharedKeys) {
     let (full, plain) = (full(1, 10), plain(2, 20));
     for key in [&full, &plain] {
         keys.create(key).await.unwrap();
@@ -36,14 +36,14 @@ async fn a_key_comes_back_as_it_was(keys: Shared) {
     assert_eq!(keys.find(&secret(3).id).await.unwrap(), None);
 }
 
-async fn an_id_is_given_once(keys: Shared) {
+async fn an_id_is_given_once(keys: SharedKeys) {
     keys.create(&plain(1, 10)).await.unwrap();
     let again = keys.create(&full(1, 20)).await;
     assert!(matches!(again, Err(KeyError::Exists(_))), "{again:?}");
     assert_eq!(keys.find(&secret(1).id).await.unwrap(), Some(plain(1, 10)));
 }
 
-async fn keys_are_listed_oldest_first(keys: Shared) {
+async fn keys_are_listed_oldest_first(keys: SharedKeys) {
     for key in [plain(3, 30), full(1, 10), plain(2, 20)] {
         keys.create(&key).await.unwrap();
     }
@@ -58,7 +58,7 @@ async fn keys_are_listed_oldest_first(keys: Shared) {
     assert_eq!(keys.list(Some(&Tenant::new("nobody"))).await.unwrap(), []);
 }
 
-async fn revoking_is_for_good(keys: Shared) {
+async fn revoking_is_for_good(keys: SharedKeys) {
     let key = plain(1, 10);
     keys.create(&key).await.unwrap();
     keys.create(&plain(2, 10)).await.unwrap();

@@ -20,11 +20,11 @@ type Responder = dyn Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sy
 #[derive(Debug)]
 pub struct MockServer {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ServerState {
     asked: Mutex<Vec<ReceivedRequest>>,
     stopped: Mutex<bool>,
     changed: Condvar,
@@ -40,7 +40,7 @@ impl MockServer {
     pub fn with_responder(answering: impl Fn(usize, &ReceivedRequest) -> ScriptedResponse + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<ServerState>::default();
         let (of_server, answering) = (shared.clone(), Arc::new(answering) as Arc<Responder>);
         thread::spawn(move || {
             for caller in listener.incoming() {
@@ -76,7 +76,7 @@ impl Drop for MockServer {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn is_stopped(&self) -> bool {
         *lock(&self.stopped)
     }
