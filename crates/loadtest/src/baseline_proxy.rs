@@ -20,8 +20,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
-type Body = BoxBody<Bytes, Problem>;
+type ProxyError = Box<dyn std::error::Error + Send + Sync>;
+type ProxyBody = BoxBody<Bytes, ProxyError>;
 
 #[derive(Debug, Args)]
 pub(crate) struct BaselineProxy {
@@ -66,7 +66,7 @@ async fn pass(
     request: Request<Incoming>,
     client: Client<HttpConnector, Full<Bytes>>,
     upstream: SocketAddr,
-) -> Result<Response<Body>, Problem> {
+) -> Result<Response<ProxyBody>, ProxyError> {
     if !request.headers().contains_key("authorization") {
         let mut response = Response::new(full(Bytes::new()));
         *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -104,12 +104,12 @@ struct Events {
 
 impl hyper::body::Body for Events {
     type Data = Bytes;
-    type Error = Problem;
+    type Error = ProxyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Problem>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ProxyError>>> {
         loop {
             let frame = match hyper::body::Body::poll_frame(Pin::new(&mut self.inner), context) {
                 Poll::Pending => return Poll::Pending,
@@ -137,6 +137,6 @@ impl hyper::body::Body for Events {
     }
 }
 
-fn full(bytes: Bytes) -> Body {
+fn full(bytes: Bytes) -> ProxyBody {
     Full::new(bytes).map_err(|never| match never {}).boxed()
 }

@@ -23,7 +23,7 @@ const ASKED: u64 = 8;
 
 /// What can be asked of the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ResponseRoute {
     Chat,
     Responses,
     Messages,
@@ -34,7 +34,7 @@ pub(crate) enum Route {
     Speech,
 }
 
-impl Route {
+impl ResponseRoute {
     pub(crate) const ALL: [(&'static str, Self); 8] = [
         ("/chat/completions", Self::Chat),
         ("/responses", Self::Responses),

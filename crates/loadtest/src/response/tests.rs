@@ -28,9 +28,9 @@ fn read(stream: &str) -> (String, Value) {
 #[test]
 fn whole_and_streamed_say_the_same() {
     let places = [
-        (Route::Chat, "/choices/0/message/content", "completion_tokens"),
-        (Route::Responses, "/output/0/content/0/text", "output_tokens"),
-        (Route::Messages, "/content/0/text", "output_tokens"),
+        (ResponseRoute::Chat, "/choices/0/message/content", "completion_tokens"),
+        (ResponseRoute::Responses, "/output/0/content/0/text", "output_tokens"),
+        (ResponseRoute::Messages, "/content/0/text", "output_tokens"),
     ];
     for (route, place, count) in places {
         for model in ["mock-t3", "mock-env-t3"] {
@@ -55,14 +55,14 @@ fn whole_and_streamed_say_the_same() {
 #[test]
 fn what_comes_in_one_piece_is_no_stream() {
     let behaviour = Behaviour::of("mock-t2");
-    for (path, route) in Route::ALL {
-        assert_eq!(Route::of(&format!("/v1{path}")), Some(route));
+    for (path, route) in ResponseRoute::ALL {
+        assert_eq!(ResponseRoute::of(&format!("/v1{path}")), Some(route));
         let (kind, bytes) = route.whole("mock-t2", behaviour);
         match kind {
             "audio/wav" => assert_eq!(u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]), 44),
             _ => assert!(serde_json::from_slice::<Value>(&bytes).unwrap().is_object()),
         }
     }
-    assert!(Route::Speech.events("mock", behaviour).is_none());
-    assert_eq!(Route::of("/v1/elsewhere"), None);
+    assert!(ResponseRoute::Speech.events("mock", behaviour).is_none());
+    assert_eq!(ResponseRoute::of("/v1/elsewhere"), None);
 }

@@ -27,13 +27,13 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use self::stats::{Stats, DisconnectGuard};
 use crate::behaviour::Behaviour;
-use crate::response::{Events, Route};
+use crate::response::{Events, ResponseRoute};
 
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events on their way to a reader.
 const AHEAD: usize = 32;
 
-type Body = BoxBody<Bytes, io::Error>;
+type UpstreamBody = BoxBody<Bytes, io::Error>;
 
 #[derive(Debug, Args)]
 pub(crate) struct Upstream {
@@ -87,7 +87,7 @@ async fn accept(listener: TcpListener) -> Result<()> {
     }
 }
 
-async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Response<Body>, Infallible> {
+async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Response<UpstreamBody>, Infallible> {
     let route = match request.uri().path() {
         "/health" => return Ok(document(StatusCode::OK, &json!({"ok": true}))),
         "/stats" => return Ok(document(StatusCode::OK, &stats.show())),
@@ -95,7 +95,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
             let models = json!({"object": "list", "data": [{"id": "mock", "object": "model"}]});
             return Ok(document(StatusCode::OK, &models));
         }
-        path => Route::of(path),
+        path => ResponseRoute::of(path),
     };
     let Some(route) = route else {
         return Ok(refusal(StatusCode::NOT_FOUND, "no such route"));
@@ -105,7 +105,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
     };
     let body = body.to_bytes();
     let asked = match route {
-        Route::Transcriptions => json!({"model": field(&body, "model")}),
+        ResponseRoute::Transcriptions => json!({"model": field(&body, "model")}),
         _ => serde_json::from_slice::<Value>(&body).unwrap_or_default(),
     };
     if !asked.is_object() {
@@ -128,7 +128,7 @@ async fn answer(request: Request<Incoming>, stats: Arc<Stats>) -> Result<Respons
     Ok(framed(kind, full(bytes)))
 }
 
-fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: DisconnectGuard) -> Response<Body> {
+fn stream(events: Events, behaviour: Behaviour, stats: Arc<Stats>, waiting: DisconnectGuard) -> Response<UpstreamBody> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         if speak(&sender, &events, behaviour, &stats).await.is_ok() {
@@ -193,23 +193,23 @@ fn field<'a>(form: &'a [u8], name: &str) -> Option<&'a str> {
     std::str::from_utf8(rest.get(..end)?).ok()
 }
 
-fn document(status: StatusCode, value: &Value) -> Response<Body> {
+fn document(status: StatusCode, value: &Value) -> Response<UpstreamBody> {
     let mut response = framed("application/json", full(Bytes::from(value.to_string())));
     *response.status_mut() = status;
     response
 }
 
-fn refusal(status: StatusCode, message: &str) -> Response<Body> {
+fn refusal(status: StatusCode, message: &str) -> Response<UpstreamBody> {
     document(status, &json!({"error": {"message": message}}))
 }
 
-fn framed(kind: &'static str, body: Body) -> Response<Body> {
+fn framed(kind: &'static str, body: UpstreamBody) -> Response<UpstreamBody> {
     let mut response = Response::new(body);
     let kind = hyper::header::HeaderValue::from_static(kind);
     response.headers_mut().insert(hyper::header::CONTENT_TYPE, kind);
     response
 }
 
-fn full(bytes: Bytes) -> Body {
+fn full(bytes: Bytes) -> UpstreamBody {
     Full::new(bytes).map_err(|never| match never {}).boxed()
 }
