@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::process::median;
 use super::row::Row;
-use super::setup::{Bench, Folder, KEY, Server, bound, measured, number, resident_kb};
+use super::setup::{Bench, Folder, KEY, ServerProcess, bound, measured, number, resident_kb};
 
 /// 64 tokens, in the form of an envelope of the measured module.
 pub(super) const MODEL: &str = "mock-env-t64";
@@ -148,7 +148,7 @@ impl Bench<'_> {
     }
 
     /// Several loads one behind the other, again and again: a loud minute is loud for all of them.
-    fn in_turn<const N: usize>(&self, loads: [(&Server, &str, &[&str]); N]) -> Result<Rounds<N>> {
+    fn in_turn<const N: usize>(&self, loads: [(&ServerProcess, &str, &[&str]); N]) -> Result<Rounds<N>> {
         let mut rounds = Vec::new();
         for round in 0..ROUNDS {
             // Only the first finds everything cold.
@@ -163,9 +163,9 @@ impl Bench<'_> {
         Ok(Rounds(rounds))
     }
 
-    fn floor(&self) -> Result<Server> {
+    fn floor(&self) -> Result<ServerProcess> {
         let arguments = ["floor", "--upstream", self.upstream.address()];
-        Server::start(self.loadtest, "1", &arguments, None)
+        ServerProcess::start(self.loadtest, "1", &arguments, None)
     }
 
     /// What an open stream holds, when so many are open at once.

@@ -18,7 +18,7 @@ pub(super) const KEY: &str = "sk-loadtest";
 
 pub(super) fn measured<T>(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<T>) -> Result<T> {
     let loadtest = build("loadtest", &[], "release")?;
-    let upstream = Server::start(&loadtest, "0", &["upstream"], None)?;
+    let upstream = ServerProcess::start(&loadtest, "0", &["upstream"], None)?;
     what(&Bench {
         cogn,
         loadtest: &loadtest,
@@ -29,11 +29,11 @@ pub(super) fn measured<T>(cogn: &Path, what: impl Fn(&Bench<'_>) -> Result<T>) -
 pub(super) struct Bench<'b> {
     pub(super) cogn: &'b Path,
     pub(super) loadtest: &'b Path,
-    pub(super) upstream: &'b Server,
+    pub(super) upstream: &'b ServerProcess,
 }
 
 impl Bench<'_> {
-    pub(super) fn load(&self, server: &Server, path: &str, more: &[&str]) -> Result<Value> {
+    pub(super) fn load(&self, server: &ServerProcess, path: &str, more: &[&str]) -> Result<Value> {
         let url = format!("http://{}{path}", server.address());
         let pid = server.pid().to_string();
         let mut command = pinned("0", self.loadtest);
@@ -81,12 +81,12 @@ fn pinned(core: &str, program: &Path) -> Command {
 }
 
 /// A process that says where it listens, and is killed when it is no longer needed.
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     child: Child,
     address: String,
 }
 
-impl Server {
+impl ServerProcess {
     pub(super) fn start(
         program: &Path,
         core: &str,
@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -168,11 +168,11 @@ impl Folder {
         Ok(Self { folder })
     }
 
-    pub(super) fn serve(&self, cogn: &Path) -> Result<Server> {
+    pub(super) fn serve(&self, cogn: &Path) -> Result<ServerProcess> {
         let journal = self.folder.path().join("journal.db");
         let journal = journal.to_str().context("a path that is no text")?;
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--journal", journal];
-        Server::start(cogn, "1", &arguments, Some(self.folder.path()))
+        ServerProcess::start(cogn, "1", &arguments, Some(self.folder.path()))
     }
 }
 
