@@ -1,5 +1,5 @@
-//! The ledger of adaptations: every field that was dropped, clamped, merged or otherwise changed on the
-//! way from one form to another, with where, why and by whom. Nothing is changed silently.
+//! The ledger of adaptations: every field that was dropped, clamped, merged or otherwise changed in a
+//! conversion, with its pointer, the reason and the component that changed it. No change is silent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,28 +11,28 @@ use crate::ext::Ext;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is not in the result.
+    /// Not in the result.
     Dropped,
-    /// A number was brought into the allowed range.
+    /// A number was clamped to the allowed range.
     Clamped,
-    /// It stands under another name with the same meaning.
+    /// Present under another name with the same meaning.
     Renamed,
-    /// It was joined with its neighbour.
+    /// Joined with its neighbour.
     Merged,
-    /// It stands in another form; something of it is gone.
+    /// Present in another form that lost information.
     Replaced,
-    /// Nobody asked for it; the target demands it.
+    /// Not requested; required by the target.
     Added,
 }
 
 impl Action {
-    /// Whether something that was asked for is gone.
+    /// Whether requested content was lost.
     pub const fn is_loss(self) -> bool {
         matches!(self, Self::Dropped | Self::Clamped | Self::Replaced)
     }
 }
 
-/// Who changed it.
+/// The component that made the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Component {
@@ -43,7 +43,7 @@ pub enum Component {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adaptation {
-    /// Where it stood in the canonical document.
+    /// Pointer into the canonical document.
     pub pointer: String,
     pub action: Action,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct Adaptation {
     pub by: Component,
 }
 
-/// The short form in which losses are shown to people.
+/// The short form of a loss for warnings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
     pub pointer: String,
@@ -72,20 +72,20 @@ impl From<&Adaptation> for Loss {
     }
 }
 
-/// What a request says about changes to it.
+/// The request's policy for adaptations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Degradation {
     /// A loss is an error.
     Strict,
-    /// A loss is shown as a warning.
+    /// A loss becomes a warning.
     #[default]
     Warn,
-    /// A loss is recorded, nothing more.
+    /// A loss is only recorded.
     Allow,
 }
 
-/// The open book of one conversion.
+/// Collects the adaptations of one conversion.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     by: Component,
@@ -127,7 +127,7 @@ impl Ledger {
         self.note(pointer, Action::Dropped, reason);
     }
 
-    /// A change of a value, with both values.
+    /// A changed value, with the requested and the applied value.
     pub fn changed(
         &mut self,
         pointer: impl Into<String>,
@@ -146,18 +146,18 @@ impl Ledger {
         });
     }
 
-    /// Books everything that other dialects left in `ext` as dropped.
+    /// Records every `ext` field of other dialects as dropped.
     pub fn foreign(&mut self, pointer: &str, ext: &Ext, target: Dialect) {
         for (name, key, _) in ext.foreign(target) {
             let key = escape(key);
             self.dropped(
                 format!("{pointer}/ext/{name}/{key}"),
-                format!("{target} has no word for it"),
+                format!("not supported by {target}"),
             );
         }
     }
 
-    /// The first loss, if the request does not stand any.
+    /// The first loss, if `degradation` is strict.
     pub fn refused(&self, degradation: Degradation) -> Option<&Adaptation> {
         (degradation == Degradation::Strict)
             .then(|| self.losses().next())

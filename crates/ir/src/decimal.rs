@@ -1,4 +1,4 @@
-//! An amount of money as it is written, digit for digit. Binary floats never touch it.
+//! An amount of money in decimal notation. It is never converted to a binary float.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::limits::DECIMAL_DIGITS_MAX;
 
-/// A decimal number: an optional minus, digits, and at most one point between digits.
+/// A decimal number: an optional minus sign, digits, and at most one decimal point between digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal(String);
 
@@ -17,8 +17,8 @@ impl Decimal {
         &self.0
     }
 
-    /// The exact sum, with as many digits behind the point as the longer of the two; `None` where it has too
-    /// many digits.
+    /// The exact sum, with as many decimal places as the more precise operand; `None` if it has too many
+    /// digits.
     pub fn plus(&self, other: &Self) -> Option<Self> {
         let scale = self.fraction().len().max(other.fraction().len());
         let sum = self.scaled(scale)?.checked_add(other.scaled(scale)?)?;
@@ -33,7 +33,7 @@ impl Decimal {
         self.0.split_once('.').map_or("", |(_, fraction)| fraction)
     }
 
-    /// The number times ten to the power of `scale`, which is at least its own.
+    /// The number times ten to the power of `scale`; `scale` is at least the number of decimal places.
     fn scaled(&self, scale: usize) -> Option<i128> {
         let missing = u32::try_from(scale.checked_sub(self.fraction().len())?).ok()?;
         let digits: i128 = self.0.replace('.', "").parse().ok()?;
@@ -73,7 +73,7 @@ impl Serialize for Decimal {
 }
 
 impl<'de> Deserialize<'de> for Decimal {
-    /// A string, or a number whose shortest spelling is a plain decimal.
+    /// A string, or a number whose shortest notation is a plain decimal.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match Value::deserialize(deserializer)? {
             Value::String(text) => text,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_is_exact() {
+    fn sum_is_exact() {
         let sum = |one: &str, other: &str| {
             let (one, other): (Decimal, Decimal) = (one.parse().unwrap(), other.parse().unwrap());
             one.plus(&other).map(|sum| sum.to_string())

@@ -1,13 +1,12 @@
-//! The languages that are translated from and into, by the names that stand in `ext`, on the command
-//! line and in adaptations.
+//! The dialects of the codecs, by the names used in `ext`, on the command line and in adaptations.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A dialect. `harmony-schema` is the message protocol of the format document; the token format of
-/// gpt-oss that shares the word is not a dialect here.
+/// A dialect. `harmony-schema` is the message protocol of the format document, not the token format of
+/// gpt-oss with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {

@@ -1,6 +1,6 @@
-//! What went wrong on the way to an answer: a closed kind that decides what happens next, and facts
-//! for those who look into it. Two renderings go out: the code of the canonical envelope
-//! (`RateLimited`) and the E code of the specification (`E4002`); both follow from the kind.
+//! Errors on the way to an answer: a closed kind that decides how the error is handled, and facts for
+//! diagnosis. Two codes are derived from the kind: the code of the canonical envelope (`RateLimited`) and
+//! the E code of the specification (`E4002`).
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// How far the call had come.
+/// Progress of the call when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -39,7 +39,7 @@ pub enum Phase {
     MidStream,
 }
 
-/// Where another try makes sense.
+/// Where a retry can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryScope {
@@ -58,19 +58,19 @@ pub struct Error {
     pub phase: Phase,
     pub status: Option<u16>,
     pub retry_after_ms: Option<u64>,
-    /// The provider's own word for it.
+    /// The provider's error code.
     pub provider_code: Option<String>,
     pub operation: Option<Operation>,
-    /// How the back-end was looked for, where that is what failed.
+    /// Details of a failed back-end selection.
     pub search: Option<Box<RoutingFailure>>,
 }
 
-/// What was needed, who was asked, and why each was turned down.
+/// The requirements, the candidates that were checked, and why each was rejected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoutingFailure {
     pub required: Option<Requirements>,
     pub candidates_checked: Vec<String>,
-    /// Candidate to why it was turned down.
+    /// Rejection reason by candidate.
     pub rejected_reasons: BTreeMap<String, String>,
 }
 
@@ -93,7 +93,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind behind a code of the canonical envelope, in either spelling.
+    /// The kind for a code of the canonical envelope, in either spelling.
     pub fn from_canonical(code: &str) -> Self {
         match code {
             "InvalidRequest" | "invalid_request" | "payload_mismatch" | "unsupported_version" => {
@@ -114,12 +114,12 @@ impl ErrorKind {
         }
     }
 
-    /// What an HTTP status says when nothing more precise is known.
+    /// The kind for an HTTP status without more precise information.
     pub const fn from_status(status: u16) -> Self {
         match status {
             401 | 403 => Self::Auth,
             402 => Self::Quota,
-            // A back-end that has not got the model, or not this address: another one may.
+            // The back-end does not have the model or the path; another one may have it.
             404 => Self::NotEnabled,
             408 | 504 => Self::Timeout,
             413 => Self::ContextWindow,
@@ -165,7 +165,7 @@ impl Error {
         self
     }
 
-    /// The E code of the specification. Some kinds have two, by how far the call had come.
+    /// The E code of the specification. Some kinds have two codes, depending on the phase.
     pub const fn cognitive_code(&self) -> &'static str {
         let before = matches!(self.phase, Phase::BeforeSend);
         let streaming = matches!(self.phase, Phase::MidStream);
@@ -189,7 +189,7 @@ impl Error {
         }
     }
 
-    /// Where another try makes sense, from facts alone.
+    /// Where a retry can succeed, from the kind alone.
     pub const fn retry_scope(&self) -> RetryScope {
         match self.kind {
             ErrorKind::RateLimited | ErrorKind::Timeout | ErrorKind::Network | ErrorKind::Upstream => {
@@ -214,7 +214,7 @@ impl Error {
     }
 }
 
-/// The error as it stands in a canonical response: the documented fields first, our facts after them.
+/// The error in a canonical response: documented fields first, then additional facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ErrorJson {
     #[serde(default)]
@@ -268,7 +268,7 @@ impl From<ErrorJson> for Error {
     fn from(json: ErrorJson) -> Self {
         let code = json.code.as_deref().unwrap_or_default();
         let kind = json.kind.unwrap_or_else(|| ErrorKind::from_canonical(code));
-        // A code that is not ours is a fact worth keeping.
+        // A code of another implementation is preserved.
         let foreign = (kind.canonical_code() != code && !code.is_empty()).then(|| String::from(code));
         let search = RoutingFailure {
             required: json.required,

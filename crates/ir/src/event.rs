@@ -1,10 +1,10 @@
-//! The one stream of events that every provider's stream becomes. Content comes in blocks: a block is
+//! The event stream into which every provider's stream is decoded. Content is divided into blocks: a block is
 //! started, grows by deltas, and ends; blocks of one answer may overlap.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chat::{ReasoningOrigin, ReasoningForm};
+use crate::chat::{ReasoningForm, ReasoningOrigin};
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::ext::Ext;
@@ -17,7 +17,7 @@ pub enum Event {
     Started {
         id: Option<String>,
         model: Option<String>,
-        /// Unix time in seconds, as the provider says.
+        /// Unix time in seconds, as reported by the provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         created: Option<u64>,
     },
@@ -32,33 +32,33 @@ pub enum Event {
     BlockEnd {
         index: u32,
     },
-    /// A total so far; it replaces what was reported before.
+    /// Totals so far; they replace earlier totals.
     Usage {
         usage: Usage,
     },
-    /// Facts about the whole answer that only their dialect has a word for.
+    /// Dialect-specific facts about the whole answer.
     Meta {
         ext: Ext,
     },
-    /// Something worth knowing that does not end the stream.
+    /// A problem that does not end the stream.
     Warning {
         warning: Warning,
     },
-    /// An event that only its dialect understands, word for word.
+    /// An event that only its dialect defines, unchanged.
     VendorSpecific {
         dialect: String,
         name: Option<String>,
         data: Value,
     },
-    /// The back-end's own words for the whole answer, for a caller who asked for them and may see them. Never
-    /// part of a stream that leaves this server.
+    /// The back-end's raw response, for a caller that requested it and is authorised to read it. Never sent
+    /// to clients as a stream event.
     Raw {
         data: Value,
     },
     Finish {
         reason: FinishReason,
     },
-    /// The end, and not a good one. Nothing follows.
+    /// Terminal error. No event follows.
     Error {
         error: Error,
     },
@@ -93,7 +93,7 @@ pub enum Block {
     Media {
         media: Box<Media>,
     },
-    /// A block that only its dialect understands; it arrives whole.
+    /// A block that only its dialect defines; it has no deltas.
     Unknown {
         dialect: String,
         raw: Value,
@@ -109,44 +109,44 @@ pub enum Delta {
     Reasoning {
         text: String,
     },
-    /// A piece of the arguments' JSON text, as the model writes it.
+    /// A fragment of the arguments' JSON text.
     ToolArguments {
         json: String,
     },
-    /// A piece of the proof that comes with reasoning.
+    /// A fragment of the signature of reasoning.
     Signature {
         signature: String,
     },
-    /// Reasoning that only its origin can read.
+    /// Encrypted reasoning that only its origin can decrypt.
     Sealed {
         data: String,
     },
-    /// A piece of the base64 text of media.
+    /// A fragment of the base64 text of media.
     Data {
         base64: String,
     },
-    /// An item for a list that the dialect keeps beside the block, such as citations.
+    /// An item of a dialect-specific list of the block, such as citations.
     Annotation {
         dialect: Dialect,
         list: String,
         value: Value,
     },
-    /// Facts about the block that only their dialect has a word for.
+    /// Dialect-specific facts about the block.
     Meta {
         ext: Ext,
     },
 }
 
-/// Something that went not quite as asked, with a name that programs can test for.
+/// A deviation from the request that does not fail it, with a machine-readable code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     pub code: String,
     pub message: String,
 }
 
-/// The code of [`Warning`] for a field of the request that the target could not take as it was.
+/// The code of [`Warning`] for a request field that was adapted to the target.
 pub const ADAPTED: &str = "adapted";
-/// The code of [`Warning`] for an answer that was closed before the model was done with it.
+/// The code of [`Warning`] for an answer that was closed before the model finished it.
 pub const SHORTENED: &str = "shortened";
 
 impl Warning {
@@ -162,13 +162,13 @@ impl Warning {
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     Stop,
-    /// One of the request's stop sequences was met.
+    /// The model generated a stop sequence of the request.
     StopSequence,
     Length,
     ToolCalls,
     ContentFilter,
-    /// The provider paused a long turn; the same messages continue it.
+    /// The provider paused a long turn; sending the same messages continues it.
     Pause,
-    /// A reason that this vocabulary does not know, word for word.
+    /// A reason that this type does not define, unchanged.
     Other(String),
 }

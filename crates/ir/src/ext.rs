@@ -1,7 +1,7 @@
-//! What a document carried that has no word of its own here, scoped to the dialect or provider it came
-//! from. It returns to that dialect unchanged; towards any other dialect it is a loss that is named.
-//! A key that begins with `$` is a note about the form of the source (a string where a list could
-//! stand), not information, and is never a loss.
+//! Fields that the IR does not define, scoped to the dialect or provider they came from. They are encoded
+//! unchanged for that dialect; for any other dialect they are a reported loss. A key that begins with `$`
+//! is a note about the source's form (a string instead of a list), carries no information, and is never a
+//! loss.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ impl Ext {
         self.0.is_empty()
     }
 
-    /// With what one dialect left over; nothing is kept of an empty rest.
+    /// An `Ext` with the leftover fields of one dialect; empty if there are none.
     pub fn of(dialect: Dialect, rest: Map) -> Self {
         let mut ext = Self::default();
         ext.extend(dialect, rest);
         ext
     }
 
-    /// The names of all that is kept, whichever dialect it is of.
+    /// All field names, over all dialects.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.values().flat_map(Map::keys).map(String::as_str)
     }
@@ -51,7 +51,7 @@ impl Ext {
             .insert(String::from(key), value.into());
     }
 
-    /// Adds to a list that this dialect keeps under `key`.
+    /// Appends to the list `key` of this dialect.
     pub fn push(&mut self, dialect: Dialect, key: &str, value: Value) {
         let slot = self
             .scope(dialect.as_str())
@@ -71,13 +71,13 @@ impl Ext {
         value
     }
 
-    /// Everything one dialect left, taken out.
+    /// Removes and returns all fields of a dialect.
     pub fn take(&mut self, dialect: Dialect) -> Option<Map> {
         self.0.remove(dialect.as_str())
     }
 
-    /// Keeps what a dialect left over. A field that itself begins with `$` is kept under `$$`, so that
-    /// it cannot be taken for a note.
+    /// Stores leftover fields of a dialect. A field whose own name begins with `$` is stored under `$$`, so
+    /// that it is not mistaken for a note.
     pub fn extend(&mut self, dialect: Dialect, rest: Map) {
         if rest.is_empty() {
             return;
@@ -93,8 +93,7 @@ impl Ext {
         }
     }
 
-    /// Takes over what `other` holds, which came later: its values win, objects are joined and lists
-    /// grow.
+    /// Merges a later `Ext`: its values take precedence, objects are merged and lists are concatenated.
     pub fn merge(&mut self, other: Self) {
         for (name, rest) in other.0 {
             let scope = self.0.entry(name).or_default();
@@ -104,8 +103,8 @@ impl Ext {
         }
     }
 
-    /// Writes what this dialect left over into `target`, notes about form apart. What is already there
-    /// stays: a field with a word of its own is never overruled from here. Objects are joined.
+    /// Writes the fields of this dialect into `target`, without notes about form. Existing fields of
+    /// `target` are not overwritten; objects are merged.
     pub fn restore(&self, dialect: Dialect, target: &mut Map) {
         for (key, value) in self.get(dialect).into_iter().flatten() {
             match key.strip_prefix('$') {
@@ -116,8 +115,8 @@ impl Ext {
         }
     }
 
-    /// Every kept field of dialects other than `dialect`, as (dialect, field, value). Notes about form
-    /// and empty values carry no information and are left out.
+    /// Every field of dialects other than `dialect`, as (dialect, field, value), without notes about form
+    /// and empty values, which carry no information.
     pub fn foreign(&self, dialect: Dialect) -> impl Iterator<Item = (&str, &str, &Value)> {
         self.0
             .iter()
@@ -126,14 +125,14 @@ impl Ext {
                 rest.iter()
                     .map(move |(key, value)| (name.as_str(), key.as_str(), value))
             })
-            .filter(|(_, key, value)| !is_note(key) && says_something(value))
+            .filter(|(_, key, value)| !is_note(key) && has_content(value))
     }
 
-    /// The same without the notes about form: what remains is information.
+    /// The same without notes about form and empty values.
     #[must_use]
     pub fn without_notes(mut self) -> Self {
         for rest in self.0.values_mut() {
-            rest.retain(|key, value| !is_note(key) && says_something(value));
+            rest.retain(|key, value| !is_note(key) && has_content(value));
         }
         self.0.retain(|_, rest| !rest.is_empty());
         self
@@ -144,7 +143,7 @@ impl Ext {
     }
 }
 
-fn says_something(value: &Value) -> bool {
+fn has_content(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Array(list) => !list.is_empty(),

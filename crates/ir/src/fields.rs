@@ -1,5 +1,5 @@
-//! Reading a JSON object field by field: what is understood is taken out, what is left is kept by the
-//! caller. A field of an unexpected type counts as not understood, so it stays in the rest.
+//! Reads a JSON object field by field: known fields are removed, the remaining ones are kept by the caller.
+//! A field of an unexpected type counts as unknown and remains.
 
 use serde_json::{Number, Value};
 
@@ -28,7 +28,7 @@ impl Fields {
         self.0.get(key)?.as_str()
     }
 
-    /// Whatever stands there, null included.
+    /// The value of any type, including null.
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.0.shift_remove(key)
     }
@@ -55,7 +55,7 @@ impl Fields {
             .and_then(|n| u32::try_from(n).ok())
     }
 
-    /// A number as it was written, so that `1` does not come back as `1.0`.
+    /// A number in its original notation, so that `1` does not become `1.0`.
     pub fn number(&mut self, key: &str) -> Option<Number> {
         match self.take_if(key, Value::is_number)? {
             Value::Number(number) => Some(number),
@@ -95,7 +95,7 @@ impl Fields {
         self.0.insert(String::from(key), value);
     }
 
-    /// Puts an inner object back if anything of it was not understood.
+    /// Puts back the unknown fields of an inner object.
     pub fn keep(&mut self, key: &str, inner: Self) {
         if !inner.0.is_empty() {
             self.0.insert(String::from(key), Value::Object(inner.0));
@@ -106,7 +106,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// What was not understood.
+    /// The unknown fields.
     pub fn rest(self) -> Map {
         self.0
     }

@@ -1,5 +1,5 @@
-//! The fold of an event stream into the whole answer. Folding a stream gives the answer that the same
-//! back-end would have given without streaming. It is bounded: an answer without end is an error.
+//! Folds an event stream into the complete response, which equals the response of the same back-end without
+//! streaming. Blocks and bytes are bounded; exceeding a bound is an error.
 
 use crate::chat::{ChatResponse, Part, PartBody, Reasoning, ToolCall};
 use crate::dialect::Dialect;
@@ -22,7 +22,7 @@ impl Fold {
         Self::default()
     }
 
-    /// Takes the next event in. After an error nothing more is taken.
+    /// Applies the next event. Events after an error are ignored.
     pub fn push(&mut self, event: Event) {
         if self.error.is_some() {
             return;
@@ -45,12 +45,12 @@ impl Fold {
         }
     }
 
-    /// The answer, or the error that ended the stream.
+    /// The response, or the error that ended the stream.
     pub fn finish(mut self) -> Result<ChatResponse, Error> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        // A decoder numbers blocks by where they belong; providers may begin them in another order.
+        // A decoder numbers blocks by their final position; providers may start them in another order.
         self.blocks.sort_by_key(|(index, _)| *index);
         self.response.parts = self.blocks.into_iter().map(|(_, part)| part.settled()).collect();
         Ok(self.response)
@@ -58,33 +58,33 @@ impl Fold {
 
     fn start(&mut self, index: u32, block: Block) {
         if self.blocks.len() >= BLOCKS_MAX {
-            self.fail("an answer with too many blocks");
+            self.fail("too many blocks");
         } else {
-            self.blocks.push((index, Part::from(opened(block))));
+            self.blocks.push((index, Part::from(empty_part(block))));
         }
     }
 
     fn grow(&mut self, index: u32, delta: Delta) {
         let Some((_, part)) = self.blocks.iter_mut().rev().find(|(at, _)| *at == index) else {
-            return self.fail("a delta for a block that was not started");
+            return self.fail("delta for a block that was not started");
         };
         let added = extend(part, delta);
         self.bytes = self.bytes.saturating_add(added);
         if self.bytes > FOLD_BYTES_MAX {
-            self.fail("an answer larger than can be held");
+            self.fail("the answer exceeds its size limit");
         }
     }
 
     fn fail(&mut self, what: &str) {
         self.error = Some(Error::invalid_response(
             Phase::MidStream,
-            format!("the stream holds {what}"),
+            format!("invalid stream: {what}"),
         ));
     }
 }
 
-/// The part that a block begins as.
-fn opened(block: Block) -> PartBody {
+/// The initial part of a block.
+fn empty_part(block: Block) -> PartBody {
     match block {
         Block::Text => PartBody::Text(String::new()),
         Block::Refusal => PartBody::Refusal(String::new()),
@@ -100,8 +100,8 @@ fn opened(block: Block) -> PartBody {
     }
 }
 
-/// Adds a delta to a part and says by how many bytes it grew. A delta that does not fit its block is
-/// kept nowhere; decoders never make one.
+/// Adds a delta to a part and returns the number of bytes added. A delta that does not match its block is
+/// ignored; decoders never produce one.
 fn extend(part: &mut Part, delta: Delta) -> usize {
     let append = |slot: &mut Option<String>, piece: String| {
         let added = piece.len();
@@ -122,7 +122,7 @@ fn extend(part: &mut Part, delta: Delta) -> usize {
             call.arguments_raw.push_str(&json);
             json.len()
         }
-        // What is said in a recording comes beside it.
+        // The transcript of a recording is its text fallback.
         (PartBody::Media(media), Delta::Text { text }) => append(&mut media.text_fallback, text),
         (PartBody::Media(media), Delta::Data { base64 }) => match &mut media.source {
             MediaSource::Inline(data) => {
@@ -147,9 +147,9 @@ fn extend(part: &mut Part, delta: Delta) -> usize {
     }
 }
 
-/// The events by which a whole answer could have come as a stream: what [`Fold`] turns back into it.
+/// The events of a complete response; the inverse of [`Fold`].
 pub fn unfold(response: &ChatResponse) -> Vec<Event> {
-    // Most parts are three events, and around them are three more.
+    // Three events per part in most cases, and three for the response.
     let mut events = Vec::with_capacity(3 + 3 * response.parts.len());
     events.push(Event::Started {
         id: response.id.clone(),
@@ -162,7 +162,7 @@ pub fn unfold(response: &ChatResponse) -> Vec<Event> {
         });
     }
     for (index, part) in (0_u32..).zip(&response.parts) {
-        let (block, deltas) = taken_apart(part);
+        let (block, deltas) = decompose(part);
         events.push(Event::BlockStart { index, block });
         events.extend(deltas.into_iter().map(|delta| Event::BlockDelta { index, delta }));
         if !part.ext.is_empty() {
@@ -190,7 +190,7 @@ pub fn unfold(response: &ChatResponse) -> Vec<Event> {
     events
 }
 
-fn taken_apart(part: &Part) -> (Block, Vec<Delta>) {
+fn decompose(part: &Part) -> (Block, Vec<Delta>) {
     match &part.body {
         PartBody::Text(text) => (Block::Text, vec![Delta::Text { text: text.clone() }]),
         PartBody::Refusal(text) => (Block::Refusal, vec![Delta::Text { text: text.clone() }]),
@@ -225,7 +225,7 @@ fn taken_apart(part: &Part) -> (Block, Vec<Delta>) {
             },
             Vec::new(),
         ),
-        // An answer holds no results of tools; one that does is shown as what it is.
+        // A response has no tool results; one that has them is encoded as an unknown block.
         PartBody::ToolResult(result) => {
             let raw = serde_json::to_value(result).unwrap_or_default();
             (
@@ -239,7 +239,7 @@ fn taken_apart(part: &Part) -> (Block, Vec<Delta>) {
     }
 }
 
-/// Facts of one dialect as an event, if there are any.
+/// Dialect-specific facts as an event, if there are any.
 pub fn meta(dialect: Dialect, rest: crate::ext::Map) -> Option<Event> {
     (!rest.is_empty()).then(|| Event::Meta {
         ext: Ext::of(dialect, rest),

@@ -1,4 +1,4 @@
-//! Identifiers as types, so that one kind cannot be handed in for another.
+//! Typed identifiers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 use ulid::{ULID_LEN, Ulid};
 
-/// A run, which is a stream session to clients: `sess_` and a ULID.
+/// The id of a run, which clients call a stream session: `sess_` and a ULID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct RunId(Ulid);
@@ -15,24 +15,24 @@ impl RunId {
     const PREFIX: &str = "sess_";
     const LEN: usize = Self::PREFIX.len() + ULID_LEN;
 
-    /// From a time in milliseconds and 80 random bits; the caller owns both clock and dice.
+    /// From a time in milliseconds and 80 random bits, both supplied by the caller.
     pub fn from_parts(at_ms: u64, random: u128) -> Self {
         Self(Ulid::from_parts(at_ms, random))
     }
 
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub fn at_ms(self) -> u64 {
         self.0.timestamp_ms()
     }
 
-    /// All of it as a number, which no other run has.
+    /// The id as a unique number.
     pub fn number(self) -> u128 {
         self.0.0
     }
 
-    /// Dice for decisions about the run: whoever knows the id can throw them again.
+    /// A seed for random decisions about the run, reproducible from its id.
     pub fn seed(self) -> u64 {
-        // The low bits are the random ones.
+        // The low bits are the random bits.
         self.0.0 as u64
     }
 }

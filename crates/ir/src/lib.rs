@@ -1,8 +1,8 @@
-//! The vocabulary that every other crate speaks: canonical requests and responses, the events of a
-//! stream and their fold, media, usage, errors, ids. Plain data; no IO, no clock, no randomness.
+//! The IR: canonical requests and responses, stream events and their fold, media, usage, errors, ids. Plain
+//! data without IO, clock or randomness. All other crates use these types.
 //!
-//! Whatever a foreign document carries and this vocabulary has no word for is kept in an [`Ext`],
-//! scoped to the dialect it came from, and goes back to that dialect unchanged.
+//! Fields of a foreign document that the IR does not define are stored in an [`Ext`], scoped to their
+//! dialect, and encoded unchanged for that dialect.
 
 pub mod adaptation;
 pub mod chat;
@@ -24,11 +24,11 @@ pub mod shared_json;
 pub mod trace;
 pub mod usage;
 
-pub use adaptation::{Action, Adaptation, Degradation, Ledger, Loss, Component};
+pub use adaptation::{Action, Adaptation, Component, Degradation, Ledger, Loss};
 pub use chat::{
-    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, ReasoningOrigin, Part, PartBody, Reasoning,
-    ReasoningForm, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice, ToolOutcome, ToolResult,
-    ToolSpec,
+    CacheHint, ChatRequest, ChatResponse, Content, Generation, Message, Part, PartBody, Reasoning,
+    ReasoningForm, ReasoningOrigin, ReasoningRequest, ResponseFormat, Role, ToolCall, ToolChoice,
+    ToolOutcome, ToolResult, ToolSpec,
 };
 pub use decimal::Decimal;
 pub use dialect::Dialect;

@@ -1,16 +1,16 @@
-//! Every bound of this crate, by name.
+//! All limits of this crate.
 
-/// Blocks of one answer. More is a runaway provider, not an answer.
+/// Blocks of one answer.
 pub const BLOCKS_MAX: usize = 4096;
 
-/// Text, arguments and data of one folded answer together.
+/// Bytes of text, arguments and data of one folded answer.
 pub const FOLD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Digits of an amount of money, sign and point apart.
+/// Digits of an amount of money, without sign and decimal point.
 pub const DECIMAL_DIGITS_MAX: usize = 38;
 
-/// Changes that one request may ask to be made to the body for a back-end.
+/// Patches of one request.
 pub const PATCHES_MAX: usize = 64;
 
-/// All of these together, as JSON.
+/// Bytes of all patches of one request, as JSON.
 pub const PATCHES_BYTES_MAX: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! What can be asked of a back-end, and the words in which needs and abilities are compared. The
-//! vocabularies are open: a word that is not known here is kept and compared letter by letter.
+//! Operations of back-ends, and the vocabularies by which requirements and features are compared. The
+//! vocabularies are open: an unknown value is stored and compared as text.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,12 +44,12 @@ macro_rules! vocabulary {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($variant,)*
-            /// A word this vocabulary does not know.
+            /// A value that this vocabulary does not define.
             Other(String),
         }
 
         impl $name {
-            /// Every word that is known.
+            /// All defined values.
             pub fn all() -> Vec<Self> {
                 vec![$(Self::$variant),*]
             }
@@ -89,7 +89,7 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
-    /// An ability that a request may need and a back-end may have.
+    /// A feature that a request may require and a back-end may support.
     Feature {
         Stream = "supports_stream",
         Tools = "supports_tools",
@@ -119,7 +119,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// How bytes travel to a back-end.
+    /// The transport to a back-end.
     Transport {
         Http = "http",
         Websocket = "websocket" | "ws",

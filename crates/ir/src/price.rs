@@ -1,16 +1,16 @@
-//! What tokens cost where it is known beforehand, and what an answer cost by that. Amounts are whole numbers of
-//! small units, so that sums are exact; what is not known of any part of an answer is not known of the whole.
+//! Token prices known in advance, and the cost of an answer computed from them. Amounts are integers of small
+//! units, so that sums are exact; the cost is unknown if any part of it is unknown.
 
 use crate::decimal::Decimal;
 use crate::usage::Usage;
 
-/// Parts of a dollar that a price of a million tokens is kept in.
+/// Units per dollar in which a price per million tokens is stored.
 const UNITS: f64 = 1e9;
-/// Digits behind the point of a single token's price: those of [`UNITS`] and those of a million.
+/// Decimal places of the price of a single token: those of [`UNITS`] and those of a million.
 const DIGITS: usize = 15;
 const SCALE: u128 = 1_000_000_000_000_000;
 
-/// What a million tokens cost, in billionths of a US dollar.
+/// Prices per million tokens, in billionths of a US dollar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     input: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// In US dollars for a million tokens. Tokens that were read from a cache have a price of their own.
+    /// In US dollars per million tokens. Tokens read from a cache have a separate price.
     pub fn per_million(input: Option<f64>, cached_input: Option<f64>, output: Option<f64>) -> Self {
         Self {
             input: input.and_then(units),
@@ -28,14 +28,14 @@ impl Price {
         }
     }
 
-    /// A million tokens in and a million out, in dollars: to compare, not to bill.
+    /// The price of a million input and a million output tokens, in dollars, for comparing back-ends.
     pub fn together_usd(&self) -> Option<f64> {
         let sum = self.input.unwrap_or(0) + self.output.unwrap_or(0);
         (self.input.is_some() || self.output.is_some()).then_some(sum as f64 / UNITS)
     }
 
-    /// What was used at this price. `None` where a count or the price of what was counted is missing, for
-    /// guesses, and for what was written to a cache, which has other prices.
+    /// The cost of `usage`. `None` if a count or its price is missing, for estimates, and for tokens
+    /// written to a cache, which have other prices.
     pub fn of(&self, usage: &Usage) -> Option<Decimal> {
         if usage.estimated || usage.cache_write_tokens.is_some_and(|count| count > 0) {
             return None;
@@ -56,7 +56,7 @@ fn units(dollars: f64) -> Option<u64> {
     (0.0..1e18).contains(&units).then_some(units as u64)
 }
 
-/// Nothing costs nothing, whatever its price.
+/// Zero tokens cost zero, even without a price.
 fn amount(tokens: u64, price: Option<u64>) -> Option<u128> {
     match tokens {
         0 => Some(0),
@@ -64,7 +64,7 @@ fn amount(tokens: u64, price: Option<u64>) -> Option<u128> {
     }
 }
 
-/// Without zeros at its end.
+/// Without trailing zeros.
 fn decimal(amount: u128) -> Option<Decimal> {
     let text = format!("{}.{:0DIGITS$}", amount / SCALE, amount % SCALE);
     text.trim_end_matches('0').trim_end_matches('.').parse().ok()
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_exact() {
+    fn cost_is_exact() {
         let price = Price::per_million(Some(0.15), Some(0.075), Some(0.6));
         assert_eq!(cost(price, &used(7, 3)).as_deref(), Some("0.00000285"));
         assert_eq!(cost(price, &used(1_000_000, 1_000_000)).as_deref(), Some("0.75"));
@@ -99,13 +99,13 @@ mod tests {
             ..used(10, 1)
         };
         assert_eq!(cost(price, &cached).as_deref(), Some("0.0000018"));
-        assert_eq!(cost(dear, &cached), None, "what a cache costs is not known");
+        assert_eq!(cost(dear, &cached), None, "no cache price");
     }
 
     #[test]
-    fn what_is_not_known_has_no_price() {
+    fn unknown_counts_or_prices_have_no_cost() {
         let price = Price::per_million(Some(1.0), None, None);
-        assert_eq!(cost(price, &used(1, 1)), None, "no price for what was written");
+        assert_eq!(cost(price, &used(1, 1)), None, "no output price");
         assert_eq!(cost(price, &used(1, 0)).as_deref(), Some("0.000001"));
         assert_eq!(cost(price, &Usage::default()), None);
         let guess = Usage {

@@ -1,5 +1,5 @@
-//! JSON that many hold: to copy it is to point at it, and it is put into text once. For what is large and always the
-//! same, such as the schema of a module's answers.
+//! Shared JSON: cloning copies a pointer, and serialisation to text happens once. For large constant values
+//! such as a module's output schema.
 
 use std::fmt;
 use std::ops::Deref;
@@ -78,7 +78,7 @@ mod tests {
     use super::SharedJson;
 
     #[test]
-    fn it_is_the_value_it_was_made_of() {
+    fn equals_and_serializes_as_its_value() {
         let value = json!({"b": [1, "x"], "a": null});
         let shared = SharedJson::from(value.clone());
         assert_eq!(*shared, value);

@@ -1,5 +1,4 @@
-//! Where a call stands in a distributed trace: the W3C trace context, as it comes and goes in the header
-//! `traceparent`.
+//! The W3C trace context of a call, as sent and received in the header `traceparent`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ParseIdError;
 
-/// A place in a trace. Neither id is ever zero.
+/// A span of a trace. Neither id is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct TraceContext {
     trace_id: u128,
     span_id: u64,
-    /// Somebody up the line keeps this trace.
+    /// Whether an upstream component records this trace.
     pub sampled: bool,
 }
 
@@ -28,7 +27,7 @@ impl TraceContext {
         })
     }
 
-    /// The same trace, seen from a span inside it.
+    /// The same trace with a child span.
     pub fn child(self, span_id: u64) -> Self {
         Self {
             span_id: span_id.max(1),
@@ -36,7 +35,7 @@ impl TraceContext {
         }
     }
 
-    /// As `meta.trace_id` and exporters write it.
+    /// In the format of `meta.trace_id` and exporters.
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace_id)
     }
@@ -56,7 +55,7 @@ impl fmt::Display for TraceContext {
 impl FromStr for TraceContext {
     type Err = ParseIdError;
 
-    /// Of a later version the known part is read; the first has nothing behind it.
+    /// Of a later version only the known fields are read; version 0 has no further fields.
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let mut parts = text.split('-');
         let mut hex = |length: usize| {
@@ -94,7 +93,7 @@ mod tests {
     use super::TraceContext;
 
     #[test]
-    fn a_context_is_read_and_written_as_the_header_has_it() {
+    fn traceparent_round_trips() {
         let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let context: TraceContext = text.parse().unwrap();
         assert_eq!(context.to_string(), text);
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_context_is_refused() {
+    fn invalid_traceparent_is_refused() {
         for text in [
             "",
             "00",

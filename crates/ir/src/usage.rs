@@ -1,7 +1,7 @@
-//! What a call consumed. Unknown is `None`, never zero.
+//! Usage of a call. Unknown is `None`, never zero.
 //!
-//! One convention for all providers: `input_tokens` is everything the model read, cached or not, and
-//! `output_tokens` everything it wrote, reasoning included; the other counts are shares of these two.
+//! One convention for all providers: `input_tokens` counts all input, cached or not, and `output_tokens`
+//! all output, including reasoning; the other counts are parts of these two.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,17 +21,17 @@ pub struct Usage {
     pub input_audio_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_audio_tokens: Option<u64>,
-    /// What it cost in US dollars: as the provider says, or else by the price that is known of it.
+    /// Cost in US dollars: as reported by the provider, otherwise computed from known prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Decimal>,
-    /// The counts are ours, not the provider's.
+    /// Counted by the gateway, not by the provider.
     pub estimated: bool,
-    /// What the provider said, word for word.
+    /// The provider's usage object, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawUsage>,
 }
 
-/// A provider's own account, in the words of its dialect.
+/// A provider's usage object in its dialect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RawUsage {
     pub dialect: String,
@@ -43,7 +43,7 @@ impl Usage {
         self.input_tokens?.checked_add(self.output_tokens?)
     }
 
-    /// The provider's own words, if they were spoken in this dialect.
+    /// The provider's usage object, if it is in this dialect.
     pub fn raw_in(&self, dialect: Dialect) -> Option<&Value> {
         self.raw
             .as_ref()
@@ -60,7 +60,7 @@ impl Usage {
         self
     }
 
-    /// Takes over what a later report knows. Reports are totals, so they replace and never add.
+    /// Applies a later report. Reports are totals, so they replace earlier values.
     pub fn update(&mut self, later: Self) {
         let newer = |slot: &mut Option<u64>, value: Option<u64>| {
             if value.is_some() {

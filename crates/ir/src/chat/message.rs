@@ -1,5 +1,5 @@
-//! A message of a conversation. Inside it is always a list of parts; the JSON may also say `content`
-//! with a string, null or a list, and says it again the same way when it is written back.
+//! A message of a conversation. In memory its content is always a list of parts; the JSON may also have
+//! `content` as a string, null or a list, and is encoded again in the form it was decoded from.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,12 +14,12 @@ use crate::fields::Fields;
 pub struct Message {
     pub id: Option<String>,
     pub role: Role,
-    /// Who speaks, where several do.
+    /// Name of the speaker, for conversations with several participants.
     pub name: Option<String>,
     /// Unix time in seconds.
     pub created_at: Option<u64>,
     pub parts: Vec<Part>,
-    /// How the content stands in canonical JSON.
+    /// Form of the content in canonical JSON.
     pub content: Content,
     pub cache: Option<CacheHint>,
     pub metadata: Option<Map>,
@@ -72,7 +72,7 @@ impl Message {
         }
     }
 
-    /// The text of a message that is nothing but one plain text part.
+    /// The text of a message that consists of one plain text part.
     pub fn plain_text(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [part] => part.plain_text(),
@@ -80,7 +80,7 @@ impl Message {
         }
     }
 
-    /// All text, one part after the other.
+    /// All text parts, joined with line breaks.
     pub fn joined_text(&self) -> String {
         self.parts
             .iter()
@@ -96,10 +96,10 @@ impl Message {
         })
     }
 
-    /// Whether it calls a tool or tells what came of a call.
+    /// Whether it has a tool call or a tool result.
     pub fn uses_tools(&self) -> bool {
-        let is_told = |part: &Part| matches!(part.body, PartBody::ToolCall(_) | PartBody::ToolResult(_));
-        self.parts.iter().any(is_told)
+        let is_tool_part = |part: &Part| matches!(part.body, PartBody::ToolCall(_) | PartBody::ToolResult(_));
+        self.parts.iter().any(is_tool_part)
     }
 }
 
@@ -201,7 +201,7 @@ impl<'de> Deserialize<'de> for Message {
         };
         match fields.rest().keys().next() {
             Some(key) => Err(D::Error::custom(format!(
-                "a message has no field `{key}`; put it into `ext`"
+                "unknown message field `{key}`; put it into `ext`"
             ))),
             None => Ok(message),
         }
@@ -215,7 +215,7 @@ fn content_of(fields: &mut Fields) -> Result<(Content, Vec<Part>), String> {
     let list = |value: Value| serde_json::from_value(value).map_err(|error| error.to_string());
     match (parts, content) {
         (Some(_), Some(_)) => Err(String::from(
-            "a message has `content_parts` or `content`, not both",
+            "a message must not have both `content_parts` and `content`",
         )),
         (Some(value), None) => Ok((Content::Parts, list(value)?)),
         (None, Some(Value::String(text))) => Ok((Content::Text, vec![Part::text(text)])),
@@ -225,11 +225,13 @@ fn content_of(fields: &mut Fields) -> Result<(Content, Vec<Part>), String> {
     }
 }
 
-/// A call in the form that stands beside `content`: `{"id", "function": {"name", "arguments"}}`.
+/// An entry of `tool_calls`: `{"id", "function": {"name", "arguments"}}`.
 fn call_of(value: Value) -> Result<ToolCall, String> {
-    let mut call = Fields::of(value).ok_or("a tool call is an object")?;
-    let mut function = call.object("function").ok_or("a tool call has a `function`")?;
-    let name = function.string("name").ok_or("a tool call has a name")?;
+    let mut call = Fields::of(value).ok_or("a tool call must be an object")?;
+    let mut function = call
+        .object("function")
+        .ok_or("a tool call requires a `function`")?;
+    let name = function.string("name").ok_or("a tool call requires a name")?;
     let id = call.string("id").unwrap_or_default();
     Ok(match function.take("arguments") {
         Some(Value::String(raw)) => ToolCall::new(id, name, raw),

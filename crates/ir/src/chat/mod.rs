@@ -1,4 +1,4 @@
-//! Conversation with a model: what is asked, message by message and part by part, and what comes back.
+//! Chat requests and responses: messages, parts, tools and generation settings.
 
 mod message;
 mod part;
@@ -10,7 +10,7 @@ mod tool;
 
 pub use message::{Content, Message, Role};
 pub use part::{CacheHint, Part, PartBody};
-pub use reasoning::{ReasoningOrigin, Reasoning, ReasoningForm};
+pub use reasoning::{Reasoning, ReasoningForm, ReasoningOrigin};
 pub use request::{ChatRequest, Generation, ReasoningRequest, ResponseFormat};
 pub use response::ChatResponse;
 pub use tool::{ToolCall, ToolChoice, ToolOutcome, ToolResult, ToolSpec};

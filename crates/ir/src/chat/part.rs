@@ -1,5 +1,5 @@
-//! A part of a message: text, media, reasoning, a call of a tool or its result. Order is meaning, so
-//! calls and results stand among the other parts and not beside them.
+//! A part of a message: text, media, reasoning, a tool call or a tool result. The order is significant, so
+//! calls and results are parts of the same list.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,20 +23,20 @@ pub enum PartBody {
     Reasoning(Reasoning),
     ToolCall(ToolCall),
     ToolResult(ToolResult),
-    /// The model's own words for declining.
+    /// The model's text for declining to answer.
     Refusal(String),
-    /// What only its dialect understands; it goes back there as it came.
+    /// A part that only its dialect defines; encoded unchanged for that dialect.
     Unknown {
         dialect: String,
         raw: Value,
     },
 }
 
-/// A wish that the provider remember everything up to here.
+/// A request to the provider to cache the prompt up to here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheHint {
-    /// For how long, in the words of the dialect (`5m`, `1h`).
+    /// Lifetime in the dialect's notation (`5m`, `1h`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,13 +71,13 @@ impl Part {
         }
     }
 
-    /// Text and nothing else: no cache hint, nothing left over by a dialect.
+    /// The text of a part without cache hint and without dialect fields.
     pub fn plain_text(&self) -> Option<&str> {
         self.as_text()
             .filter(|_| self.cache.is_none() && self.ext.is_empty())
     }
 
-    /// After the last delta: what is derived from grown text is derived again.
+    /// Recomputes derived values after the last delta.
     #[must_use]
     pub fn settled(mut self) -> Self {
         if let PartBody::ToolCall(call) = &mut self.body {

@@ -1,5 +1,5 @@
 //! The JSON of a part: `{"type": "text", "text": ".."}`, `{"type": "image", "image": {..}}` and so on.
-//! A type that is not known is kept whole and written back as it stood.
+//! A part of unknown type is stored as raw JSON and encoded unchanged.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -71,9 +71,9 @@ impl Part {
                 media.kind = MediaKind::from_word(&kind);
                 PartBody::Media(Box::new(media))
             }
-            "reasoning" => PartBody::Reasoning(whole(&mut fields, REASONING)?),
-            "tool_call" => PartBody::ToolCall(whole(&mut fields, TOOL_CALL)?),
-            "tool_result" => PartBody::ToolResult(whole(&mut fields, TOOL_RESULT)?),
+            "reasoning" => PartBody::Reasoning(flattened(&mut fields, REASONING)?),
+            "tool_call" => PartBody::ToolCall(flattened(&mut fields, TOOL_CALL)?),
+            "tool_result" => PartBody::ToolResult(flattened(&mut fields, TOOL_RESULT)?),
             "unknown" => PartBody::Unknown {
                 dialect: fields.string("dialect").unwrap_or_default(),
                 raw: fields.take("raw").unwrap_or_default(),
@@ -96,8 +96,8 @@ const REASONING: &[&str] = &["form", "id", "text", "data", "signature", "origin"
 const TOOL_CALL: &[&str] = &["id", "name", "arguments_raw", "arguments"];
 const TOOL_RESULT: &[&str] = &["call_id", "name", "outcome", "content"];
 
-/// A value that stands flat among the fields of its part, of which it owns `keys`.
-fn whole<T: for<'a> Deserialize<'a>>(fields: &mut Fields, keys: &[&str]) -> Result<T, serde_json::Error> {
+/// A value whose fields `keys` are flattened into its part.
+fn flattened<T: for<'a> Deserialize<'a>>(fields: &mut Fields, keys: &[&str]) -> Result<T, serde_json::Error> {
     let mut own = Map::new();
     for key in keys {
         if let Some(value) = fields.take(key) {

@@ -1,5 +1,5 @@
-//! What a model thought before it answered. It belongs to where it came from: signatures and sealed
-//! data are only ever played back to the same origin, and reasoning never turns into assistant text.
+//! Reasoning of a model. It is bound to its origin: signatures and encrypted data are replayed only to the
+//! same origin, and reasoning never becomes assistant text.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Reasoning {
     pub id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What only the origin can read.
+    /// Encrypted data that only the origin can decrypt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub enum ReasoningForm {
     Redacted,
 }
 
-/// Where reasoning came from. A codec knows the dialect; the one who made the call knows the rest.
+/// Where reasoning came from. The codec sets the dialect; the caller of the back-end sets the other fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReasoningOrigin {
@@ -53,7 +53,7 @@ impl ReasoningOrigin {
         }
     }
 
-    /// Whether reasoning from here may be played back to `target`: nothing that both know differs.
+    /// Whether reasoning from here may be replayed to `target`: no field that both have differs.
     pub fn agrees_with(&self, target: &Self) -> bool {
         let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
         self.dialect == target.dialect
@@ -73,7 +73,7 @@ impl Reasoning {
         }
     }
 
-    /// Whether it may be played back to `target`. Reasoning of unknown origin may not.
+    /// Whether it may be replayed to `target`. Reasoning of unknown origin may not.
     pub fn replays_to(&self, target: &ReasoningOrigin) -> bool {
         self.origin
             .as_ref()

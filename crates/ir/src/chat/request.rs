@@ -1,4 +1,4 @@
-//! What is asked of a model: messages, tools, the form of the answer and the knobs of generation.
+//! A chat request: messages, tools, response format and generation settings.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -28,10 +28,10 @@ pub struct ChatRequest {
     pub response_format: Option<ResponseFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ReasoningRequest>,
-    /// What kinds of answer are wanted, where it is not only text.
+    /// Requested output modalities, if not only text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modalities: Vec<String>,
-    /// An opaque name of the person at the other end.
+    /// Opaque id of the end user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,12 +40,12 @@ pub struct ChatRequest {
     pub extra: Map,
     #[serde(skip_serializing_if = "Ext::is_empty")]
     pub ext: Ext,
-    /// Fields that are not named here.
+    /// Fields that this type does not define.
     #[serde(flatten)]
     pub rest: Map,
 }
 
-/// The knobs. Numbers are kept as they were written.
+/// Generation settings. Numbers keep their original notation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Generation {
@@ -99,7 +99,7 @@ pub enum ResponseFormat {
     },
 }
 
-/// How hard the model is to think, in the words of whichever dialect said so.
+/// Requested reasoning effort, in the notation of the source dialect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReasoningRequest {
@@ -110,7 +110,7 @@ pub struct ReasoningRequest {
     pub effort: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u64>,
-    /// Whether the thoughts are to be shown, and how (`auto`, `concise`, `detailed`).
+    /// Whether and how reasoning is returned (`auto`, `concise`, `detailed`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
@@ -128,12 +128,12 @@ impl ChatRequest {
         self.generation.stream == Some(true)
     }
 
-    /// Whether there are tools to call, or any were called.
+    /// Whether tools are declared, called or have results.
     pub fn uses_tools(&self) -> bool {
         !self.tools.is_empty() || self.messages.iter().any(Message::uses_tools)
     }
 
-    /// Every piece of media, wherever in the messages it stands.
+    /// All media of all messages, including media in tool results.
     pub fn media_mut(&mut self) -> Vec<&mut Media> {
         let mut found = Vec::new();
         for message in &mut self.messages {

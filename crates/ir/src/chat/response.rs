@@ -1,4 +1,4 @@
-//! A whole answer of a model.
+//! A complete chat response.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct ChatResponse {
     pub id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Unix time in seconds, as the provider says.
+    /// Unix time in seconds, as reported by the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<u64>,
     #[serde(rename = "content_parts")]
@@ -31,7 +31,7 @@ pub struct ChatResponse {
 }
 
 impl ChatResponse {
-    /// All text of the answer, reasoning apart.
+    /// All text of the answer, without reasoning.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }

@@ -1,5 +1,5 @@
-//! Tools: what a model may call, what it called, and what came of it. The arguments are kept as the
-//! model wrote them; the parsed form stands beside them when there is one.
+//! Tools: declarations, calls and results. Arguments are stored as the text that the model wrote, together
+//! with the parsed value if the text is JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -17,12 +17,12 @@ pub struct ToolSpec {
     /// JSON Schema of the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// Whether the provider is to hold the arguments to the schema.
+    /// Whether the provider must enforce the schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheHint>,
-    /// A tool that the provider itself runs, in the words of its dialect. Then it has no other field.
+    /// A tool that the provider runs, in its dialect. All other fields are empty then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<HostedTool>,
     #[serde(skip_serializing_if = "Ext::is_empty")]
@@ -54,7 +54,7 @@ pub enum ToolChoice {
     Auto,
     None,
     Required,
-    /// Exactly this one.
+    /// Exactly this tool.
     Tool(String),
 }
 
@@ -62,9 +62,9 @@ pub enum ToolChoice {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// The arguments as the model wrote them, whether or not they are JSON.
+    /// The arguments as the model wrote them; not necessarily JSON.
     pub arguments_raw: String,
-    /// The same, parsed; `None` if they are not JSON. An empty text stands for no arguments.
+    /// The parsed arguments; `None` if they are not JSON. An empty text means no arguments.
     pub arguments: Option<Value>,
 }
 
@@ -80,7 +80,7 @@ impl ToolCall {
         }
     }
 
-    /// From a dialect in which arguments are values and not text.
+    /// From a dialect whose arguments are JSON values instead of text.
     pub fn from_value(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
         let arguments_raw = arguments.to_string();
         Self {
@@ -91,12 +91,12 @@ impl ToolCall {
         }
     }
 
-    /// The arguments as an object, which is what most dialects insist on.
+    /// The arguments as an object, which most dialects require.
     pub fn object(&self) -> Option<&Map> {
         self.arguments.as_ref()?.as_object()
     }
 
-    /// Parses the raw text again, after it has grown.
+    /// Parses the raw text again after it has grown.
     pub fn reparse(&mut self) {
         self.arguments = parse_arguments(&self.arguments_raw);
     }
@@ -133,7 +133,7 @@ impl Serialize for ToolCall {
 }
 
 impl<'de> Deserialize<'de> for ToolCall {
-    /// The raw text wins; without it the value is written out.
+    /// The raw text takes precedence; without it the value is serialised.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = ToolCallJson::deserialize(deserializer)?;
         Ok(match (json.arguments_raw, json.arguments) {
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for ToolCall {
     }
 }
 
-/// What came of a call.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolResult {
@@ -163,21 +163,21 @@ pub enum ToolOutcome {
     #[default]
     Success,
     Error,
-    /// Somebody who may say no said no.
+    /// Denied by an approver.
     Denied,
-    /// It waits for a person.
+    /// Waiting for human review.
     Halted,
 }
 
 impl ToolOutcome {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_success(&self) -> bool {
         *self == Self::Success
     }
 }
 
 impl ToolResult {
-    /// All text of the result, one part after the other.
+    /// All text of the result, joined with line breaks.
     pub fn joined_text(&self) -> String {
         self.content
             .iter()

@@ -19,5 +19,5 @@ pub use requirements::Requirements;
 pub use response::{BackendInfo, Outcome, Response};
 pub use routing::{PolicySpec, RoutingHints};
 
-/// The versions of the envelope that are understood.
+/// The supported versions of the envelope.
 pub const VERSIONS: &[u32] = &[1];

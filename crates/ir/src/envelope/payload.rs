@@ -1,5 +1,5 @@
-//! The payloads of the six operations, asked and answered. Each types the fields that everybody shares;
-//! `extra` and the fields that are not named here carry the rest.
+//! Request and response payloads of the six operations. The types define the fields that all providers share;
+//! `extra` and `rest` carry all other fields.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
@@ -29,7 +29,7 @@ macro_rules! record {
             $($body)*
             #[serde(default, skip_serializing_if = "Ext::is_empty")]
             pub ext: Ext,
-            /// Fields that are not named here, `extra` among them.
+            /// Fields that this type does not define, including `extra`.
             #[serde(flatten)]
             pub rest: Map,
         }
@@ -40,7 +40,7 @@ record! {
     EmbeddingsRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub model: Option<String>,
-        /// One text is a list of one.
+        /// A single text is decoded as a list of one.
         #[serde(with = "one_or_many")]
         pub input: Vec<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ record! {
 }
 
 record! {
-    /// A voice session. Its streams are abstract here: they name what a transport attaches.
+    /// A voice session. Its streams are abstract: they identify what a transport attaches.
     RealtimeRequest {
         #[serde(default)]
         pub session_config: Map,
@@ -211,7 +211,7 @@ impl Payload {
         }
     }
 
-    /// A field that no vocabulary knows and in which a back-end may read which model is asked.
+    /// A dialect-specific field from which a back-end may read the model.
     pub fn other_model(&self) -> Option<&str> {
         let ext = match self {
             Self::Chat(chat) => &chat.ext,
@@ -224,7 +224,7 @@ impl Payload {
         ext.names().find(|name| patch::names_model(name))
     }
 
-    /// Asks for another model.
+    /// Replaces the requested model.
     pub fn rename(&mut self, model: &str) {
         let name = Some(String::from(model));
         match self {
@@ -265,7 +265,7 @@ impl Payload {
 }
 
 impl ResponsePayload {
-    /// The pictures or the sound that an answer in one piece is made of.
+    /// Images or audio of a unary response.
     pub fn media_mut(&mut self) -> Vec<&mut Media> {
         match self {
             Self::Image(response) => response.images.iter_mut().collect(),
@@ -308,7 +308,7 @@ impl ResponsePayload {
     }
 }
 
-/// One text stands for a list of one.
+/// A single text is decoded as a list of one.
 mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -19,24 +19,24 @@ use crate::patch::{self, Patch};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// `None` where the sender did not say; then it is the first.
+    /// `None` if not set by the sender; version 1 then.
     pub version: Option<u32>,
-    /// Empty where the sender did not say; whoever takes the request in gives it one.
+    /// Empty if not set by the sender; the server assigns one then.
     pub request_id: String,
     pub task_id: Option<String>,
     pub meta: RequestMeta,
     pub routing: RoutingHints,
-    /// As declared. [`Request::needs`] adds what the payload needs.
+    /// As declared. [`Request::needs`] adds the requirements of the payload.
     pub requirements: Requirements,
     pub policy: Option<PolicySpec>,
     pub timeout_ms: Option<u64>,
     pub degradation: Option<Degradation>,
-    /// Exceptions to `degradation`, feature by feature.
+    /// Overrides of `degradation` by feature.
     pub degradation_overrides: BTreeMap<Feature, Degradation>,
     pub patches: Vec<Patch>,
     pub payload: Payload,
     pub extra: Map,
-    /// Fields that are not named here.
+    /// Fields that this type does not define.
     pub rest: Map,
 }
 
@@ -98,7 +98,7 @@ impl Request {
         }
     }
 
-    /// Everything a back-end must be able to do: declared or not.
+    /// All features that a back-end must support, declared or derived from the payload.
     pub fn needs(&self) -> Requirements {
         let mut needs = Requirements::of(&self.payload).union(&self.requirements);
         for name in &self.routing.preferred_backends {
@@ -109,7 +109,7 @@ impl Request {
         needs
     }
 
-    /// What is to happen when a back-end lacks a feature.
+    /// The policy for a back-end that lacks `feature`.
     pub fn degradation_for(&self, feature: &Feature) -> Degradation {
         let general = self.degradation.unwrap_or_default();
         self.degradation_overrides
@@ -118,12 +118,12 @@ impl Request {
             .unwrap_or(general)
     }
 
-    /// Whether what the provider says is to be kept beside the answer: `extra.raw`.
+    /// Whether the provider's raw response is included in the answer: `extra.raw`.
     pub fn wants_raw(&self) -> bool {
         self.extra.get("raw") == Some(&Value::Bool(true))
     }
 
-    /// Checks what the shape alone cannot say.
+    /// Checks constraints that deserialisation does not enforce.
     pub fn check(&self) -> Result<(), Error> {
         let version = self.version.unwrap_or(1);
         if !VERSIONS.contains(&version) {
@@ -181,29 +181,29 @@ fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, 
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(text),
         Value::Number(number) => Ok(number.to_string()),
-        _ => Err(D::Error::custom("`request_id` is a string or a number")),
+        _ => Err(D::Error::custom("`request_id` must be a string or a number")),
     }
 }
 
 impl Serialize for Request {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let whole = self.clone();
+        let request = self.clone();
         RequestJson {
-            version: whole.version,
-            request_id: whole.request_id,
-            task_id: whole.task_id,
-            operation: whole.payload.operation(),
-            meta: whole.meta,
-            routing: whole.routing,
-            requirements: whole.requirements,
-            policy: whole.policy,
-            timeout_ms: whole.timeout_ms,
-            degradation: whole.degradation,
-            degradation_overrides: whole.degradation_overrides,
-            patches: whole.patches,
-            payload: whole.payload.to_json().map_err(serde::ser::Error::custom)?,
-            extra: whole.extra,
-            rest: whole.rest,
+            version: request.version,
+            request_id: request.request_id,
+            task_id: request.task_id,
+            operation: request.payload.operation(),
+            meta: request.meta,
+            routing: request.routing,
+            requirements: request.requirements,
+            policy: request.policy,
+            timeout_ms: request.timeout_ms,
+            degradation: request.degradation,
+            degradation_overrides: request.degradation_overrides,
+            patches: request.patches,
+            payload: request.payload.to_json().map_err(serde::ser::Error::custom)?,
+            extra: request.extra,
+            rest: request.rest,
         }
         .serialize(serializer)
     }

@@ -1,5 +1,5 @@
-//! What a back-end must be able to do for a request. It follows from the payload; what the request
-//! declares is added, never trusted to be all.
+//! Features that a back-end must support for a request. They are derived from the payload; requirements
+//! that the request declares are added and do not replace them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub struct Requirements {
     pub required_features: BTreeSet<Feature>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub required_transports: BTreeSet<Transport>,
-    /// What it would rather have and can do without.
+    /// Preferred, not required.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub preferred_features: BTreeSet<Feature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,7 +34,7 @@ impl Requirements {
         *self == Self::default()
     }
 
-    /// What the payload itself needs.
+    /// The requirements of the payload.
     pub fn of(payload: &Payload) -> Self {
         let mut needs = Self::default();
         needs.required_ops.insert(payload.operation());
@@ -71,7 +71,7 @@ impl Requirements {
         needs
     }
 
-    /// Both together.
+    /// The union of both.
     #[must_use]
     pub fn union(mut self, other: &Self) -> Self {
         self.required_ops.extend(&other.required_ops);

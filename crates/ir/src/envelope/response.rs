@@ -1,4 +1,4 @@
-//! The canonical response: a payload or an error, never both, and who gave it.
+//! The canonical response: a payload or an error, never both, and the back-end that returned it.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +18,7 @@ pub struct Response {
     pub operation: Operation,
     pub backend: Option<BackendInfo>,
     pub result: Outcome,
-    /// What the provider said, if somebody asked to keep it.
+    /// The provider's raw response, if requested.
     pub raw: Option<Value>,
     pub adaptations: Vec<Adaptation>,
     pub rest: Map,
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for Response {
             }
             _ => {
                 return Err(D::Error::custom(
-                    "`result` holds exactly one of `payload` and `error`",
+                    "`result` must contain exactly one of `payload` and `error`",
                 ));
             }
         };

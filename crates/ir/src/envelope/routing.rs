@@ -1,4 +1,4 @@
-//! What a request says about where it is to go. It may narrow what the host allows, never widen it.
+//! Routing hints of a request. They can narrow what the server allows, never widen it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,7 +32,7 @@ impl RoutingHints {
     }
 }
 
-/// A policy by name, alone (`"least_inflight"`) or with its arguments (`{"name": "hedged", "k": 2}`).
+/// A policy by name (`"least_inflight"`) or with arguments (`{"name": "hedged", "k": 2}`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PolicySpec {

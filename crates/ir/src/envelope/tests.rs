@@ -1,4 +1,4 @@
-//! The documents' own examples parse and come back as they stand; what the shape cannot say is checked.
+//! Examples of the specification round-trip; constraints beyond the types are checked.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn request(value: Value) -> Request {
 }
 
 #[test]
-fn the_documents_examples_come_back_as_they_stand() {
+fn spec_examples_round_trip() {
     for example in [transcription(), picture_in_chat()] {
         assert_eq!(serde_json::to_value(request(example.clone())).unwrap(), example);
     }
@@ -72,7 +72,7 @@ fn the_documents_examples_come_back_as_they_stand() {
 }
 
 #[test]
-fn needs_follow_from_the_payload() {
+fn requirements_are_derived_from_payload() {
     let needs = request(transcription()).needs();
     for feature in [Feature::AudioInput, Feature::Timestamps, Feature::Language] {
         assert!(needs.required_features.contains(&feature), "{feature}");
@@ -81,7 +81,7 @@ fn needs_follow_from_the_payload() {
     assert!(needs.required_features.contains(&Feature::ImageInput));
     assert!(needs.required_ops.contains(&Operation::ChatCompletions));
 
-    // The kind of the format decides, wherever the schema stands.
+    // The type of the format decides, not the nesting of the schema.
     let mut chat = picture_in_chat();
     chat["payload"]["response_format"] = json!({"type": "json_schema", "schema": {}});
     chat["payload"]["tools"] = json!([{"name": "f"}]);
@@ -93,7 +93,7 @@ fn needs_follow_from_the_payload() {
 }
 
 #[test]
-fn unknown_fields_survive_at_every_level() {
+fn unknown_fields_round_trip_at_every_level() {
     let mut example = picture_in_chat();
     example["tomorrow"] = json!({"a": 1});
     example["extra"] = json!({"b": 2});
@@ -109,7 +109,7 @@ fn unknown_fields_survive_at_every_level() {
 }
 
 #[test]
-fn content_stands_once() {
+fn content_and_content_parts_are_exclusive() {
     let both = json!({"role": "user", "content": "a", "content_parts": []});
     assert!(serde_json::from_value::<crate::Message>(both).is_err());
     for message in [
@@ -124,7 +124,7 @@ fn content_stands_once() {
 }
 
 #[test]
-fn an_unknown_version_is_refused_with_the_list() {
+fn unknown_version_is_refused_with_supported_versions() {
     let mut example = transcription();
     example["version"] = json!(9);
     let error = request(example).check().unwrap_err();
@@ -135,14 +135,14 @@ fn an_unknown_version_is_refused_with_the_list() {
 }
 
 #[test]
-fn numbers_are_ids_too() {
+fn numeric_request_id_is_accepted() {
     let mut example = transcription();
     example["request_id"] = json!(17);
     assert_eq!(request(example).request_id, "17");
 }
 
 #[test]
-fn a_result_is_a_payload_or_an_error() {
+fn result_has_either_payload_or_error() {
     let mut both = images();
     both["result"]["error"] = json!({"code": "Timeout", "message": "m"});
     assert!(serde_json::from_value::<Response>(both).is_err());
@@ -162,7 +162,7 @@ fn a_result_is_a_payload_or_an_error() {
 }
 
 #[test]
-fn errors_keep_their_facts_through_both_renderings() {
+fn error_facts_survive_both_encodings() {
     let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeFirstByte, "slow down").with_status(429);
     error.retry_after_ms = Some(1500);
     error.operation = Some(Operation::Embeddings);
@@ -173,9 +173,9 @@ fn errors_keep_their_facts_through_both_renderings() {
     assert_eq!(serde_json::from_value::<Error>(json).unwrap(), error);
 }
 
-/// What the provider said is kept only where somebody asked for it, and as the JSON it was.
+/// The raw response is included only on request, as the original JSON.
 #[test]
-fn raw_answers_are_json_and_absent_unless_asked_for() {
+fn raw_response_is_json_and_absent_by_default() {
     let text = r#"{"version":1,"request_id":"r","operation":"embeddings","result":{"error":{"code":"Timeout","message":"late","retryable":true}}}"#;
     let mut response: Response = serde_json::from_str(text).unwrap();
     assert!(serde_json::to_value(&response).unwrap().get("raw").is_none());

@@ -1,5 +1,5 @@
-//! Bytes as base64 text. Every edge speaks base64, so the text is kept as it came and decoded only by
-//! those who need the bytes: what passes through is neither decoded nor changed.
+//! Bytes as base64 text. All dialects carry base64, so the text is stored as received and decoded only
+//! where the bytes are needed: a passthrough neither decodes nor changes it.
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ use base64::read::DecoderReader;
 use sha2::{Digest as _, Sha256};
 
 const STRICT: GeneralPurpose = GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new());
-/// Padding may be missing and trailing bits may be set: senders do both, and the bytes are clear.
+/// Accepts missing padding and trailing bits: senders produce both, and the bytes are unambiguous.
 const TOLERANT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -18,7 +18,7 @@ const TOLERANT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// How many characters a look at the first bytes decodes.
+/// Characters that [`Base64::head`] decodes.
 const HEAD_CHARS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Base64 {
         Self(STRICT.encode(bytes))
     }
 
-    /// Takes the text as it is; whether it is base64 shows when it is decoded.
+    /// Stores the text unchecked; invalid base64 is detected when it is decoded.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -46,7 +46,7 @@ impl Base64 {
         self.0.push_str(piece);
     }
 
-    /// The bytes. White space and the URL alphabet are understood too.
+    /// The bytes. Accepts white space and the URL alphabet.
     pub fn decode(&self) -> Result<Vec<u8>, InvalidBase64> {
         if let Ok(bytes) = TOLERANT.decode(&self.0) {
             return Ok(bytes);
@@ -58,7 +58,7 @@ impl Base64 {
         TOLERANT.decode(plain).map_err(|_| InvalidBase64)
     }
 
-    /// The same bytes written elsewhere, without standing in memory as a whole.
+    /// Decodes into `out` without buffering all bytes in memory.
     pub fn decode_into(&self, out: &mut dyn Write) -> Result<u64, io::Error> {
         let mut decoder = DecoderReader::new(NormalizedBase64(self.0.as_bytes()), &TOLERANT);
         io::copy(&mut decoder, out)
@@ -68,12 +68,12 @@ impl Base64 {
         self.0
     }
 
-    /// Whether this is the one spelling that the bytes have in standard base64.
+    /// Whether the text is the canonical standard base64 of its bytes.
     pub fn is_canonical(&self) -> bool {
         STRICT.decode(&self.0).is_ok()
     }
 
-    /// The first bytes, for a look at what they are.
+    /// The first bytes, for type detection.
     pub fn head(&self) -> Vec<u8> {
         let end = self.0.len().min(HEAD_CHARS) / 4 * 4;
         self.0
@@ -87,7 +87,7 @@ impl Base64 {
     }
 }
 
-/// The text without white space and in the usual alphabet.
+/// The text without white space and in the standard alphabet.
 struct NormalizedBase64<'a>(&'a [u8]);
 
 impl Read for NormalizedBase64<'_> {

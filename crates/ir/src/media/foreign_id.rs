@@ -1,5 +1,5 @@
-//! Ids that others minted, dialect by dialect, and the ids they have here. A foreign id goes back to its
-//! dialect letter by letter.
+//! Maps media ids that other systems issued, by dialect, to [`MediaId`]. A foreign id is encoded for its
+//! dialect unchanged.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct ForeignIds {
 }
 
 impl ForeignIds {
-    /// Remembers that `text` means `id`. The first text of an id in a dialect is the one written back.
+    /// Maps `text` to `id`. The first text of an id in a dialect is the one that is encoded.
     pub fn insert(&mut self, dialect: Dialect, text: &str, id: MediaId) {
         self.ids.insert((dialect, String::from(text)), id);
         self.texts

@@ -1,6 +1,6 @@
-//! Media whose bytes lie outside of memory, together with the way to them. No document can name such media:
-//! whoever has the value may read the bytes, and when nobody has it any more they are gone. How they are
-//! kept is the business of whoever keeps them.
+//! A handle of media whose bytes are stored outside the document, with access to them. A document cannot
+//! name such media: only owners of the value can read the bytes, which are freed when the last owner drops
+//! it. Storage is defined by the implementation of [`MediaBytes`].
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use crate::media::{Base64, MediaId};
 
-/// Bytes that can be read at any place by any number of readers at once.
+/// Bytes with random access for any number of concurrent readers.
 pub trait MediaBytes: Send + Sync + fmt::Debug {
     fn size_bytes(&self) -> u64;
 
-    /// Fills the beginning of `buffer` from `offset` on and says how much of it; 0 only at the end.
+    /// Reads from `offset` into the start of `buffer` and returns the number of bytes read; 0 only at the
+    /// end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-/// Bytes that are in memory after all.
+/// Bytes in memory.
 impl MediaBytes for Vec<u8> {
     fn size_bytes(&self) -> u64 {
         self.len() as u64
@@ -29,7 +30,7 @@ impl MediaBytes for Vec<u8> {
     }
 }
 
-/// How many bytes are known without a look at the rest.
+/// Bytes at the start that are cached in the handle.
 const HEAD_BYTES: u64 = 48;
 
 #[derive(Clone, Debug)]
@@ -48,16 +49,16 @@ impl PartialEq for MediaHandle {
 impl Eq for MediaHandle {}
 
 impl MediaHandle {
-    /// The id stands in documents that mention this media; it leads nobody to the bytes.
+    /// The id appears in documents that reference this media; it gives no access to the bytes.
     pub fn new(id: MediaId, bytes: Arc<dyn MediaBytes>) -> io::Result<Self> {
         let mut head = Vec::new();
-        let held = Self {
+        let handle = Self {
             id,
             head: Vec::new(),
             bytes,
         };
-        held.reader().take(HEAD_BYTES).read_to_end(&mut head)?;
-        Ok(Self { head, ..held })
+        handle.reader().take(HEAD_BYTES).read_to_end(&mut head)?;
+        Ok(Self { head, ..handle })
     }
 
     pub const fn id(&self) -> MediaId {
@@ -68,12 +69,12 @@ impl MediaHandle {
         self.bytes.size_bytes()
     }
 
-    /// The first bytes, for a look at what they are.
+    /// The first bytes, for type detection.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// From the beginning, apart from all other readers.
+    /// A new reader from the start, independent of other readers.
     pub fn reader(&self) -> MediaReader {
         MediaReader {
             bytes: self.bytes.clone(),
@@ -81,7 +82,7 @@ impl MediaHandle {
         }
     }
 
-    /// All of it in memory, for those who cannot do otherwise.
+    /// All bytes in memory, for encoders that require them.
     pub fn to_base64(&self) -> io::Result<Base64> {
         let mut bytes = Vec::new();
         self.reader().read_to_end(&mut bytes)?;
@@ -89,7 +90,7 @@ impl MediaHandle {
     }
 }
 
-/// One way through held bytes.
+/// An independent read position in the bytes of a handle.
 #[derive(Debug)]
 pub struct MediaReader {
     bytes: Arc<dyn MediaBytes>,

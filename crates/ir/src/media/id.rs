@@ -1,5 +1,5 @@
-//! The id of stored media: one 128-bit value with three spellings. UUID and ULID are the same bits, so
-//! no table stands between them; only ids that others minted need one.
+//! The id of stored media: one 128-bit value with three spellings. UUID and ULID encode the same bits, so
+//! no table is needed; only ids issued by other systems need one.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::media::MediaHandle;
 #[serde(into = "String", try_from = "String")]
 pub struct MediaId(u128);
 
-/// Stored media, by our id or by one whose spelling only its dialect's issuer knows.
+/// Stored media, by its [`MediaId`] or by an id of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredRef {
     Id(MediaId),
-    /// At hand for as long as this value lives.
+    /// Readable for the lifetime of this value.
     Handle(MediaHandle),
     Foreign {
         dialect: Dialect,
@@ -30,7 +30,7 @@ pub enum StoredRef {
 pub struct ParseMediaIdError;
 
 const URI: &str = "sms+file://";
-/// A later spelling of the same scheme. It is understood and never written.
+/// An alternative spelling of the scheme. It is decoded and never encoded.
 const URI_LATER: &str = "smsfile://";
 const UPLOAD: &str = "upl_";
 
@@ -43,7 +43,7 @@ impl MediaId {
         self.0
     }
 
-    /// `018f6e5c-....`: content blocks and data bases.
+    /// `018f6e5c-....`: content blocks and databases.
     pub fn uuid(self) -> String {
         let hex = format!("{:032x}", self.0);
         let piece = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
@@ -82,7 +82,9 @@ impl MediaId {
         if !clean {
             return Err(ParseMediaIdError);
         }
-        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| ParseMediaIdError)
+        u128::from_str_radix(&hex, 16)
+            .map(Self)
+            .map_err(|_| ParseMediaIdError)
     }
 
     pub fn from_uri(text: &str) -> Result<Self, ParseMediaIdError> {
@@ -97,7 +99,7 @@ impl MediaId {
         Self::from_ulid(text.strip_prefix(UPLOAD).ok_or(ParseMediaIdError)?)
     }
 
-    /// Only the one spelling that we write ourselves: an id in other letters is somebody else's text.
+    /// Accepts only the canonical spelling; other spellings are foreign ids.
     fn from_ulid(text: &str) -> Result<Self, ParseMediaIdError> {
         let ulid = Ulid::from_string(text).map_err(|_| ParseMediaIdError)?;
         if ulid.to_string() == text {

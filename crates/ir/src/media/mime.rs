@@ -1,7 +1,7 @@
-//! Types of media as far as the vocabulary needs them: a look at the first bytes, and the short words
-//! that audio dialects use. The full check of what bytes are belongs to the media domain.
+//! Media types as far as the IR needs them: detection from the first bytes, and the short names of audio
+//! formats in dialects. Full validation of media belongs to the crate `media`.
 
-/// The type that the first bytes give away.
+/// The type detected from the first bytes.
 pub fn sniff(head: &[u8]) -> Option<&'static str> {
     let at = |offset: usize, magic: &[u8]| head.get(offset..).is_some_and(|tail| tail.starts_with(magic));
     if at(0, b"\x89PNG\r\n\x1a\n") {
@@ -31,7 +31,7 @@ pub fn sniff(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// `wav` to `audio/wav` and so on. Raw samples need their rate to be a type.
+/// `wav` to `audio/wav` and so on. The type of raw samples includes their rate.
 pub fn mime_of_audio_format(format: &str, sample_rate_hz: Option<u64>) -> Option<String> {
     let mime = match format {
         "wav" => "audio/wav",

@@ -1,7 +1,7 @@
-//! Pictures, sound, video and documents: one type, whatever dialect they arrive in and leave in.
+//! Images, audio, video and documents: one type for all dialects.
 
-mod foreign_id;
 mod base64_text;
+mod foreign_id;
 mod handle;
 mod id;
 mod mime;
@@ -12,9 +12,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-pub use foreign_id::ForeignIds;
 pub use base64_text::{Base64, InvalidBase64};
-pub use handle::{MediaHandle, MediaReader, MediaBytes};
+pub use foreign_id::ForeignIds;
+pub use handle::{MediaBytes, MediaHandle, MediaReader};
 pub use id::{MediaId, ParseMediaIdError, StoredRef};
 pub use mime::{mime_of_audio_format, sniff};
 
@@ -29,14 +29,14 @@ pub struct Media {
     pub mime: Option<String>,
     pub mime_trust: MimeTrust,
     pub facts: MediaFacts,
-    /// What to say where the media itself cannot go.
+    /// Text for targets that cannot receive the media.
     pub text_fallback: Option<String>,
     pub hints: MediaHints,
     /// RFC 3339.
     pub expires_at: Option<String>,
-    /// How it was made, if a model made it.
+    /// Generation parameters, if a model generated it.
     pub generation: Option<Value>,
-    /// What the sender claims about the bytes; not yet checked.
+    /// The checksum declared by the sender; not verified.
     pub checksum: Option<Checksum>,
     pub ext: Ext,
 }
@@ -62,14 +62,14 @@ pub enum MediaKind {
     Other,
 }
 
-/// How far the type can be believed.
+/// How the type was determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MimeTrust {
     #[default]
     Declared,
     Inferred,
-    /// The first bytes say so.
+    /// Detected from the first bytes.
     Verified,
 }
 
@@ -110,7 +110,7 @@ pub struct MediaHints {
     pub video_frame: Option<VideoFrame>,
 }
 
-/// A picture that was taken out of a video.
+/// The position of a frame that was extracted from a video.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VideoFrame {
@@ -186,7 +186,7 @@ impl Media {
         self
     }
 
-    /// A web address, or the bytes themselves if it is a `data:` URL in base64.
+    /// A web address, or inline bytes if it is a base64 `data:` URL.
     pub fn from_url(url: &str) -> Self {
         match split_data_url(url) {
             Some((mime, data)) => {
@@ -197,7 +197,7 @@ impl Media {
         }
     }
 
-    /// A `data:` URL of inline bytes, or the remote address. Stored media has no URL of its own.
+    /// A `data:` URL of inline bytes, or the remote address. Stored media has no URL.
     pub fn to_url(&self) -> Option<String> {
         match &self.source {
             MediaSource::Inline(data) => {
@@ -209,19 +209,19 @@ impl Media {
         }
     }
 
-    /// The type, looked up in the first bytes where nobody declared one.
+    /// The declared type, or the type detected from the first bytes.
     pub fn mime_or_sniffed(&self) -> Option<String> {
         if let Some(mime) = &self.mime {
             return Some(mime.clone());
         }
         match &self.source {
             MediaSource::Inline(data) => sniff(&data.head()).map(String::from),
-            MediaSource::Stored(StoredRef::Handle(held)) => sniff(held.head()).map(String::from),
+            MediaSource::Stored(StoredRef::Handle(handle)) => sniff(handle.head()).map(String::from),
             _ => None,
         }
     }
 
-    /// Turns ids of foreign spelling into ours, as far as the table knows them.
+    /// Replaces a foreign id by its [`MediaId`], if the table contains it.
     pub fn resolve(&mut self, aliases: &ForeignIds) {
         if let MediaSource::Stored(StoredRef::Foreign { dialect, text }) = &self.source
             && let Some(id) = aliases.id(*dialect, text)
@@ -231,7 +231,7 @@ impl Media {
     }
 }
 
-/// `data:MIME;base64,DATA` in two. The type keeps its parameters.
+/// Splits `data:MIME;base64,DATA`. The type includes its parameters.
 fn split_data_url(url: &str) -> Option<(&str, &str)> {
     let rest = url
         .get(..5)
@@ -241,5 +241,5 @@ fn split_data_url(url: &str) -> Option<(&str, &str)> {
     Some((head.strip_suffix(";base64")?, data))
 }
 
-/// The dialect in which ids of stored media are spelled as URIs.
+/// The dialect whose stored media ids are URIs.
 pub(crate) const URI_DIALECT: Dialect = Dialect::MediaRef;

@@ -1,5 +1,5 @@
 //! The JSON of media in canonical documents: `{"kind": "sms_file", "uri": .., "mime": ..}`. Facts, hints
-//! and the rest stand in fields of their own; fields that are not known stay where they stood.
+//! and so on are separate fields; unknown fields round-trip.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,7 +9,7 @@ use crate::ext::{Ext, Map};
 use crate::fields::Fields;
 use crate::media::{Base64, Media, MediaKind, MediaSource, MimeTrust, StoredRef, URI_DIALECT};
 
-/// The type of bytes of which nothing is known.
+/// The MIME type of unknown bytes.
 const UNKNOWN: &str = "application/octet-stream";
 
 impl Serialize for Media {
@@ -39,8 +39,10 @@ impl Media {
                 put("kind", json!("sms_file"));
                 match stored {
                     StoredRef::Id(id) => put("uri", json!(id.uri())),
-                    StoredRef::Handle(held) => put("uri", json!(held.id().uri())),
-                    StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => put("uri", json!(text)),
+                    StoredRef::Handle(handle) => put("uri", json!(handle.id().uri())),
+                    StoredRef::Foreign { dialect, text } if *dialect == URI_DIALECT => {
+                        put("uri", json!(text))
+                    }
                     StoredRef::Foreign { dialect, text } => {
                         put("alias", json!({"dialect": dialect, "id": text}));
                     }
@@ -62,7 +64,7 @@ impl Media {
         }
         match &self.mime {
             Some(mime) => put("mime", json!(mime)),
-            // A reference has a type. Where it is not known, this says so.
+            // A reference requires a type; this one stands for an unknown type.
             None if self.mime_trust == MimeTrust::Inferred => put("mime", json!(UNKNOWN)),
             None => {}
         }
@@ -72,7 +74,7 @@ impl Media {
 
     fn put_particulars(&self, map: &mut Map) {
         let mut put = |key: &str, value: Value| {
-            if says_something(&value) {
+            if has_content(&value) {
                 map.insert(String::from(key), value);
             }
         };
@@ -107,9 +109,9 @@ impl Media {
                 None => MediaSource::Stored(StoredRef::from_uri(&need_uri(&mut fields)?)),
             },
             "http_url" => MediaSource::Remote(need("url")?),
-            // A path means something only on the machine of whoever wrote it, and reading one for a stranger
-            // would hand out our files. Only a local runtime takes paths, and in another form.
-            "local_file" => return Err(String::from("a media reference never names a local file")),
+            // A path is only valid on the sender's machine, and reading it for a remote caller would expose
+            // local files. Only a local runtime accepts paths, in another form.
+            "local_file" => return Err(String::from("a media reference must not name a local file")),
             "provider_file" => MediaSource::ProviderFile {
                 backend: need("backend")?,
                 id: need("id")?,
@@ -117,7 +119,7 @@ impl Media {
             other => return Err(format!("unknown kind of media reference `{other}`")),
         };
         let mut media = Self::new(source, fields.string("mime"));
-        // That bytes were verified is not believed from outside; the word is kept, not the claim.
+        // `verified` from outside is not trusted; the field is preserved, the claim is not applied.
         if fields.peek_str("mime_trust") == Some("inferred") {
             fields.take("mime_trust");
             media.mime_trust = MimeTrust::Inferred;
@@ -130,7 +132,7 @@ impl Media {
         take(&mut fields, "hints", &mut media.hints);
         media.text_fallback = fields.string("text_fallback");
         media.expires_at = fields.string("expires_at");
-        if fields.peek("generation_params").is_some_and(says_something) {
+        if fields.peek("generation_params").is_some_and(has_content) {
             media.generation = fields.take("generation_params");
         }
         take(&mut fields, "checksum", &mut media.checksum);
@@ -145,7 +147,7 @@ impl Media {
     }
 }
 
-/// Reads a field if it has the shape we know. If not, or if it would not be written back, it stays.
+/// Removes a field if it has the known shape and would be encoded identically; otherwise it stays.
 fn take<T: for<'a> Deserialize<'a> + Serialize>(fields: &mut Fields, key: &str, slot: &mut T) {
     let Some(value) = fields.peek(key) else { return };
     if let Ok(read) = T::deserialize(value)
@@ -158,7 +160,7 @@ fn take<T: for<'a> Deserialize<'a> + Serialize>(fields: &mut Fields, key: &str, 
     }
 }
 
-fn says_something(value: &Value) -> bool {
+fn has_content(value: &Value) -> bool {
     !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty())
 }
 
@@ -174,8 +176,6 @@ fn alias_of(mut alias: Fields) -> Result<StoredRef, String> {
         (Some(dialect), Some(text)) if dialect != URI_DIALECT && alias.is_empty() => {
             Ok(StoredRef::Foreign { dialect, text })
         }
-        _ => Err(String::from(
-            "an alias has a dialect of its own and an id, nothing else",
-        )),
+        _ => Err(String::from("an alias consists of a foreign dialect and an id")),
     }
 }

@@ -1,4 +1,4 @@
-//! Ids in three spellings, base64 that passes untouched, media references that come back as they were.
+//! Media ids in three spellings, base64 passthrough, round trip of media references.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn one_id_has_three_spellings(bits: u128) {
+    fn media_id_round_trips_in_three_spellings(bits: u128) {
         let id = MediaId::new(bits);
         prop_assert_eq!(MediaId::from_uuid(&id.uuid()), Ok(id));
         prop_assert_eq!(MediaId::from_uri(&id.uri()), Ok(id));
@@ -19,7 +19,7 @@ proptest! {
     }
 
     #[test]
-    fn base64_keeps_bytes(bytes: Vec<u8>) {
+    fn base64_round_trips_bytes(bytes: Vec<u8>) {
         let text = Base64::from_bytes(&bytes);
         prop_assert!(text.is_canonical());
         prop_assert_eq!(&text.decode().unwrap(), &bytes);
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics_as_an_id(text: String) {
+    fn arbitrary_text_does_not_panic_as_media_id(text: String) {
         for read in [MediaId::from_uuid, MediaId::from_uri, MediaId::from_upload] {
             prop_assert!(read(&text).is_err() || text.len() > 25);
         }
@@ -37,7 +37,7 @@ proptest! {
 }
 
 #[test]
-fn an_id_in_foreign_letters_stays_as_it_is() {
+fn foreign_id_is_preserved() {
     assert!(matches!(
         StoredRef::from_uri("sms+file://01JFK...ABCD"),
         StoredRef::Foreign { .. }
@@ -58,7 +58,7 @@ fn an_id_in_foreign_letters_stays_as_it_is() {
 }
 
 #[test]
-fn references_come_back_as_they_were() {
+fn media_references_round_trip() {
     for reference in [
         json!({"kind": "inline_base64", "mime": "audio/wav", "data": "..."}),
         json!({"kind": "sms_file", "uri": "sms+file://<id>", "mime": "image/png"}),
@@ -74,7 +74,7 @@ fn references_come_back_as_they_were() {
 }
 
 #[test]
-fn outside_claims_are_kept_and_not_believed() {
+fn verified_claim_is_preserved_but_not_trusted() {
     let verified = json!({"kind": "http_url", "url": "u", "mime": "image/png", "mime_trust": "verified"});
     let media: Media = serde_json::from_value(verified.clone()).unwrap();
     assert_eq!(media.mime_trust, MimeTrust::Declared);
@@ -84,7 +84,7 @@ fn outside_claims_are_kept_and_not_believed() {
 }
 
 #[test]
-fn an_inferred_nothing_is_no_type() {
+fn inferred_octet_stream_is_no_type() {
     let unknown =
         json!({"kind": "http_url", "url": "u", "mime": "application/octet-stream", "mime_trust": "inferred"});
     let media: Media = serde_json::from_value(unknown.clone()).unwrap();
@@ -93,7 +93,7 @@ fn an_inferred_nothing_is_no_type() {
 }
 
 #[test]
-fn data_urls_are_bytes() {
+fn data_urls_become_inline_bytes() {
     let media = Media::from_url("data:image/png;base64,iVBORw0KGgo=");
     assert_eq!(media.kind, MediaKind::Image);
     assert_eq!(media.to_url().unwrap(), "data:image/png;base64,iVBORw0KGgo=");
@@ -106,31 +106,31 @@ fn data_urls_are_bytes() {
 }
 
 #[test]
-fn held_media_is_mentioned_by_its_id_and_read_by_whoever_has_it() {
+fn media_handle_is_referenced_by_id_and_readable() {
     let bytes: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(0..=255).collect();
-    let held = MediaHandle::new(MediaId::new(7), Arc::new(bytes.clone())).unwrap();
-    assert_eq!(held.size_bytes(), 264);
-    assert_eq!(held.head(), &bytes[..48]);
+    let handle = MediaHandle::new(MediaId::new(7), Arc::new(bytes.clone())).unwrap();
+    assert_eq!(handle.size_bytes(), 264);
+    assert_eq!(handle.head(), &bytes[..48]);
     let (mut one, mut other) = (Vec::new(), Vec::new());
-    let mut readers = (held.reader(), held.reader());
+    let mut readers = (handle.reader(), handle.reader());
     readers.0.read_to_end(&mut one).unwrap();
     readers.1.read_to_end(&mut other).unwrap();
     assert_eq!((&one, &other), (&bytes, &bytes));
-    assert_eq!(held.to_base64().unwrap().decode().unwrap(), bytes);
+    assert_eq!(handle.to_base64().unwrap().decode().unwrap(), bytes);
 
-    let media = Media::new(MediaSource::Stored(StoredRef::Handle(held)), None);
+    let media = Media::new(MediaSource::Stored(StoredRef::Handle(handle)), None);
     assert_eq!(media.mime_or_sniffed().as_deref(), Some("image/png"));
     let mention = json!({"kind": "sms_file", "uri": MediaId::new(7).uri()});
     assert_eq!(serde_json::to_value(&media).unwrap(), mention);
-    // Whoever only knows the mention has no way to the bytes.
+    // A reference by id gives no access to the bytes.
     let read: Media = serde_json::from_value(mention).unwrap();
     assert_eq!(read.source, MediaSource::Stored(StoredRef::Id(MediaId::new(7))));
 }
 
 proptest! {
-    /// Whatever the text: both ways of decoding give the same bytes, or neither gives any.
+    /// For any text, both ways of decoding give the same bytes, or both fail.
     #[test]
-    fn decoding_piece_by_piece_gives_the_same(
+    fn streamed_decode_equals_buffered_decode(
         bytes in proptest::collection::vec(any::<u8>(), 0..3_000),
         breaks in proptest::collection::vec((any::<proptest::sample::Index>(), "[ \n=%_-]"), 0..4),
         url in any::<bool>(),

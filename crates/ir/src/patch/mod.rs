@@ -1,6 +1,6 @@
-//! Changes that a request asks to be made to the body for one back-end, by JSON pointer. They reach
-//! what this vocabulary has no word for; they never reach the structure, which stays ours: who is asked, what
-//! is asked, where it goes, who pays, in which form and how often it is answered.
+//! Patches that a request applies to the body for one back-end, by JSON pointer. They can set fields that
+//! the IR does not define. They cannot change structural fields, which the gateway controls: target model,
+//! content, destination, billing, response form and number of answers.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -9,15 +9,15 @@ use crate::adaptation::{Degradation, Ledger};
 use crate::error::{Error, ErrorKind, Phase};
 use crate::limits::{PATCHES_BYTES_MAX, PATCHES_MAX};
 
-/// Top-level fields, over all dialects, that are structure; as [`plain`] spells them.
+/// Structural top-level fields of all dialects, as normalised by [`plain`].
 const STRUCTURAL: &[&str] = &[
-    // Who is asked.
+    // Target model.
     "model",
     "models",
     "provider",
     "route",
     "fallbacks",
-    // What is asked.
+    // Content.
     "messages",
     "input",
     "contents",
@@ -48,18 +48,18 @@ const STRUCTURAL: &[&str] = &[
     "toolconfig",
     "functions",
     "functioncall",
-    // Where it goes, and who else gets to see it.
+    // Destination, and disclosure to third parties.
     "mcpservers",
     "container",
     "plugins",
     "websearchoptions",
     "store",
-    // Who asks, and who pays.
+    // End user and billing.
     "user",
     "metadata",
     "safetyidentifier",
     "servicetier",
-    // In which form it is answered, and how often.
+    // Response form and number of answers.
     "stream",
     "streamoptions",
     "streamformat",
@@ -72,7 +72,7 @@ const STRUCTURAL: &[&str] = &[
     "bestof",
 ];
 
-/// Sections of settings in which some are structure. One that a body does not have yet is begun.
+/// Sections of settings with their structural fields. A missing section is created.
 const SECTIONS: &[(&str, &[&str])] = &[
     (
         "generationconfig",
@@ -96,7 +96,7 @@ pub struct Patch {
     #[serde(rename = "match", default)]
     pub target: Target,
     pub pointer: String,
-    /// What is to stand there; `null` is a value like any other.
+    /// The new value; `null` is an ordinary value.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -111,7 +111,7 @@ fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Where a patch applies; what is not said matches everything.
+/// The back-ends to which a patch applies; an unset field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -124,7 +124,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether a patch for `self` applies to the back-end that `actual` describes.
+    /// Whether a patch for `self` applies to the back-end described by `actual`.
     pub fn matches(&self, actual: &Self) -> bool {
         let fits = |wanted: &Option<String>, actual: &Option<String>| wanted.is_none() || wanted == actual;
         fits(&self.backend, &actual.backend)
@@ -137,7 +137,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Whether patches say one thing each, and are not too many or too large.
+/// Checks that each patch has either `value` or `delete`, and the limits.
 pub(crate) fn check(patches: &[Patch]) -> Result<(), Error> {
     if patches.is_empty() {
         return Ok(());
@@ -162,8 +162,8 @@ pub(crate) fn check(patches: &[Patch]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Applies the patches that cover `actual`. One that reaches for the structure is booked as dropped, or is the
-/// end of it where the request stands no loss.
+/// Applies the patches that match `actual`. A patch of a structural field is recorded as dropped, or is an
+/// error if `degradation` is strict.
 pub fn apply(
     body: &mut Value,
     patches: &[Patch],
@@ -179,18 +179,18 @@ pub fn apply(
     Ok(())
 }
 
-/// The same for a back-end that is sent no body: there is nothing to change.
+/// The same for a back-end that receives no body: no patch applies.
 pub fn apply_without_body(
     patches: &[Patch],
     actual: &Target,
     degradation: Degradation,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
-    let reason = "the back-end is sent no body that could be changed";
+    let reason = "the back-end receives no body to patch";
     covering(patches, actual).try_for_each(|(at, _)| refuse(at, reason, degradation, ledger))
 }
 
-/// The patches that are meant for this back-end, each with its place in the request.
+/// The patches that match this back-end, with their index in the request.
 fn covering<'a>(patches: &'a [Patch], actual: &'a Target) -> impl Iterator<Item = (usize, &'a Patch)> {
     let numbered = patches.iter().enumerate();
     numbered.filter(|(_, patch)| patch.target.matches(actual))
@@ -213,14 +213,14 @@ fn apply_one(body: &mut Value, patch: &Patch) -> Result<(), &'static str> {
     }
     let steps: Vec<String> = steps.collect();
     if is_structural(&steps) {
-        return Err("a patch may not change the structure of a request");
+        return Err("a patch must not change a structural field of the request");
     }
     let (Some((key, parents)), Value::Object(map)) = (steps.split_last(), body) else {
-        return Err(NOWHERE);
+        return Err(UNRESOLVED);
     };
     match &patch.value {
         Some(value) => descend(map, parents, true)?.insert(key.clone(), value.clone()),
-        // What is in nothing is gone already.
+        // Deleting from a missing object has no effect.
         None => descend(map, parents, false)
             .ok()
             .and_then(|map| map.shift_remove(key)),
@@ -228,15 +228,15 @@ fn apply_one(body: &mut Value, patch: &Patch) -> Result<(), &'static str> {
     Ok(())
 }
 
-const NOWHERE: &str = "the pointer leads nowhere";
+const UNRESOLVED: &str = "the pointer does not resolve";
 
-/// The object that the steps lead to. A section of settings may be begun where it is missing.
+/// The object at `steps`. A missing section of settings is created if `create` is set.
 fn descend<'a>(
     mut map: &'a mut Map<String, Value>,
     steps: &[String],
-    begins: bool,
+    create: bool,
 ) -> Result<&'a mut Map<String, Value>, &'static str> {
-    if let Some(top) = steps.first().filter(|_| begins)
+    if let Some(top) = steps.first().filter(|_| create)
         && section(&plain(top)).is_some()
         && !map.contains_key(top)
     {
@@ -245,7 +245,7 @@ fn descend<'a>(
     for step in steps {
         map = match map.get_mut(step) {
             Some(Value::Object(inner)) => inner,
-            _ => return Err(NOWHERE),
+            _ => return Err(UNRESOLVED),
         };
     }
     Ok(map)
@@ -260,7 +260,7 @@ fn is_structural(steps: &[String]) -> bool {
         return true;
     }
     match (section(&top), below.first()) {
-        // Whoever takes the place of a section takes that of what is in it.
+        // Replacing a section would replace its structural fields.
         (Some(inside), None) => !inside.is_empty(),
         (Some(inside), Some(step)) => inside.contains(&plain(step).as_str()),
         (None, _) => false,
@@ -272,13 +272,14 @@ fn section(top: &str) -> Option<&'static [&'static str]> {
     known.find(|(name, _)| *name == top).map(|(_, inside)| *inside)
 }
 
-/// A name as the most forgiving server reads it: some take `system_instruction` for `systemInstruction`, some
-/// ignore case, also that of letters which only look old, and in a form `image[]` is `image`.
-/// Whether a back-end may read in this field which model is asked, or which ones behind it.
+/// Whether a back-end may read the model or its alternatives from this field.
 pub(crate) fn names_model(name: &str) -> bool {
     matches!(plain(name).as_str(), "model" | "models" | "fallbacks")
 }
 
+/// A name as normalised by the most lenient server: some accept `system_instruction` for
+/// `systemInstruction`, some ignore case (including letters that fold to ASCII), and in a form `image[]` is
+/// `image`.
 fn plain(name: &str) -> String {
     let name = name.split('[').next().unwrap_or_default();
     name.chars()

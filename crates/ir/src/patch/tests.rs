@@ -1,9 +1,9 @@
-//! Patches set, delete, and keep away from the structure, however its names are spelled.
+//! Patches set and delete fields and cannot change structural fields in any spelling.
 
 use serde_json::{Value, json};
 
 use super::{Patch, Target, apply, apply_without_body};
-use crate::adaptation::{Action, Degradation, Ledger, Component};
+use crate::adaptation::{Action, Component, Degradation, Ledger};
 use crate::envelope::Request;
 use crate::error::ErrorKind;
 use crate::limits::{PATCHES_BYTES_MAX, PATCHES_MAX};
@@ -23,7 +23,7 @@ fn kind(kind: &str) -> Target {
     }
 }
 
-/// The body afterwards, and the places that were refused.
+/// The patched body, and the pointers of the dropped patches.
 fn patched(mut body: Value, list: Value) -> (Value, Vec<String>) {
     let mut ledger = Ledger::new(Component::Adapter);
     let warn = Degradation::Warn;
@@ -39,7 +39,7 @@ fn patched(mut body: Value, list: Value) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn patches_never_reach_the_structure() {
+fn patches_cannot_change_structural_fields() {
     let list: Vec<Value> = [
         ("/messages", json!([])),
         ("/tools/0", json!({})),
@@ -78,7 +78,7 @@ fn patches_never_reach_the_structure() {
 }
 
 #[test]
-fn no_spelling_reaches_the_structure() {
+fn spelling_variants_cannot_change_structural_fields() {
     let names = [
         "/system_instruction",
         "/systemInstruction/parts",
@@ -110,7 +110,7 @@ fn no_spelling_reaches_the_structure() {
 }
 
 #[test]
-fn values_are_set_and_deleted_where_they_stand() {
+fn values_are_set_and_deleted_in_place() {
     let list = json!([
         set("/options/mirostat", &json!(2)),
         set("/generationConfig/topK", &json!(7)),
@@ -130,14 +130,14 @@ fn values_are_set_and_deleted_where_they_stand() {
             "output_config": {"effort": "low"}, "logit_bias": null, "extra/body": {"a": 1}, "stop": ["y"]
         })
     );
-    assert_eq!(refused, ["/patches/7"], "lists are not reached into");
-    // What is to be deleted from a section that is not there is gone already; nothing is begun for it.
+    assert_eq!(refused, ["/patches/7"], "list elements cannot be patched");
+    // Deleting from a missing section has no effect and does not create it.
     let (body, refused) = patched(json!({}), json!([{"pointer": "/options/a", "delete": true}]));
     assert_eq!((body, refused.len()), (json!({}), 0));
 }
 
 #[test]
-fn whoever_stands_no_loss_is_refused() {
+fn strict_degradation_refuses_dropped_patches() {
     let list = patches(json!([set("/top_k", &json!(1)), set("/model", &json!("dear"))]));
     let mut ledger = Ledger::new(Component::Adapter);
     let strict = Degradation::Strict;
@@ -153,7 +153,7 @@ fn whoever_stands_no_loss_is_refused() {
 }
 
 #[test]
-fn a_patch_says_one_thing_and_is_bounded() {
+fn patch_has_value_xor_delete_and_is_bounded() {
     let checked = |list: Value| {
         let value = json!({"operation": "embeddings", "payload": {"input": "a"}, "patches": list});
         serde_json::from_value::<Request>(value).unwrap().check()
