@@ -1,5 +1,5 @@
-//! Whoever makes a request, once it is known who that is. Handlers ask it before they act; nothing else
-//! says what is allowed.
+//! An authenticated caller with its permissions and limits. Request handlers check it before they act;
+//! there is no other source of permissions.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,22 +10,22 @@ use crate::tenant::Tenant;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The key's id, or the subject of a token; what usage and limits are counted under.
+    /// The key id or the token subject; usage and limits are counted under it.
     pub client: String,
     pub tenant: Tenant,
     pub scopes: Scopes,
     pub modules: AllowList,
     pub models: AllowList,
     pub rate: Option<Rate>,
-    /// Most runs at a time.
+    /// Maximum number of concurrent runs.
     pub concurrency: Option<u32>,
     pub proof: Credential,
 }
 
-/// What a caller has shown. Whoever stays longer than one request takes is asked again whether it still counts.
+/// The credential a caller presented. It is checked again for connections that outlive a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// Nothing, where nothing had to be shown.
+    /// None, on a server without authentication.
     None,
     Key(KeyId),
     Token {
@@ -33,10 +33,10 @@ pub enum Credential {
     },
 }
 
-/// No key or token has this name: theirs begin with their kind.
+/// Cannot collide with the client id of a key or token, which begins with its kind.
 const LOCAL: &str = "local";
 
-/// The caller may not do this.
+/// A permission that the caller lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     #[error("these credentials lack the scope `{0}`")]
@@ -46,7 +46,7 @@ pub enum Denial {
 }
 
 impl Caller {
-    /// The one user of a server that asks for no credentials.
+    /// The only user of a server without authentication.
     pub fn local() -> Self {
         Self {
             client: String::from(LOCAL),
@@ -60,7 +60,7 @@ impl Caller {
         }
     }
 
-    /// Nobody had to say who this is.
+    /// Whether the caller was admitted without authentication.
     pub fn is_local(&self) -> bool {
         self.client == LOCAL
     }
@@ -82,7 +82,7 @@ impl Caller {
     }
 }
 
-/// Names that are allowed. No list allows all; a list allows what is on it, and an empty one nothing.
+/// Allowed names. No list allows all names; an empty list allows none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<Vec<String>>", into = "Option<Vec<String>>")]
 pub enum AllowList {

@@ -1,6 +1,6 @@
-//! Who calls, what they may do and how much of it. Keys, scopes, allow-lists, rates and fair turns are
-//! decided here, purely: time is a number, randomness is an argument, storage is a port. This crate must
-//! not know HTTP, SQL or a run.
+//! Callers, their permissions and their limits: keys, tokens, scopes, allow-lists, rates and fair queueing.
+//! Pure: time is a number, randomness is an argument, storage is a port. This crate must not depend on
+//! HTTP, SQL or runs.
 
 mod caller;
 pub mod key;
@@ -10,8 +10,8 @@ mod scope;
 mod tenant;
 mod token;
 
-pub use caller::{AllowList, Caller, Denial, Credential};
-pub use key::{Key, KeyError, KeyId, KeyStore, NewKey, Secret, KeyStatus};
+pub use caller::{AllowList, Caller, Credential, Denial};
+pub use key::{Key, KeyError, KeyId, KeyStatus, KeyStore, NewKey, Secret};
 pub use scope::{Scope, Scopes};
 pub use tenant::Tenant;
-pub use token::{Claims, TokenError, TokenRules, JwksSource};
+pub use token::{Claims, JwksSource, TokenError, TokenRules};

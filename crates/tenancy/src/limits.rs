@@ -1,8 +1,8 @@
-//! Every bound of this crate in one place.
+//! All limits of this crate.
 
-/// Longest name of a key.
+/// Maximum length of a key name.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Most entries of an allow-list.
+/// Maximum number of entries of an allow-list.
 pub const ALLOWED_MAX: usize = 1_000;
-/// Longest name of a tenant.
+/// Maximum length of a tenant name.
 pub const TENANT_BYTES_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! What a caller may do. A scope is a word on a key; a set of them prints in one order.
+//! Permissions of a caller. A scope is a keyword on a key; a set of scopes prints in a fixed order.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Start runs, resume and cancel them.
+    /// Start, resume and cancel runs.
     Execute,
-    /// See modules and runs.
+    /// Read modules and runs.
     Read,
-    /// Approve, reject or edit what waits for a person.
+    /// Approve, reject or edit runs that wait for human review.
     Review,
-    /// See what was used.
+    /// Read usage.
     Usage,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Scope {
         let known = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
         known.ok_or_else(|| {
             let words: Vec<_> = Self::ALL.iter().map(|scope| scope.as_str()).collect();
-            format!("`{text}` is no scope; known: {}", words.join(", "))
+            format!("unknown scope `{text}`; known: {}", words.join(", "))
         })
     }
 }
@@ -63,7 +63,7 @@ impl Scopes {
         self.0.contains(&scope)
     }
 
-    /// The words that are scopes; others are somebody else's.
+    /// The known scopes of a space-separated list; other words are ignored.
     pub fn known_in(words: &str) -> Self {
         words
             .split_whitespace()

@@ -1,4 +1,4 @@
-//! Whose run it is. Every call on a store names its tenant, so that reaching across cannot be written.
+//! The owner of runs. Every store call takes a tenant, so that access across tenants cannot be expressed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ impl Tenant {
         Self(Arc::from(name))
     }
 
-    /// The one tenant of an installation that has not set up any.
+    /// The only tenant of an installation without configured tenants.
     pub fn local() -> Self {
         Self::new("local")
     }

@@ -1,4 +1,4 @@
-//! API keys: shown once, kept as a hash, found by the part of them that is no secret.
+//! API keys: shown once, stored as a hash, found by their public id.
 
 mod port;
 mod record;
@@ -7,5 +7,5 @@ mod secret;
 mod tests;
 
 pub use port::{KeyError, KeyStore};
-pub use record::{Key, NewKey, KeyStatus};
+pub use record::{Key, KeyStatus, NewKey};
 pub use secret::{KeyId, Secret};

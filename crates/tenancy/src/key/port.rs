@@ -1,4 +1,4 @@
-//! Where keys are kept.
+//! The port of the key store.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use crate::tenant::Tenant;
 
 #[async_trait]
 pub trait KeyStore: Send + Sync + fmt::Debug {
-    /// Adds a key. An id that is there already is refused, never replaced.
+    /// Adds a key. An existing id is refused, never replaced.
     async fn create(&self, key: &Key) -> Result<(), KeyError>;
 
     async fn find(&self, id: &KeyId) -> Result<Option<Key>, KeyError>;
 
-    /// Every key, or one tenant's, oldest first.
+    /// All keys, or those of one tenant, oldest first.
     async fn list(&self, tenant: Option<&Tenant>) -> Result<Vec<Key>, KeyError>;
 
-    /// Ends a key for good. Revoking again changes nothing; the first time stands.
+    /// Revokes a key permanently. Revoking it again keeps the first revocation time.
     async fn revoke(&self, id: &KeyId, at_ms: u64) -> Result<Key, KeyError>;
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("no key {0}")]
+    #[error("key {0} not found")]
     Unknown(KeyId),
-    #[error("key {0} exists already")]
+    #[error("key {0} already exists")]
     Exists(KeyId),
-    #[error("the keys could not be read or written: {0}")]
+    #[error("cannot read or write keys: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

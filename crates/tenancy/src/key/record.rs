@@ -1,4 +1,4 @@
-//! A key as it is kept: everything but the secret.
+//! A key as stored: everything except the secret.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct Key {
     #[serde(serialize_with = "as_text")]
     pub tenant: Tenant,
     pub name: String,
-    /// Of the secret; never shown.
+    /// Hash of the secret; never shown.
     #[serde(skip)]
     pub hash: String,
     pub scopes: Scopes,
@@ -32,7 +32,7 @@ fn as_text<S: serde::Serializer>(tenant: &Tenant, serializer: S) -> Result<S::Ok
     serializer.serialize_str(tenant.as_str())
 }
 
-/// What a new key is to be.
+/// The properties of a new key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub name: String,
@@ -46,7 +46,7 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Why it cannot be made, if so.
+    /// Why the key cannot be created, if so.
     pub fn problem(&self, now_ms: u64) -> Option<&'static str> {
         let too_many = |list: &AllowList| {
             list.names()
@@ -57,13 +57,13 @@ impl NewKey {
         } else if self.tenant.as_str().is_empty() || self.tenant.as_str().len() > limits::TENANT_BYTES_MAX {
             Some("the tenant's name is empty or too long")
         } else if self.scopes == Scopes::default() {
-            Some("a key without scopes can do nothing")
+            Some("a key requires at least one scope")
         } else if too_many(&self.modules) || too_many(&self.models) {
             Some("an allow-list is too long")
         } else if self.concurrency == Some(0) {
-            Some("a concurrency of 0 allows nothing")
+            Some("the concurrency must be at least 1")
         } else if self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-            Some("it would have expired already")
+            Some("the expiry time is in the past")
         } else {
             None
         }
@@ -87,7 +87,7 @@ impl NewKey {
     }
 }
 
-/// Whether a key opens anything at a moment.
+/// Whether a key is valid at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyStatus {
@@ -117,8 +117,8 @@ impl Key {
         }
     }
 
-    /// The caller that this secret stands for; `None` for a wrong one, and for a key that is over. Nobody
-    /// is told which of these it was.
+    /// The caller authenticated by this secret; `None` for a wrong secret and for an expired or revoked
+    /// key. The reason is not disclosed.
     pub fn admit(&self, secret: &Secret, now_ms: u64) -> Option<Caller> {
         let good = secret.matches(&self.hash) && self.status(now_ms) == KeyStatus::Active;
         good.then(|| Caller {

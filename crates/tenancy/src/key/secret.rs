@@ -1,8 +1,8 @@
-//! The text of a key: `cogn_`, a public id that finds the record, and 256 random bits.
+//! The text of a key: `cogn_`, a public id that identifies the record, and 256 random bits.
 //!
-//! What is stored is the SHA-256 of those bits, without salt and without stretching: both exist to slow
-//! down the guessing of words that people choose, and 256 random bits cannot be guessed at any speed. A
-//! slow hash here would only make every request slow.
+//! The SHA-256 of these bits is stored without salt and without key stretching: both slow down guessing of
+//! passwords that people choose, and 256 random bits cannot be guessed at any speed. A slow hash would only
+//! slow down requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ const PREFIX: &str = "cogn_";
 const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
 
-/// The part of a key that may be shown, logged and searched for.
+/// The public part of a key, which may be shown, logged and searched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyId(String);
@@ -32,7 +32,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// As it is shown in lists: with the prefix that keys begin with, or without.
+/// The format shown in lists, with or without the key prefix.
 impl FromStr for KeyId {
     type Err = String;
 
@@ -42,13 +42,13 @@ impl FromStr for KeyId {
             Ok(Self(String::from(id)))
         } else {
             Err(format!(
-                "`{id}` is not the id of a key; `cogn keys list` shows them"
+                "`{id}` is not a key id; `cogn keys list` shows all key ids"
             ))
         }
     }
 }
 
-/// A whole key, as a client sends it. It prints as nothing.
+/// A complete key, as sent by a client. Its debug output is redacted.
 #[derive(Debug)]
 pub struct Secret {
     pub id: KeyId,
@@ -56,7 +56,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// From bytes that nobody can guess.
+    /// From cryptographically random bytes.
     pub fn from_random(id: [u8; ID_BYTES], bits: [u8; SECRET_BYTES]) -> Self {
         Self {
             id: KeyId(hex::encode(id)),
@@ -64,7 +64,7 @@ impl Secret {
         }
     }
 
-    /// `None` for a text that never was a key.
+    /// `None` if the text does not have the format of a key.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, bits) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let id = id.parse().ok()?;
@@ -78,17 +78,17 @@ impl Secret {
         })
     }
 
-    /// The one place where the text comes out, for the one time that it is shown.
+    /// The full text, for showing it once at creation. No other function exposes the secret.
     pub fn reveal(&self) -> SecretString {
         SecretString::from(format!("{PREFIX}{}_{}", self.id, self.bits.expose_secret()))
     }
 
-    /// What is stored.
+    /// The stored hash.
     pub fn hash(&self) -> String {
         hex::encode(Sha256::digest(self.bits.expose_secret().as_bytes()))
     }
 
-    /// Compared without telling by its duration where the two differ.
+    /// Compares in constant time.
     pub fn matches(&self, hash: &str) -> bool {
         let own = self.hash();
         let differing = own.bytes().zip(hash.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));

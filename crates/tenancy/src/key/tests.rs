@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use secrecy::ExposeSecret;
 
-use super::{Key, NewKey, Secret, KeyStatus};
+use super::{Key, KeyStatus, NewKey, Secret};
 use crate::caller::AllowList;
 use crate::scope::{Scope, Scopes};
 use crate::tenant::Tenant;
@@ -23,7 +23,7 @@ fn key(secret: &Secret, expires_at_ms: Option<u64>) -> Key {
 
 proptest! {
     #[test]
-    fn a_key_is_found_by_its_id_and_opens_only_with_its_own_bits(
+    fn key_is_found_by_id_and_matches_only_its_secret(
         id: [u8; 6],
         bits: [u8; 32],
         other: [u8; 32],
@@ -31,26 +31,26 @@ proptest! {
         let secret = Secret::from_random(id, bits);
         let key = key(&secret, None);
         let text = secret.reveal();
-        let parsed = Secret::parse(text.expose_secret()).expect("it was a key");
+        let parsed = Secret::parse(text.expose_secret()).expect("a valid key");
         prop_assert_eq!(&parsed.id, &key.id);
         prop_assert!(key.admit(&parsed, 6).is_some());
         let stranger = Secret::from_random(id, other);
         prop_assert_eq!(key.admit(&stranger, 6).is_some(), bits == other);
-        // Neither what is stored nor what is printed holds what opens it.
+        // Neither the stored nor the printed form contains the secret.
         let hex = hex::encode(bits);
         let printed = format!("{key:?}{secret:?}{parsed:?}");
         prop_assert!(!printed.contains(&hex));
-        prop_assert!(!serde_json::to_string(&key).expect("it serialises").contains(&hex));
+        prop_assert!(!serde_json::to_string(&key).expect("serializes").contains(&hex));
     }
 
     #[test]
-    fn no_other_text_is_a_key(text in ".*") {
+    fn arbitrary_text_is_not_a_key(text in ".*") {
         prop_assert!(Secret::parse(&text).is_none());
     }
 }
 
 #[test]
-fn a_key_that_is_over_opens_nothing() {
+fn expired_or_revoked_key_is_refused() {
     let secret = Secret::from_random([1; 6], [2; 32]);
     let mut key = key(&secret, Some(100));
     assert_eq!(key.status(99), KeyStatus::Active);
@@ -63,7 +63,7 @@ fn a_key_that_is_over_opens_nothing() {
 }
 
 #[test]
-fn a_key_that_makes_no_sense_is_not_made() {
+fn invalid_new_key_is_refused() {
     let good = NewKey {
         name: String::from("n"),
         tenant: Tenant::local(),

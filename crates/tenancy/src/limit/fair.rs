@@ -1,13 +1,13 @@
-//! Turns between callers who want more than there is. A free place goes to the waiting caller who has
-//! the fewest, and among equals to the one who was served longest ago; so however many requests one
-//! caller piles up, another's next request waits for at most one place to become free.
+//! Fair queueing between callers. A free slot goes to the queued caller with the fewest running requests,
+//! and among equals to the least recently served one. So the next request of a caller waits for at most one
+//! slot to become free, however many requests another caller has queued.
 //!
-//! The queue is bounded. When it is full, the longest line gives up its newest member to a caller whose
-//! line is shorter: a flood crowds out itself and nobody else.
+//! The queue is bounded. When it is full, the newest request of the longest caller queue is evicted in
+//! favour of a caller with a shorter queue, so that a flood evicts only its own requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A place in the queue.
+/// Identifies a queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueTicket(u64);
 
@@ -25,19 +25,19 @@ pub struct FairQueue<T> {
 #[derive(Debug)]
 struct CallerQueue<T> {
     running: usize,
-    /// When it was last served, counted in turns.
+    /// When it was last served, as a count of served requests.
     served: u64,
     waiting: VecDeque<(QueueTicket, T)>,
 }
 
-/// What became of a request.
+/// The result of entering a request.
 #[derive(Debug)]
 pub enum Enqueued<T> {
-    /// It has a place.
+    /// It has a slot.
     Admitted(T),
-    /// It waits. Whoever had to make room for it is told to leave.
+    /// It is queued. The second value is the request evicted to make room, which the owner must cancel.
     Queued(QueueTicket, Option<T>),
-    /// There is no room even to wait.
+    /// Rejected: the queue is full.
     Rejected(T),
 }
 
@@ -54,7 +54,8 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// More places, or fewer, from now on. Nobody is sent away; [`Self::call`] says who comes in.
+    /// Changes the limits from now on. Running requests continue; [`Self::pop_next`] returns requests that
+    /// got a slot.
     pub fn resize(&mut self, places_max: usize, queue_max: usize) {
         self.slots_max = places_max;
         self.queue_max = queue_max;
@@ -68,20 +69,20 @@ impl<T> FairQueue<T> {
         self.waiting
     }
 
-    /// How many places a caller has, or will have when its turns come.
+    /// Slots that a caller occupies or is queued for.
     pub fn demand_of(&self, caller: &str) -> usize {
-        let line = self.callers.get(caller);
-        line.map_or(0, |line| line.running + line.waiting.len())
+        let queue = self.callers.get(caller);
+        queue.map_or(0, |queue| queue.running + queue.waiting.len())
     }
 
     pub fn enter(&mut self, caller: &str, item: T) -> Enqueued<T> {
         if self.running < self.slots_max {
-            self.seat(caller);
+            self.occupy_slot(caller);
             return Enqueued::Admitted(item);
         }
         let mut evicted = None;
         if self.waiting >= self.queue_max {
-            match self.evict(self.line_len(caller)) {
+            match self.evict(self.queue_len(caller)) {
                 Some(item) => evicted = Some(item),
                 None => return Enqueued::Rejected(item),
             }
@@ -89,21 +90,22 @@ impl<T> FairQueue<T> {
         self.tickets += 1;
         let ticket = QueueTicket(self.tickets);
         self.waiting += 1;
-        self.line(caller).waiting.push_back((ticket, item));
+        self.queue_mut(caller).waiting.push_back((ticket, item));
         Enqueued::Queued(ticket, evicted)
     }
 
-    /// A place becomes free. Returns who gets it, and under which name.
+    /// Releases a slot. Returns the request that gets it, with its caller.
     pub fn leave(&mut self, caller: &str) -> Option<(String, T)> {
-        if let Some(line) = self.callers.get_mut(caller) {
-            line.running = line.running.saturating_sub(1);
+        if let Some(queue) = self.callers.get_mut(caller) {
+            queue.running = queue.running.saturating_sub(1);
             self.running = self.running.saturating_sub(1);
         }
-        self.forget(caller);
+        self.remove_if_idle(caller);
         self.pop_next()
     }
 
-    /// Who gets a place that is free, and under which name; `None` where there is none, or nobody waits.
+    /// The next queued request, with its caller, if a slot is free; `None` if no slot is free or the queue
+    /// is empty.
     pub fn pop_next(&mut self) -> Option<(String, T)> {
         if self.running >= self.slots_max {
             return None;
@@ -111,65 +113,67 @@ impl<T> FairQueue<T> {
         let next = self
             .callers
             .iter()
-            .filter(|(_, line)| !line.waiting.is_empty())
-            .min_by_key(|(_, line)| (line.running, line.served))
+            .filter(|(_, queue)| !queue.waiting.is_empty())
+            .min_by_key(|(_, queue)| (queue.running, queue.served))
             .map(|(caller, _)| caller.clone())?;
         let (_, item) = self.callers.get_mut(&next)?.waiting.pop_front()?;
         self.waiting -= 1;
-        self.seat(&next);
+        self.occupy_slot(&next);
         Some((next, item))
     }
 
-    /// Gives up waiting. `None` if the turn had come already.
+    /// Removes a queued request. `None` if it already has a slot.
     pub fn withdraw(&mut self, caller: &str, ticket: QueueTicket) -> Option<T> {
-        let line = self.callers.get_mut(caller)?;
-        let at = line.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
-        let (_, item) = line.waiting.remove(at)?;
+        let queue = self.callers.get_mut(caller)?;
+        let at = queue.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
+        let (_, item) = queue.waiting.remove(at)?;
         self.waiting -= 1;
-        self.forget(caller);
+        self.remove_if_idle(caller);
         Some(item)
     }
 
-    fn line(&mut self, caller: &str) -> &mut CallerQueue<T> {
-        self.callers.entry(String::from(caller)).or_insert_with(|| CallerQueue {
-            running: 0,
-            served: 0,
-            waiting: VecDeque::new(),
-        })
+    fn queue_mut(&mut self, caller: &str) -> &mut CallerQueue<T> {
+        self.callers
+            .entry(String::from(caller))
+            .or_insert_with(|| CallerQueue {
+                running: 0,
+                served: 0,
+                waiting: VecDeque::new(),
+            })
     }
 
-    fn line_len(&self, caller: &str) -> usize {
-        self.callers.get(caller).map_or(0, |line| line.waiting.len())
+    fn queue_len(&self, caller: &str) -> usize {
+        self.callers.get(caller).map_or(0, |queue| queue.waiting.len())
     }
 
-    fn seat(&mut self, caller: &str) {
+    fn occupy_slot(&mut self, caller: &str) {
         self.running += 1;
         self.turns += 1;
         let turn = self.turns;
-        let line = self.line(caller);
-        line.running += 1;
-        line.served = turn;
+        let queue = self.queue_mut(caller);
+        queue.running += 1;
+        queue.served = turn;
     }
 
-    /// Takes the newest member of the longest line, if that line is longer than `than` and one more.
+    /// Evicts the newest request of the longest caller queue, if that queue is longer than `than + 1`.
     fn evict(&mut self, than: usize) -> Option<T> {
-        let (caller, line) = self
+        let (caller, queue) = self
             .callers
             .iter_mut()
-            .max_by_key(|(_, line)| line.waiting.len())?;
-        if line.waiting.len() <= than + 1 {
+            .max_by_key(|(_, queue)| queue.waiting.len())?;
+        if queue.waiting.len() <= than + 1 {
             return None;
         }
         let caller = caller.clone();
-        let (_, item) = line.waiting.pop_back()?;
+        let (_, item) = queue.waiting.pop_back()?;
         self.waiting -= 1;
-        self.forget(&caller);
+        self.remove_if_idle(&caller);
         Some(item)
     }
 
-    /// A caller who has nothing and wants nothing takes no memory.
-    fn forget(&mut self, caller: &str) {
-        let idle = |line: &CallerQueue<T>| line.running == 0 && line.waiting.is_empty();
+    /// Removes the entry of a caller without running and queued requests.
+    fn remove_if_idle(&mut self, caller: &str) {
+        let idle = |queue: &CallerQueue<T>| queue.running == 0 && queue.waiting.is_empty();
         if self.callers.get(caller).is_some_and(idle) {
             self.callers.remove(caller);
         }

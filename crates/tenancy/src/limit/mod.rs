@@ -1,5 +1,5 @@
-//! How much of it: a rate for each caller, and fair turns between callers when there is not enough for
-//! all. Pure; whoever waits, waits elsewhere.
+//! A rate limit per caller, and fair queueing between callers. Pure; the waiting itself is done by the
+//! gateway.
 
 mod fair;
 mod rate;

@@ -1,12 +1,12 @@
-//! A rate as people write it (`60/m`), and the bucket that keeps to it. Whole numbers all the way, so
-//! nothing drifts; a clock that jumps back gives nothing away.
+//! A rate in configuration notation (`60/m`) and its token bucket. Integer arithmetic, so there is no
+//! drift; a clock that jumps back adds no tokens.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// So many requests in such a time, all at once if need be.
+/// `count` requests per `per_ms`, which may arrive in one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Rate {
@@ -20,13 +20,13 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no rate; write a count and a unit, as in 60/m, 5/s or 1000/h");
+        let wrong = || format!("`{text}` is not a rate; write a count and a unit, as in 60/m, 5/s or 1000/h");
         let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
         let count = count.trim().parse().map_err(|_| wrong())?;
         let known = UNITS.iter().find(|(name, _)| *name == unit.trim());
         let (_, per_ms) = known.ok_or_else(wrong)?;
         if count == 0 {
-            return Err(format!("the rate `{text}` allows nothing"));
+            return Err(format!("the rate `{text}` allows no requests"));
         }
         Ok(Self {
             count,
@@ -56,7 +56,7 @@ impl From<Rate> for String {
     }
 }
 
-/// A token bucket. Its content is counted in shares of a token of which `per_ms` make one, so that a
+/// A token bucket. Its level is counted in fractions of a token, `per_ms` per token, so that each
 /// millisecond adds exactly `count` of them.
 #[derive(Clone, Debug)]
 pub struct Bucket {
@@ -66,7 +66,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     pub fn new(rate: Rate, now_ms: u64) -> Self {
         Self {
             rate,
@@ -83,7 +83,7 @@ impl Bucket {
         u64::from(rate.count) * u64::from(rate.per_ms)
     }
 
-    /// Takes one token, or says in how many milliseconds there will be one.
+    /// Takes one token, or returns the milliseconds until one is available.
     pub fn take(&mut self, now_ms: u64) -> Result<(), u64> {
         let (count, cost) = (u64::from(self.rate.count), u64::from(self.rate.per_ms));
         let elapsed_ms = now_ms.saturating_sub(self.at_ms);
@@ -99,7 +99,7 @@ impl Bucket {
         }
     }
 
-    /// Nothing is remembered in a full bucket: it may be forgotten.
+    /// Whether the bucket is full; a full bucket holds no state and can be dropped.
     pub fn is_full(&self, now_ms: u64) -> bool {
         let elapsed_ms = now_ms.saturating_sub(self.at_ms);
         let gained = elapsed_ms.saturating_mul(u64::from(self.rate.count));

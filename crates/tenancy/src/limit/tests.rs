@@ -2,13 +2,13 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Bucket, Enqueued, FairQueue, Rate, QueueTicket};
+use super::{Bucket, Enqueued, FairQueue, QueueTicket, Rate};
 
 proptest! {
     /// In any window as long as the rate's own, at most twice the count passes (a full bucket and its
     /// refill), and over a long time never more than the rate allows.
     #[test]
-    fn a_bucket_keeps_its_rate(
+    fn bucket_never_exceeds_its_rate(
         count in 1u32..50,
         unit in 0usize..3,
         steps in proptest::collection::vec(0u64..20_000, 1..400),
@@ -22,7 +22,7 @@ proptest! {
                 Ok(()) => passed += 1,
                 Err(wait_ms) => {
                     prop_assert!(wait_ms > 0);
-                    // What it promises is true, and not a millisecond too long.
+                    // The wait time is exact to the millisecond.
                     prop_assert!(bucket.clone().take(now + wait_ms - 1).is_err());
                     prop_assert!(bucket.clone().take(now + wait_ms).is_ok());
                 }
@@ -33,21 +33,21 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_jumps_back_gives_nothing_away(jumps in proptest::collection::vec(0u64..10_000, 1..100)) {
+    fn clock_jumping_back_adds_no_tokens(jumps in proptest::collection::vec(0u64..10_000, 1..100)) {
         let mut bucket = Bucket::new("5/h".parse().expect("a rate"), 10_000);
         let passed = jumps.iter().filter(|at_ms| bucket.take(**at_ms).is_ok()).count();
         prop_assert!(passed <= 5);
     }
 
     #[test]
-    fn rates_print_as_they_are_written(count in 1u32.., unit in 0usize..3) {
+    fn rate_round_trips_through_display(count in 1u32.., unit in 0usize..3) {
         let text = format!("{count}/{}", ["s", "m", "h"][unit]);
         prop_assert_eq!(text.parse::<Rate>().expect("a rate").to_string(), text);
     }
 }
 
 #[test]
-fn nonsense_is_no_rate() {
+fn invalid_rate_is_refused() {
     for text in ["", "60", "60/d", "0/s", "-1/s", "/m", "4294967296/s"] {
         assert!(text.parse::<Rate>().is_err(), "{text}");
     }
@@ -68,7 +68,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known from outside about a queue: who has places and who waits.
+/// The expected state of a queue: running and queued requests.
 #[derive(Default)]
 struct Model {
     running: BTreeMap<String, usize>,
@@ -77,15 +77,15 @@ struct Model {
 
 impl Model {
     fn fewest(&self) -> usize {
-        let places = |caller: &String| self.running.get(caller).copied().unwrap_or_default();
+        let slots = |caller: &String| self.running.get(caller).copied().unwrap_or_default();
         self.waiting
             .iter()
-            .map(|(caller, ..)| places(caller))
+            .map(|(caller, ..)| slots(caller))
             .min()
             .unwrap_or_default()
     }
 
-    fn line(&self, caller: &str) -> usize {
+    fn queued(&self, caller: &str) -> usize {
         self.waiting
             .iter()
             .filter(|(waiting, ..)| waiting == caller)
@@ -95,36 +95,36 @@ impl Model {
 
 proptest! {
     #[test]
-    fn places_go_to_whoever_has_fewest_and_none_stays_empty(
-        places in 1usize..5,
+    fn free_slot_goes_to_caller_with_fewest_running(
+        slots in 1usize..5,
         queue in 1usize..8,
         steps in proptest::collection::vec(any_step(), 1..200),
     ) {
-        let mut fair = FairQueue::new(places, queue);
+        let mut fair = FairQueue::new(slots, queue);
         let mut model = Model::default();
         for (number, step) in (0u32..).zip(steps) {
             match step {
                 Step::Enter(caller) => {
                     let caller = format!("c{caller}");
-                    let before = model.line(&caller);
+                    let before = model.queued(&caller);
                     match fair.enter(&caller, number) {
                         Enqueued::Admitted(item) => {
                             prop_assert_eq!(item, number);
-                            prop_assert!(model.waiting.is_empty(), "others were waiting");
+                            prop_assert!(model.waiting.is_empty(), "others were queued");
                             *model.running.entry(caller).or_default() += 1;
                         }
                         Enqueued::Queued(ticket, evicted) => {
                             if let Some(evicted) = evicted {
-                                let at = model.waiting.iter().position(|(.., item)| *item == evicted).expect("it waited");
+                                let at = model.waiting.iter().position(|(.., item)| *item == evicted).expect("queued");
                                 let (victim, ..) = model.waiting.remove(at);
-                                prop_assert!(model.line(&victim) > before, "a shorter line made room");
+                                prop_assert!(model.queued(&victim) > before, "evicted from a shorter queue");
                             }
                             model.waiting.push((caller, ticket, number));
                         }
                         Enqueued::Rejected(_) => {
                             prop_assert_eq!(fair.waiting(), queue);
-                            let longest = (0..4).map(|other| model.line(&format!("c{other}"))).max();
-                            prop_assert!(longest.unwrap_or_default() <= before + 1, "a longer line was spared");
+                            let longest = (0..4).map(|other| model.queued(&format!("c{other}"))).max();
+                            prop_assert!(longest.unwrap_or_default() <= before + 1, "longer queue not evicted");
                         }
                     }
                 }
@@ -135,12 +135,12 @@ proptest! {
                     }
                     *model.running.entry(caller.clone()).or_default() -= 1;
                     match fair.leave(&caller) {
-                        None => prop_assert!(model.waiting.is_empty(), "a place stays empty"),
+                        None => prop_assert!(model.waiting.is_empty(), "slot left unused"),
                         Some((next, item)) => {
                             let has = model.running.get(&next).copied().unwrap_or_default();
                             prop_assert_eq!(has, model.fewest());
-                            let first = model.waiting.iter().position(|(waiting, ..)| *waiting == next).expect("it waited");
-                            prop_assert_eq!(model.waiting[first].2, item, "a line is served in order");
+                            let first = model.waiting.iter().position(|(waiting, ..)| *waiting == next).expect("queued");
+                            prop_assert_eq!(model.waiting[first].2, item, "queue is FIFO per caller");
                             model.waiting.remove(first);
                             *model.running.entry(next).or_default() += 1;
                         }
@@ -156,18 +156,17 @@ proptest! {
                 }
             }
             let running: usize = model.running.values().sum();
-            prop_assert!(running <= places);
+            prop_assert!(running <= slots);
             prop_assert_eq!((fair.running(), fair.waiting()), (running, model.waiting.len()));
             prop_assert!(fair.waiting() <= queue);
         }
     }
 
-    /// The promise in one sentence: whatever a greedy caller has piled up, the next place that becomes
-    /// free is a modest caller's.
+    /// However many requests a greedy caller has queued, the next free slot goes to the other caller.
     #[test]
-    fn a_greedy_caller_starves_nobody(places in 1usize..20, pile in 1usize..200, queue in 2usize..50) {
-        let mut fair = FairQueue::new(places, queue);
-        for number in 0..places + pile {
+    fn greedy_caller_does_not_starve_others(slots in 1usize..20, pile in 1usize..200, queue in 2usize..50) {
+        let mut fair = FairQueue::new(slots, queue);
+        for number in 0..slots + pile {
             fair.enter("greedy", number);
         }
         let modest = fair.enter("modest", usize::MAX);

@@ -1,5 +1,5 @@
-//! Signed tokens (JWT): who they speak for, once their signature was found good. What a claim means is
-//! decided here; signatures and the fetching of key sets are others' work.
+//! Signed tokens (JWT) with verified signatures: from claims to a caller. Verifying signatures and fetching
+//! key sets are done elsewhere.
 
 use std::fmt;
 
@@ -12,30 +12,30 @@ use crate::limits;
 use crate::scope::Scopes;
 use crate::tenant::Tenant;
 
-/// What a token must say.
+/// Requirements for the claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRules {
     pub issuer: String,
     pub audience: String,
-    /// The claim that names the tenant.
+    /// The claim with the tenant.
     pub tenant_claim: String,
-    /// The claim that lists the scopes, as words in a text or as a list.
+    /// The claim with the scopes, as a space-separated text or as a list.
     pub scope_claim: String,
-    /// How far two clocks may be apart.
+    /// Allowed clock difference.
     pub leeway_ms: u64,
 }
 
-/// Where the keys are that tokens are signed with.
+/// A source of the keys that sign tokens.
 #[async_trait]
 pub trait JwksSource: Send + Sync + fmt::Debug {
-    /// Where it is, to tell one source from another.
+    /// The location of the key set; identifies the source.
     fn location(&self) -> String;
 
-    /// The set as JSON (RFC 7517).
+    /// The key set as JSON (RFC 7517).
     async fn fetch(&self) -> Result<String, String>;
 }
 
-/// Claims whose signature was good.
+/// Claims with a verified signature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims(pub Map<String, Value>);
 
@@ -47,14 +47,14 @@ pub enum TokenError {
     Expired,
     #[error("the token is not valid yet")]
     TooEarly,
-    #[error("the token is for somebody else")]
+    #[error("the token has another audience")]
     Audience,
-    #[error("the token is from somebody else")]
+    #[error("the token has another issuer")]
     Issuer,
 }
 
 impl Claims {
-    /// The caller these claims speak for. A claim that should be there and is not, is a refusal.
+    /// The caller of these claims. A missing required claim is an error.
     pub fn caller(&self, rules: &TokenRules, now_ms: u64) -> Result<Caller, TokenError> {
         let missing = |name: &str| TokenError::Missing(String::from(name));
         let expires_at_ms = self.time_ms("exp").ok_or_else(|| missing("exp"))?;
@@ -120,12 +120,12 @@ fn time_ms(value: &Value) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "finite and not negative; what is too large for u64 saturates"
+        reason = "finite and not negative; values beyond u64 saturate"
     )]
     Some((seconds * 1_000.0) as u64)
 }
 
-/// The words of a text, or of a list of texts.
+/// The words of a text or of a list of texts.
 fn words(value: &Value) -> impl Iterator<Item = &str> {
     let one = value.as_str().into_iter();
     let many = value.as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -26,8 +26,8 @@ fn claims(change: impl FnOnce(&mut Value)) -> Claims {
 }
 
 #[test]
-fn good_claims_make_a_caller_with_the_scopes_we_know() {
-    let caller = claims(|_| ()).caller(&rules(), 50_000).expect("they are good");
+fn valid_claims_give_caller_with_known_scopes() {
+    let caller = claims(|_| ()).caller(&rules(), 50_000).expect("valid claims");
     assert_eq!(
         (caller.tenant.as_str(), caller.client.as_str()),
         ("acme", "jwt:u1")
@@ -37,14 +37,14 @@ fn good_claims_make_a_caller_with_the_scopes_we_know() {
     let list = claims(|claims| claims["scope"] = json!(["usage"]));
     assert!(
         list.caller(&rules(), 50_000)
-            .expect("good")
+            .expect("valid claims")
             .scopes
             .contains(Scope::Usage)
     );
 }
 
 #[test]
-fn time_is_kept_on_both_sides_with_leeway() {
+fn expiry_and_not_before_respect_leeway() {
     let mut rules = rules();
     for (now_ms, leeway_ms, expected) in [
         (9_999, 0, Err(TokenError::TooEarly)),
@@ -65,7 +65,7 @@ fn time_is_kept_on_both_sides_with_leeway() {
 }
 
 #[test]
-fn whatever_is_missing_or_foreign_is_a_refusal() {
+fn missing_or_mismatching_claim_is_refused() {
     let wrong: [(&str, Value); 10] = [
         ("exp", Value::Null),
         ("exp", json!("100")),
