@@ -1,5 +1,5 @@
-//! Pictures made to fit: scaled down, turned into another format, or the first one of an animation.
-//! Every change makes new media, and is said.
+//! Adapts images to the bounds: downscaling, conversion, or reduction of an animation to its first frame.
+//! Every change is recorded as an [`Adaptation`].
 
 use std::io::Cursor;
 
@@ -7,13 +7,13 @@ use ::image::DynamicImage;
 use ::image::codecs::jpeg::JpegEncoder;
 use ::image::imageops::FilterType;
 
-use crate::facts::Facts;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::format::Format;
 use crate::image::{codec, decode};
 use crate::orientation::Orientation;
 
-/// What was done to a picture.
+/// A change of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     FirstFrame,
@@ -41,7 +41,7 @@ impl Action {
 
 const JPEG_QUALITY: u8 = 90;
 
-/// What is to become of a picture.
+/// The target of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdaptTarget {
     pub(crate) format: Format,
@@ -49,20 +49,20 @@ pub(crate) struct AdaptTarget {
     pub(crate) orientation: Option<Orientation>,
 }
 
-/// Decodes, turns upright, scales and encodes anew. `facts` become those of the result.
-pub(crate) fn redraw(bytes: &[u8], facts: &mut Facts, wish: AdaptTarget) -> Result<Vec<u8>, Error> {
+/// Decodes, applies the orientation, scales and encodes again. `facts` are updated to those of the result.
+pub(crate) fn redraw(bytes: &[u8], facts: &mut Facts, target: AdaptTarget) -> Result<Vec<u8>, Error> {
     let mut picture = decode(facts.format, bytes)?;
-    if let Some((width, height)) = wish.size {
-        // Scaling before turning touches fewer pixels; the size is that of the upright picture.
-        let turns = wish.orientation.is_some_and(Orientation::turns);
+    if let Some((width, height)) = target.size {
+        // Scaling before rotating touches fewer pixels; the size is that of the upright image.
+        let turns = target.orientation.is_some_and(Orientation::turns);
         let (width, height) = if turns { (height, width) } else { (width, height) };
         picture = picture.resize_exact(width, height, FilterType::Triangle);
     }
-    if let Some(orientation) = wish.orientation {
+    if let Some(orientation) = target.orientation {
         orientation.apply(&mut picture);
     }
-    let bytes = encode(&picture, wish.format)?;
-    facts.format = wish.format;
+    let bytes = encode(&picture, target.format)?;
+    facts.format = target.format;
     facts.width = Some(u64::from(picture.width()));
     facts.height = Some(u64::from(picture.height()));
     facts.frames = Some(1);

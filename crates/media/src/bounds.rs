@@ -1,13 +1,13 @@
-//! What is let in: formats, sizes, lengths. The defaults are those of the module language.
+//! Accepted formats, sizes and durations. The defaults are those of the module language.
 
 use ir::media::MediaKind;
 
-use crate::facts::Facts;
 use crate::error::{Error, Limit};
+use crate::facts::Facts;
 use crate::format::Format;
 use crate::limits;
 
-/// What happens to a picture that is wider or higher than allowed.
+/// Handling of an image that is wider or higher than allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oversize {
     #[default]
@@ -17,7 +17,7 @@ pub enum Oversize {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Formats that may go on.
+    /// Accepted output formats.
     pub formats: Vec<Format>,
     pub image_bytes: u64,
     pub audio_bytes: u64,
@@ -26,14 +26,14 @@ pub struct Bounds {
     pub audio_ms: u64,
     pub video_ms: u64,
     pub pages: u64,
-    /// Longest and shortest side of a picture.
+    /// Bounds for the sides of an image.
     pub side_max: u64,
     pub side_min: u64,
     pub pixels_max: u64,
-    /// Of a video, in either orientation.
+    /// For videos, in either orientation.
     pub video_sides: (u64, u64),
     pub oversize: Oversize,
-    /// Whether a picture of a format that may not go on is turned into one that may.
+    /// Whether an image of a format that is not accepted is converted to an accepted one.
     pub normalise: bool,
 }
 
@@ -61,7 +61,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Most bytes of this kind; of media that nobody knows yet, of the largest kind.
+    /// Maximum size for this kind; for unknown media, the maximum of all kinds.
     pub fn bytes(&self, kind: Option<MediaKind>) -> u64 {
         match kind {
             Some(MediaKind::Image) => self.image_bytes.min(limits::IMAGE_BYTES_MAX),
@@ -87,12 +87,12 @@ impl Bounds {
         }
     }
 
-    /// Whether the format may go on, as it is or turned into another.
+    /// Whether the format is accepted, as it is or after conversion.
     pub(crate) fn admits(&self, format: Format) -> bool {
         self.formats.contains(&format) || self.substitute(format).is_some()
     }
 
-    /// What a picture of a format that may not go on is turned into.
+    /// The format to which an image of a format that is not accepted is converted.
     pub(crate) fn substitute(&self, format: Format) -> Option<Format> {
         if !self.normalise || format.kind() != MediaKind::Image || self.formats.contains(&format) {
             return None;
@@ -107,7 +107,7 @@ impl Bounds {
         within(Limit::Size, self.bytes(Some(kind)), actual)
     }
 
-    /// Everything that only a look inside tells. A picture that is to be scaled down may be too large.
+    /// Checks the bounds on decoded properties. An image that will be downscaled may exceed them.
     pub(crate) fn content(&self, facts: &Facts) -> Result<(), Error> {
         match facts.format.kind() {
             MediaKind::Image => self.picture(facts)?,
@@ -155,7 +155,7 @@ impl Bounds {
 
     fn screen(&self, facts: &Facts) -> Result<(), Error> {
         let (Some(width), Some(height)) = (facts.width, facts.height) else {
-            return Err(Error::undecodable("it has no picture"));
+            return Err(Error::undecodable("it has no video track"));
         };
         let (long, short) = self.video_sides;
         if width.max(height) > long || width.min(height) > short {
@@ -168,7 +168,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// The size to which a picture is scaled; `None` if it may stay as it is.
+    /// The size to which an image is downscaled; `None` if it is within bounds.
     pub(crate) fn scaled(&self, width: u64, height: u64) -> Option<(u32, u32)> {
         let side = self.side_max as f64 / width.max(height) as f64;
         let area = (self.pixels_max as f64 / (width.saturating_mul(height)) as f64).sqrt();
@@ -181,11 +181,11 @@ impl Bounds {
     }
 }
 
-/// An unknown length is not within a limit.
+/// An unknown duration is an error.
 fn duration(allowed: u64, facts: &Facts) -> Result<(), Error> {
     let actual = facts
         .duration_ms
-        .ok_or_else(|| Error::undecodable("how long it is cannot be told"))?;
+        .ok_or_else(|| Error::undecodable("its duration cannot be determined"))?;
     within(Limit::Duration, allowed, actual)
 }
 

@@ -1,4 +1,4 @@
-//! What a sender says about bytes, and whether it is so. All digests are taken in one reading.
+//! Verifies the declared checksum. All digests are computed in one pass.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::Error;
 use crate::source::Source;
 
-/// What the sender says about the bytes.
+/// The sender's declarations about the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
     pub mime: Option<String>,
@@ -19,7 +19,7 @@ pub struct Declared {
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The length and the SHA-256 of everything, if the checksum that was sent along is right.
+/// Length and SHA-256 of all bytes, if the declared checksum matches.
 pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Result<(u64, String), Error> {
     source.rewind()?;
     let mut sha256 = Sha256::new();
@@ -60,7 +60,7 @@ pub(crate) fn verify(source: &mut dyn Source, checksum: Option<&Checksum>) -> Re
     Ok((length, sha256))
 }
 
-/// Writes on, and knows in the end how much it was and what its SHA-256 is.
+/// A writer that also counts the bytes and computes their SHA-256.
 #[derive(Debug)]
 pub(crate) struct HashingWriter<W> {
     inner: W,

@@ -1,25 +1,28 @@
-//! PDF: pages are counted, and who made it, when, and with what is left out. The file is written anew from
-//! its objects, so whatever stood between or behind them is gone.
+//! PDF: counts pages and removes author, dates and producer. The file is rewritten from its objects, so any
+//! bytes between or after them are removed.
 
 use lopdf::{Document, LoadOptions, Object};
 
-use crate::facts::Facts;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::limits;
 use crate::range_writer::SegmentList;
 use crate::source::{Source, whole};
 
-/// Smallest share that a compressed table gets.
+/// Minimum share of the limit for one compressed table.
 const TABLE_BYTES_MIN: usize = 256 * 1024;
 
-pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<(SegmentList, Vec<&'static str>), Error> {
+pub(crate) fn scan(
+    source: &mut dyn Source,
+    facts: &mut Facts,
+) -> Result<(SegmentList, Vec<&'static str>), Error> {
     let bytes = whole(source, limits::DOCUMENT_BYTES_MAX)?;
     let end = bytes.trim_ascii_end();
     let end = end.get(..end.len() - end.iter().rev().take_while(|byte| **byte == 0).count());
     if !end.unwrap_or_default().trim_ascii_end().ends_with(b"%%EOF") {
         return Err(Error::truncated());
     }
-    // Tables that are compressed are unfolded while loading: together they get a fixed amount of room.
+    // Compressed tables are decompressed while loading: they share a fixed limit.
     let tables = count(&bytes, b"ObjStm") + count(&bytes, b"XRef") + 1;
     let options = LoadOptions {
         max_decompressed_size: Some((limits::DOCUMENT_TABLES_BYTES_MAX / tables).max(TABLE_BYTES_MIN)),
@@ -31,7 +34,7 @@ pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<(Segmen
     let mut document = Document::load_mem_with_options(&bytes, options)
         .map_err(|error| Error::undecodable(error.to_string()))?;
     if document.is_encrypted() {
-        return Err(Error::undecodable("it is locked with a password"));
+        return Err(Error::undecodable("it is encrypted with a password"));
     }
     facts.pages = Some(document.get_pages().len() as u64).filter(|pages| *pages > 0);
     let removed = clean(&mut document);
@@ -44,9 +47,9 @@ pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<(Segmen
 
 fn clean(document: &mut Document) -> Vec<&'static str> {
     let mut removed = Vec::new();
-    let mut goes = Vec::new();
+    let mut removed_ids = Vec::new();
     if let Some(info) = document.trailer.remove(b"Info") {
-        goes.extend(info.as_reference().ok());
+        removed_ids.extend(info.as_reference().ok());
         removed.push("info");
     }
     for (id, object) in &mut document.objects {
@@ -56,7 +59,7 @@ fn clean(document: &mut Document) -> Vec<&'static str> {
             _ => continue,
         };
         if dictionary.has_type(b"Metadata") {
-            goes.push(*id);
+            removed_ids.push(*id);
         }
         for key in [b"Metadata".as_slice(), b"PieceInfo", b"LastModified"] {
             if dictionary.remove(key).is_some() && !removed.contains(&"xmp") {
@@ -64,13 +67,13 @@ fn clean(document: &mut Document) -> Vec<&'static str> {
             }
         }
     }
-    for id in goes {
+    for id in removed_ids {
         document.objects.remove(&id);
     }
     removed
 }
 
-/// How often a name stands in the file. Its letters may be written as numbers.
+/// Occurrences of a name in the file. Its characters may be hex-escaped.
 fn count(bytes: &[u8], name: &[u8]) -> usize {
     let mut found = 0;
     let mut rest = bytes;

@@ -1,20 +1,20 @@
-//! What is wrong with media, each with its code and the details that the code's page promises.
+//! Errors of media validation, each with its code and the details documented for that code.
 
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Of a kind that is not taken here, or that cannot be looked into.
-    #[error("{} is not taken here", .media_type.as_deref().unwrap_or("media of an unknown type"))]
+    /// A media type that is not accepted, or that cannot be inspected.
+    #[error("{} is not accepted", .media_type.as_deref().unwrap_or("media of an unknown type"))]
     Unsupported {
         media_type: Option<String>,
         allowed: Vec<String>,
     },
-    #[error("the media exceeds its limit of {}: {actual} over {allowed}", .limit.as_str())]
+    #[error("the media exceeds its {} limit: {actual}, allowed {allowed}", .limit.as_str())]
     TooLarge { limit: Limit, allowed: u64, actual: u64 },
     #[error("the media cannot be decoded: {reason}")]
     Corrupt { reason: String },
-    #[error("the bytes are not {declared}")]
+    #[error("the bytes do not match the declared type {declared}")]
     Mismatch {
         declared: String,
         detected: Option<String>,
@@ -28,20 +28,20 @@ pub enum Error {
     },
     #[error("{width} by {height} is smaller than {allowed} pixels on a side")]
     TooSmall { width: u64, height: u64, allowed: u64 },
-    #[error("{pixels} pixels are more than {allowed}")]
+    #[error("{pixels} pixels exceed the limit of {allowed}")]
     TooManyPixels { pixels: u64, allowed: u64 },
-    #[error("the bytes have another {algorithm} than was said")]
+    #[error("the {algorithm} checksum does not match the declared value")]
     Checksum {
         algorithm: String,
         expected: String,
         actual: String,
     },
-    /// Our own disk failed, not the sender.
+    /// Local IO failed; not the sender's fault.
     #[error("the media could not be read: {0}")]
     Unreadable(String),
 }
 
-/// Limits that share one code.
+/// Limits that share one error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// In bytes.

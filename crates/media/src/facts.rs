@@ -1,4 +1,4 @@
-//! What is known of media after a look at all of it. What could not be told is `None`, never zero.
+//! Facts about media after a complete inspection. Unknown facts are `None`, never zero.
 
 use ir::media::MediaFacts;
 
@@ -9,10 +9,10 @@ pub struct Facts {
     pub format: Format,
     pub size_bytes: u64,
     pub sha256: String,
-    /// As the picture is meant to be seen: turned, if it says so.
+    /// Of the upright image, after applying its orientation.
     pub width: Option<u64>,
     pub height: Option<u64>,
-    /// Pictures of an animation; 1 of a still one.
+    /// Frames of an animation; 1 for a still image.
     pub frames: Option<u64>,
     pub duration_ms: Option<u64>,
     pub sample_rate_hz: Option<u64>,

@@ -1,9 +1,9 @@
-//! The formats that can be looked into, and what the first bytes give away. Formats that are only
-//! recognised have a name, so that a refusal can say what it refuses.
+//! Supported formats, and detection from the first bytes. Formats that are only detected are named in error
+//! messages.
 
 use ir::media::MediaKind;
 
-/// A format that is understood well enough to be let in.
+/// A supported format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Format {
     Jpeg,
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// The format of a declared type. Parameters are left aside; old names are understood.
+    /// The format of a declared type. Parameters are ignored; legacy names are accepted.
     pub fn from_mime(mime: &str) -> Option<Self> {
         let plain = mime.split(';').next().unwrap_or_default();
         let plain = plain.trim().to_ascii_lowercase();
@@ -81,7 +81,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.mime() == name)
     }
 
-    /// Formats that begin alike and are told apart only by what is inside.
+    /// Formats with the same signature that are distinguished only by their content.
     pub(crate) const fn family(self) -> Family {
         match self {
             Self::Mp4 | Self::AudioMp4 | Self::QuickTime => Family::Boxes,
@@ -98,7 +98,7 @@ pub(crate) enum Family {
     Alone(Format),
 }
 
-/// The family that the first bytes belong to.
+/// The format family detected from the first bytes.
 pub(crate) fn family_of(head: &[u8]) -> Option<Family> {
     match detect(head)? {
         "video/mp4" | "video/quicktime" | "audio/mp4" => Some(Family::Boxes),
@@ -107,7 +107,7 @@ pub(crate) fn family_of(head: &[u8]) -> Option<Family> {
     }
 }
 
-/// The type that the first bytes give away, also of formats that are not let in.
+/// The type detected from the first bytes, including unsupported formats.
 pub fn detect(head: &[u8]) -> Option<&'static str> {
     let at = |offset: usize, magic: &[u8]| head.get(offset..).is_some_and(|tail| tail.starts_with(magic));
     if at(4, b"ftyp") {
@@ -148,7 +148,7 @@ pub fn detect(head: &[u8]) -> Option<&'static str> {
         return Some("image/svg+xml");
     }
     match head {
-        // Eleven bits of a frame's beginning, a layer that exists, a rate that exists.
+        // The 11 sync bits of a frame header, a valid layer, a valid bit rate.
         [0xff, second, third, ..]
             if second & 0xe0 == 0xe0 && second & 0x06 != 0 && second & 0x18 != 0x08 && third >> 4 != 0xf =>
         {

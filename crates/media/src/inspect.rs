@@ -1,6 +1,5 @@
-//! The whole look at media, from its first bytes to its last, cheapest questions first: is the type taken,
-//! is it small enough, are the bytes those that were sent, are they what they are said to be, are they
-//! whole, and is what they hold within bounds.
+//! Complete inspection of media, cheapest checks first: accepted type, size, checksum, declared against
+//! detected type, completeness, and bounds of the content.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +7,8 @@ use ir::media::MediaKind;
 
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, verify};
-use crate::facts::Facts;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::format::{Family, Format, detect, family_of};
 use crate::image::{self, ContainerScan};
 use crate::orientation::Orientation;
@@ -17,41 +16,41 @@ use crate::range_writer::SegmentList;
 use crate::source::{Source, head, length, whole};
 use crate::{audio, document, limits, video};
 
-/// Media that is what it says, whole and within bounds, and how it is written without its metadata.
+/// Media that passed all checks, and how it is written without metadata.
 #[derive(Debug)]
 pub struct Inspected {
     pub facts: Facts,
-    /// What is left out when it is written, in words.
+    /// Names of the metadata that is left out when it is written.
     pub removed: Vec<&'static str>,
     pub(crate) pieces: SegmentList,
     pub(crate) first: Option<SegmentList>,
     pub(crate) orientation: Option<Orientation>,
 }
 
-/// Looks at all of it. A library that gives up on hostile bytes is a fault of the bytes.
+/// Inspects all bytes. A panic of a library on hostile bytes is reported as corrupt media.
 pub fn inspect(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Error> {
-    let looked = catch_unwind(AssertUnwindSafe(|| look(source, declared, bounds)));
-    looked.unwrap_or_else(|_| Err(Error::undecodable("it is broken in a way that nobody foresaw")))
+    let result = catch_unwind(AssertUnwindSafe(|| inspect_source(source, declared, bounds)));
+    result.unwrap_or_else(|_| Err(Error::undecodable("the decoder failed unexpectedly")))
 }
 
-fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Error> {
-    let said = declared
+fn inspect_source(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result<Inspected, Error> {
+    let claimed = declared
         .mime
         .as_deref()
         .map(|mime| format_of(mime, bounds))
         .transpose()?;
     let size = length(source)?;
-    if let Some(format) = said {
+    if let Some(format) = claimed {
         bounds.size(format.kind(), size)?;
     }
     let (size_bytes, sha256) = verify(source, declared.checksum.as_ref())?;
     let head = head(source)?;
     let family = family_of(&head);
-    if let Some(said) = said.filter(|said| family != Some(said.family())) {
-        return Err(mismatch(said, detect(&head), &head));
+    if let Some(claimed) = claimed.filter(|claimed| family != Some(claimed.family())) {
+        return Err(mismatch(claimed, detect(&head), &head));
     }
     let family = family.ok_or_else(|| bounds.unsupported(detect(&head)))?;
-    // Which of a family it is shows inside; until then its largest bound holds.
+    // The content shows which format of the family it is; until then the family's largest bound applies.
     let kind = match family {
         Family::Alone(format) => format_of(format.mime(), bounds)?.kind(),
         Family::Boxes | Family::Elements => MediaKind::Video,
@@ -63,8 +62,8 @@ fn look(source: &mut dyn Source, declared: &Declared, bounds: &Bounds) -> Result
         Family::Alone(format) => alone(source, format, bounds)?,
     };
     let format = found.facts.format;
-    if let Some(said) = said.filter(|said| *said != format) {
-        return Err(mismatch(said, Some(format.mime()), &head));
+    if let Some(claimed) = claimed.filter(|claimed| *claimed != format) {
+        return Err(mismatch(claimed, Some(format.mime()), &head));
     }
     format_of(format.mime(), bounds)?;
     bounds.size(format.kind(), size_bytes)?;
@@ -84,9 +83,9 @@ fn format_of(mime: &str, bounds: &Bounds) -> Result<Format, Error> {
         .ok_or_else(|| bounds.unsupported(Some(mime)))
 }
 
-fn mismatch(said: Format, detected: Option<&str>, head: &[u8]) -> Error {
+fn mismatch(claimed: Format, detected: Option<&str>, head: &[u8]) -> Error {
     Error::Mismatch {
-        declared: String::from(said.mime()),
+        declared: String::from(claimed.mime()),
         detected: detected.map(String::from),
         magic_bytes: hex::encode(head.get(..head.len().min(8)).unwrap_or_default()),
     }

@@ -1,28 +1,27 @@
-//! Every bound of this crate in one place. What a person may turn stands in [`Bounds`](crate::Bounds);
-//! these hold whatever anybody says.
+//! All fixed limits of this crate. Configurable bounds are in [`Bounds`](crate::Bounds); these apply in
+//! addition.
 
-/// How many bytes a look at the beginning of a file takes.
+/// Bytes read from the start of a file for type detection.
 pub const HEAD_BYTES: usize = 64;
-/// Largest picture that is read into memory.
+/// Maximum size of an image that is read into memory.
 pub const IMAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Largest document that is read into memory.
+/// Maximum size of a document that is read into memory.
 pub const DOCUMENT_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Pictures up to this many pixels are decoded to see whether they can be; of larger ones only the
-/// structure is looked at.
+/// Images up to this many pixels are decoded for validation; for larger ones only the container is scanned.
 pub const DECODE_PIXELS_MAX: u64 = 25_000_000;
-/// Pictures beyond this are refused even where larger ones are scaled down.
+/// Images with more pixels are refused even if downscaling is enabled.
 pub const SCALE_PIXELS_MAX: u64 = 100_000_000;
-/// Most memory that a decoder may ask for.
+/// Maximum memory of an image decoder.
 pub const DECODE_ALLOC_MAX: u64 = 512 * 1024 * 1024;
-/// Most segments, chunks, boxes, pages or elements of one file.
+/// Maximum number of segments, chunks, boxes, pages or elements of one file.
 pub const PARTS_MAX: usize = 200_000;
-/// Deepest nesting of boxes and elements.
+/// Maximum nesting depth of boxes and elements.
 pub const DEPTH_MAX: usize = 12;
-/// Largest table or header that a walker reads at once.
+/// Maximum size of a table or header that is read at once.
 pub const TABLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Most packets that are counted to measure how long something is: five hours of MP3.
+/// Maximum number of packets that are counted to measure a duration: five hours of MP3.
 pub const PACKETS_MAX: usize = 1_000_000;
-/// Most bytes that the compressed tables of a document may unfold to, together.
+/// Maximum decompressed size of all compressed tables of a document.
 pub const DOCUMENT_TABLES_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Most entries of an EXIF directory that are looked through.
+/// Maximum number of entries read from an EXIF directory.
 pub const EXIF_ENTRIES_MAX: usize = 1_024;

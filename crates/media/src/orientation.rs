@@ -1,16 +1,16 @@
-//! The one thing in EXIF that a picture needs: which way up it is. It is read from any EXIF and written
-//! into one that says nothing else.
+//! The orientation of an image, the only EXIF field that is retained. It is read from any EXIF and written
+//! to a new EXIF structure without other fields.
 
 use crate::limits;
 
-/// 1 to 8, as EXIF counts them; 1 is upright.
+/// EXIF orientation, 1 to 8; 1 is upright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Orientation(u8);
 
 const TAG: u16 = 0x0112;
 
 impl Orientation {
-    /// Looks into a TIFF structure; what cannot be read is upright.
+    /// Reads a TIFF structure; an unreadable orientation counts as upright.
     pub(crate) fn of_exif(tiff: &[u8]) -> Option<Self> {
         let big = match tiff.get(..4)? {
             b"MM\0*" => true,
@@ -35,7 +35,7 @@ impl Orientation {
         (2..=8).contains(&value).then_some(Self(value))
     }
 
-    /// A TIFF structure with this one entry.
+    /// A TIFF structure with this entry only.
     pub(crate) fn to_exif(self) -> Vec<u8> {
         let mut tiff = Vec::from(*b"MM\0*\0\0\0\x08\0\x01");
         tiff.extend(TAG.to_be_bytes());
@@ -45,7 +45,7 @@ impl Orientation {
         tiff
     }
 
-    /// Whether width and height trade places.
+    /// Whether width and height are swapped.
     pub(crate) const fn turns(self) -> bool {
         self.0 >= 5
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::Orientation;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn orientation_round_trips() {
         for value in 2..=8 {
             let orientation = Orientation(value);
             assert_eq!(Orientation::of_exif(&orientation.to_exif()), Some(orientation));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn either_byte_order_is_read() {
+    fn both_byte_orders_are_read() {
         let little = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
         assert_eq!(Orientation::of_exif(little), Some(Orientation(6)));
     }

@@ -1,19 +1,20 @@
-//! From what was sent to what goes on: looked at, without metadata, and made to fit where that is allowed.
+//! From received media to prepared media: inspected, without metadata, and adapted to the bounds where
+//! allowed.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ir::media::MediaKind;
 
-use crate::adapt::{Action, Adaptation, AdaptTarget, redraw};
+use crate::adapt::{Action, AdaptTarget, Adaptation, redraw};
 use crate::bounds::Bounds;
 use crate::checksum::{Declared, HashingWriter};
-use crate::facts::Facts;
 use crate::error::{Error, Limit};
+use crate::facts::Facts;
 use crate::inspect::{Inspected, inspect};
 use crate::source::Source;
 
-/// What was sent, what goes on, and what lies between.
+/// Facts before and after preparation, and the changes in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     pub input: Facts,
@@ -23,7 +24,7 @@ pub struct Prepared {
     pub adaptations: Vec<Adaptation>,
 }
 
-/// Looks at `source` and writes what goes on to `out`.
+/// Inspects `source` and writes the prepared media to `out`.
 pub fn prepare(
     source: &mut dyn Source,
     declared: &Declared,
@@ -32,7 +33,7 @@ pub fn prepare(
 ) -> Result<Prepared, Error> {
     let inspected = inspect(source, declared, bounds)?;
     let written = catch_unwind(AssertUnwindSafe(|| write(source, inspected, bounds, out)));
-    written.unwrap_or_else(|_| Err(Error::undecodable("it is broken in a way that nobody foresaw")))
+    written.unwrap_or_else(|_| Err(Error::undecodable("the decoder failed unexpectedly")))
 }
 
 fn write(
@@ -41,7 +42,7 @@ fn write(
     bounds: &Bounds,
     out: &mut dyn Write,
 ) -> Result<Prepared, Error> {
-    let mut sealed = HashingWriter::new(out);
+    let mut writer = HashingWriter::new(out);
     let mut fit = inspected.facts.clone();
     let mut adaptations = Vec::new();
     if fit.format.kind() == MediaKind::Image {
@@ -54,11 +55,11 @@ fn write(
                 actual: bytes.len() as u64,
             });
         }
-        sealed.write_all(&bytes)?;
+        writer.write_all(&bytes)?;
     } else {
-        inspected.pieces.write(source, &mut sealed)?;
+        inspected.pieces.write(source, &mut writer)?;
     }
-    (fit.size_bytes, fit.sha256) = sealed.finish()?;
+    (fit.size_bytes, fit.sha256) = writer.finish()?;
     Ok(Prepared {
         input: inspected.facts,
         output: fit,
@@ -67,7 +68,7 @@ fn write(
     })
 }
 
-/// The clean picture, redrawn only where nothing less will do.
+/// The image without metadata, re-encoded only if necessary.
 fn picture(
     source: &mut dyn Source,
     inspected: &Inspected,
@@ -85,31 +86,31 @@ fn picture(
         .zip(before.height)
         .and_then(|(width, height)| bounds.scaled(width, height));
     let other = bounds.substitute(before.format);
-    // Of these formats the other frames are left out by copying; of others they are still there.
+    // Frames after the first were already left out by copying, except for WebP.
     let animated = frames > 1 && before.format == crate::format::Format::WebP;
     if size.is_some() || other.is_some() || animated {
-        let wish = AdaptTarget {
+        let target = AdaptTarget {
             format: other.unwrap_or(before.format),
             size,
             orientation: inspected.orientation,
         };
-        clean = redraw(&clean, fit, wish)?;
+        clean = redraw(&clean, fit, target)?;
     }
     fit.frames = Some(1);
-    let mut say = |action, from: String, to: String| adaptations.push(Adaptation { action, from, to });
+    let mut record = |action, from: String, to: String| adaptations.push(Adaptation { action, from, to });
     if frames > 1 {
-        say(
+        record(
             Action::FirstFrame,
             format!("{frames} frames"),
             String::from("1 frame"),
         );
     }
     if size.is_some() {
-        say(Action::Downscaled, sides(&before), sides(fit));
+        record(Action::Downscaled, sides(&before), sides(fit));
     }
     if other.is_some() {
         let mime = |facts: &Facts| String::from(facts.format.mime());
-        say(Action::Converted, mime(&before), mime(fit));
+        record(Action::Converted, mime(&before), mime(fit));
     }
     Ok(clean)
 }

@@ -1,5 +1,5 @@
-//! A file written anew from pieces of another: ranges that are kept, bytes that are put in their place,
-//! and zeros where something stood that must keep its size. Nothing is copied through memory as a whole.
+//! Writes a file as a list of segments: ranges copied from a source, literal bytes, and zeros in place of
+//! removed data that must keep its size. The file is streamed, not buffered as a whole.
 
 use std::io::{self, Read, SeekFrom, Write};
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub(crate) enum Segment {
     Zeros(u64),
 }
 
-/// Pieces in order, neighbours joined.
+/// Segments in order; adjacent copies are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentList(Vec<Segment>);
 
@@ -64,7 +64,7 @@ impl SegmentList {
     }
 }
 
-/// Changes in place, put together into pieces: everything between them is kept.
+/// In-place changes, converted into segments that copy everything between them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overwrites(Vec<(u64, Overwrite)>);
 
@@ -80,11 +80,13 @@ impl Overwrites {
     }
 
     pub(crate) fn zeros(&mut self, range: Range<u64>) {
-        self.0
-            .push((range.start, Overwrite::Zeros(range.end.saturating_sub(range.start))));
+        self.0.push((
+            range.start,
+            Overwrite::Zeros(range.end.saturating_sub(range.start)),
+        ));
     }
 
-    /// The file of `length` bytes with every change made. Changes inside earlier ones are left out.
+    /// The file of `length` bytes with all changes applied. Changes inside earlier ones are skipped.
     pub(crate) fn apply(mut self, length: u64) -> SegmentList {
         self.0.sort_by_key(|(at, _)| *at);
         let mut pieces = SegmentList::default();

@@ -1,11 +1,11 @@
-//! Reading at places of a file, within bounds. A file that ends too early is a fault of the file.
+//! Bounded random-access reads of a file. A file that ends too early is reported as truncated.
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 use crate::error::Error;
 use crate::limits;
 
-/// Bytes that can be read from any place: a file, or memory in tests.
+/// Bytes with random access: a file, or memory in tests.
 pub trait Source: Read + Seek + Send + Sync {}
 
 impl<T: Read + Seek + Send + Sync> Source for T {}
@@ -17,7 +17,7 @@ pub(crate) fn length(source: &mut dyn Source) -> Result<u64, Error> {
 /// Exactly `length` bytes from `offset` on.
 pub(crate) fn read_at(source: &mut dyn Source, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
     if length > limits::TABLE_BYTES_MAX {
-        return Err(Error::undecodable("a header is larger than any honest one"));
+        return Err(Error::undecodable("a header exceeds the size limit"));
     }
     source.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn read_at(source: &mut dyn Source, offset: u64, length: u64) -> Resu
     Ok(bytes)
 }
 
-/// The first bytes, as many as there are.
+/// The first bytes, at most [`HEAD_BYTES`](limits::HEAD_BYTES).
 pub(crate) fn head(source: &mut dyn Source) -> Result<Vec<u8>, Error> {
     source.rewind()?;
     let mut bytes = Vec::new();
@@ -42,7 +42,9 @@ pub(crate) fn whole(source: &mut dyn Source, allowed: u64) -> Result<Vec<u8>, Er
     let mut bytes = Vec::new();
     source.take(allowed.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > allowed {
-        return Err(Error::undecodable("the file is larger than can be looked at"));
+        return Err(Error::undecodable(
+            "the file exceeds the size limit for inspection",
+        ));
     }
     Ok(bytes)
 }
@@ -56,7 +58,7 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Numbers at places of a slice; `None` behind its end.
+/// Integers at a position of a slice; `None` after its end.
 pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }

@@ -1,5 +1,5 @@
-//! Sound: packets are counted to know how long it is, whatever the header claims; tags are left out
-//! without touching a sample. Demuxing is a library's work; what is kept of a file is decided here.
+//! Audio: the duration is measured by counting packets, not read from the header; tags are removed without
+//! changing samples. Demuxing is done by a library; which parts of a file are retained is decided here.
 
 mod mpeg;
 mod ogg;
@@ -14,14 +14,14 @@ use symphonia_core::io::{MediaSource, MediaSourceStream, MediaSourceStreamOption
 use symphonia_format_ogg::OggReader;
 use symphonia_format_riff::WavReader;
 
-use crate::facts::Facts;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::format::Format;
 use crate::limits;
 use crate::range_writer::SegmentList;
 use crate::source::{Source, length};
 
-/// What is kept, and what was left out.
+/// The retained segments, and what was removed.
 #[derive(Debug, Default)]
 pub(crate) struct RetainedAudio {
     pub(crate) pieces: SegmentList,
@@ -33,13 +33,13 @@ pub(crate) fn scan(source: &mut dyn Source, facts: &mut Facts) -> Result<Retaine
         Format::Mpeg => mpeg::walk(source),
         Format::Wav => wav::walk(source),
         Format::Ogg => ogg::walk(source),
-        _ => return Err(Error::undecodable("it is no sound")),
+        _ => return Err(Error::undecodable("it is not audio")),
     }?;
     measure(source, facts)?;
     Ok(kept)
 }
 
-/// Counts every packet of the longest track.
+/// Counts the packets of the first track.
 fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
     let length = length(source)?;
     source.rewind()?;
@@ -55,7 +55,7 @@ fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
         _ => Box::new(WavReader::try_new(stream, options).map_err(broken)?),
     };
     let Some(track) = reader.tracks().first() else {
-        return Err(Error::undecodable("it holds no sound"));
+        return Err(Error::undecodable("it has no audio track"));
     };
     if let Some(CodecParameters::Audio(audio)) = &track.codec_params {
         facts.sample_rate_hz = audio.sample_rate.map(u64::from);
@@ -63,7 +63,7 @@ fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
     }
     let id = track.id;
     let base = track.time_base;
-    let promised = track.num_frames;
+    let stated = track.num_frames;
     let mut units: u64 = 0;
     for _ in 0..limits::PACKETS_MAX {
         match reader.next_packet() {
@@ -75,7 +75,7 @@ fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
                     let ms = u128::from(units) * numer * 1_000 / u128::from(base.denom.get());
                     u64::try_from(ms).ok().filter(|_| units > 0)
                 });
-                return whole(facts, promised, units);
+                return check_complete(facts, stated, units);
             }
             Err(error) => return Err(broken(error)),
         }
@@ -83,17 +83,17 @@ fn measure(source: &mut dyn Source, facts: &mut Facts) -> Result<(), Error> {
     Err(Error::undecodable("it has too many packets"))
 }
 
-/// A header that counts its frames tells when some are missing. A packet may be left out at the seams.
-fn whole(facts: &Facts, promised: Option<u64>, units: u64) -> Result<(), Error> {
+/// Detects missing frames from the frame count in the header. A few packets may be missing at the ends.
+fn check_complete(facts: &Facts, stated: Option<u64>, units: u64) -> Result<(), Error> {
     const SEAM_UNITS: u64 = 4 * 1_152;
-    let missing = promised.is_some_and(|promised| units.saturating_add(SEAM_UNITS) < promised);
+    let missing = stated.is_some_and(|stated| units.saturating_add(SEAM_UNITS) < stated);
     if facts.format == Format::Mpeg && missing {
         return Err(Error::truncated());
     }
     Ok(())
 }
 
-/// A source that is lent to the demuxer.
+/// Adapts a borrowed source to the demuxer's trait.
 struct SourceAdapter<'s> {
     source: &'s mut dyn Source,
     length: u64,

@@ -1,4 +1,4 @@
-//! MP3: frames in a row. Tags stand before and behind them and are left out.
+//! MP3: a sequence of frames. Tags before and after them are removed.
 
 use super::RetainedAudio;
 use crate::error::Error;
@@ -6,9 +6,9 @@ use crate::source::{Source, le_u32, length, read_at};
 
 const ID3V1_BYTES: u64 = 128;
 const APE_FOOTER_BYTES: u64 = 32;
-/// Most tags in a row that are looked at.
+/// Maximum number of consecutive tags.
 const TAGS_MAX: usize = 16;
-/// Zeros that writers leave behind a tag.
+/// Zero padding that writers leave after a tag.
 const PADDING_BYTES_MAX: u64 = 64 * 1024;
 
 pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
@@ -57,17 +57,17 @@ fn id3v2(source: &mut dyn Source, at: u64, total: u64) -> Result<Option<u64>, Er
     Ok(Some(end))
 }
 
-/// Where sound begins: behind nothing but zeros.
+/// Start of the first frame; only zero padding may precede it.
 fn first_frame(source: &mut dyn Source, from: u64, total: u64) -> Result<u64, Error> {
     let window = read_at(source, from, total.saturating_sub(from).min(PADDING_BYTES_MAX))?;
     let zeros = window.iter().take_while(|byte| **byte == 0).count();
     match window.get(zeros..zeros + 2) {
         Some([0xff, second]) if second & 0xe0 == 0xe0 => Ok(from + zeros as u64),
-        _ => Err(Error::undecodable("no sound stands behind its tags")),
+        _ => Err(Error::undecodable("no audio frame after its tags")),
     }
 }
 
-/// Where a tag begins that ends here.
+/// Start of a tag that ends at `end`.
 fn tag_before(source: &mut dyn Source, start: u64, end: u64) -> Result<Option<u64>, Error> {
     let room = end.saturating_sub(start);
     if room > ID3V1_BYTES && read_at(source, end - ID3V1_BYTES, 3)? == b"TAG" {

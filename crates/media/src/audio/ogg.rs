@@ -1,5 +1,5 @@
-//! Ogg, page by page. The second packet of a stream holds its comments: they are overwritten with a
-//! vendor's name of blanks of the same length, so that no page moves, and the checks are taken anew.
+//! Ogg, page by page. The second packet of a stream contains its comments: it is overwritten with a blank
+//! vendor string of the same length, so that no page moves, and the page checksums are recomputed.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use crate::source::{Source, le_u32, length, read_at};
 const BEGINS: u8 = 2;
 const ENDS: u8 = 4;
 
-/// What is known of a logical stream on the way through.
+/// Parse state of a logical stream.
 #[derive(Default)]
 struct Stream {
-    /// Packets that have ended.
+    /// Number of completed packets.
     packets: usize,
-    /// Where the comment packet stands, page by page.
+    /// Location of the comment packet, page by page.
     comment: Vec<Span>,
     comment_bytes: Vec<u8>,
     ended: bool,
@@ -29,7 +29,7 @@ struct Span {
     length: usize,
 }
 
-/// A page that is touched, to take its check anew.
+/// A modified page, for recomputing its checksum.
 struct Page {
     at: u64,
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
         }
         let head = read_at(source, at, 27)?;
         if !head.starts_with(b"OggS\0") {
-            return Err(Error::undecodable("a page does not begin as pages do"));
+            return Err(Error::undecodable("invalid page header"));
         }
         let (flags, segments) = (head[5], usize::from(head[26]));
         let serial = le_u32(&head, 14).unwrap_or(0);
@@ -63,7 +63,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
             streams.insert(serial, Stream::default());
         }
         let Some(stream) = streams.get_mut(&serial) else {
-            return Err(Error::undecodable("a stream goes on that never began"));
+            return Err(Error::undecodable("a page of a stream that was not started"));
         };
         stream.ended |= flags & ENDS != 0;
         if stream.packets < 2 {
@@ -80,7 +80,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
 }
 
 impl Stream {
-    /// Follows packets through a page and notes which bytes belong to the second.
+    /// Follows packets through a page and records which bytes belong to the second packet.
     fn gather(&mut self, table: &[u8], page: &[u8], body: u64, index: usize) {
         let mut at = usize::try_from(body).unwrap_or(usize::MAX);
         for lace in table {
@@ -106,7 +106,7 @@ fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> 
     let mut changed = Vec::new();
     for stream in streams.values() {
         let Some(mut fresh) = blank(&stream.comment_bytes).map(Vec::into_iter) else {
-            return Err(Error::undecodable("its comments cannot be told from its sound"));
+            return Err(Error::undecodable("its comment packet is not recognised"));
         };
         for span in &stream.comment {
             let from = usize::try_from(span.at).unwrap_or(usize::MAX);
@@ -124,7 +124,7 @@ fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> 
     let mut patches = Overwrites::default();
     for index in changed {
         if let Some(page) = touched.get_mut(index) {
-            seal(&mut page.bytes);
+            write_checksum(&mut page.bytes);
             patches.bytes(page.at, std::mem::take(&mut page.bytes));
         }
     }
@@ -134,14 +134,14 @@ fn clean(streams: &HashMap<u32, Stream>, mut touched: Vec<Page>, total: u64) -> 
     })
 }
 
-/// A comment packet of the same length that says nothing; `None` if this is no comment packet.
+/// An empty comment packet of the same length; `None` if this is not a comment packet.
 fn blank(packet: &[u8]) -> Option<Vec<u8>> {
     let (magic, tail): (&[u8], &[u8]) = if packet.starts_with(b"\x03vorbis") {
         (b"\x03vorbis", b"\x01")
     } else if packet.starts_with(b"OpusTags") {
         (b"OpusTags", b"")
     } else if le_u32(packet, 0).is_some_and(|vendor| vendor as usize <= packet.len()) {
-        // Speex and others without a magic word.
+        // Speex and other codecs without a magic number.
         (b"", b"")
     } else {
         return None;
@@ -155,8 +155,8 @@ fn blank(packet: &[u8]) -> Option<Vec<u8>> {
     Some(fresh)
 }
 
-/// Takes a page's check anew.
-fn seal(page: &mut [u8]) {
+/// Recomputes a page's checksum.
+fn write_checksum(page: &mut [u8]) {
     if let Some(check) = page.get_mut(22..26) {
         check.fill(0);
     }

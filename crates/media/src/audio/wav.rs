@@ -1,4 +1,4 @@
-//! WAV, chunk by chunk. Kept: the form of the samples, their count, and the samples.
+//! WAV, chunk by chunk. Retained: sample format, sample count, and samples.
 
 use super::RetainedAudio;
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::limits;
 use crate::range_writer::SegmentList;
 use crate::source::{Source, le_u32, length, read_at};
 
-/// A size that a writer leaves when it could not go back to fill it in.
+/// A size placeholder of writers that could not seek back to fill it in.
 const UNKNOWN: u64 = 0xffff_ffff;
 
 pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
@@ -42,7 +42,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<RetainedAudio, Error> {
                 size += 8 + length + length % 2;
                 samples |= kind == b"data";
             }
-            // Fillers say nothing.
+            // Padding chunks carry no information.
             b"JUNK" | b"PAD " | b"FLLR" => {}
             b"LIST" | b"id3 " | b"ID3 " | b"bext" | b"iXML" | b"_PMX" => remove(&mut kept, "tags"),
             _ => remove(&mut kept, "application data"),

@@ -1,5 +1,5 @@
-//! GIF, block by block. Kept: pictures, their timing and how often they repeat. The first picture can be
-//! cut out as it stands.
+//! GIF, block by block. Retained: frames, their timing and the repeat count. The first frame can be
+//! extracted without decoding.
 
 use super::ContainerScan;
 use crate::error::Error;
@@ -22,14 +22,14 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
                 first.copy(range.clone());
                 walk.end = range.end;
                 if walk.frames == 0 {
-                    return Err(Error::undecodable("it holds no picture"));
+                    return Err(Error::undecodable("it contains no image"));
                 }
                 walk.first = (walk.frames > 1).then_some(first);
                 return Ok(walk);
             }
             0x2c => {
                 let flags = *bytes.get(at + 9).ok_or_else(Error::truncated)?;
-                at = behind_blocks(bytes, at + 10 + table(flags) + 1)?;
+                at = after_blocks(bytes, at + 10 + table(flags) + 1)?;
                 walk.frames += 1;
                 walk.pieces.copy(start as u64..at as u64);
                 if walk.frames == 1 {
@@ -38,7 +38,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
             }
             0x21 => {
                 let label = *bytes.get(at + 1).ok_or_else(Error::truncated)?;
-                at = behind_blocks(bytes, at + 2)?;
+                at = after_blocks(bytes, at + 2)?;
                 let range = start as u64..at as u64;
                 match label {
                     0xf9 => {
@@ -53,13 +53,13 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
                     _ => walk.remove("text"),
                 }
             }
-            _ => return Err(Error::undecodable("a block is of no known kind")),
+            _ => return Err(Error::undecodable("unknown block type")),
         }
     }
     Err(Error::undecodable("it has too many blocks"))
 }
 
-/// Bytes of the colour table that these flags announce.
+/// Size in bytes of the colour table declared by these flags.
 fn table(flags: u8) -> usize {
     if flags & 0x80 == 0 {
         0
@@ -68,8 +68,8 @@ fn table(flags: u8) -> usize {
     }
 }
 
-/// The place behind a run of sub-blocks.
-fn behind_blocks(bytes: &[u8], from: usize) -> Result<usize, Error> {
+/// The position after a sequence of sub-blocks.
+fn after_blocks(bytes: &[u8], from: usize) -> Result<usize, Error> {
     let mut at = from;
     loop {
         let length = usize::from(*bytes.get(at).ok_or_else(Error::truncated)?);
@@ -80,7 +80,7 @@ fn behind_blocks(bytes: &[u8], from: usize) -> Result<usize, Error> {
     }
 }
 
-/// The extension that says how often an animation repeats, in its two spellings and its one form.
+/// Whether this is the repeat-count extension, under either of its two application names.
 fn repeats(bytes: &[u8], start: usize) -> bool {
     let body = bytes.get(start + 2..start + 19).unwrap_or_default();
     (body.starts_with(b"\x0bNETSCAPE2.0\x03\x01") || body.starts_with(b"\x0bANIMEXTS1.0\x03\x01"))

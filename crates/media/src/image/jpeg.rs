@@ -1,5 +1,5 @@
-//! JPEG, marker by marker. Kept: what decoding needs, JFIF without its thumbnail, colour profiles,
-//! Adobe's colour transform, and the orientation.
+//! JPEG, marker by marker. Retained: segments needed for decoding, JFIF without its thumbnail, colour
+//! profiles, Adobe's colour transform, and the orientation.
 
 use super::ContainerScan;
 use crate::error::Error;
@@ -25,8 +25,8 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
                 walk.end = start as u64 + 1;
                 return Ok(walk);
             }
-            0xd9 => return Err(Error::undecodable("it holds no picture")),
-            0x00 | 0x01 | 0xd0..=0xd8 => return Err(Error::undecodable("a marker stands where none may")),
+            0xd9 => return Err(Error::undecodable("it contains no image")),
+            0x00 | 0x01 | 0xd0..=0xd8 => return Err(Error::undecodable("a marker at an invalid position")),
             _ => {}
         }
         let length = usize::from(be_u16(bytes, start + 1).ok_or_else(Error::truncated)?);
@@ -37,7 +37,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         match marker {
             0xda => {
                 seen_scan = true;
-                at = behind_scan(bytes, end)?;
+                at = after_scan(bytes, end)?;
                 walk.pieces.copy(range.start..at as u64);
             }
             0xc0..=0xcf | 0xdb..=0xdf => walk.pieces.copy(range),
@@ -47,7 +47,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
     Err(Error::undecodable("it has too many segments"))
 }
 
-/// The next marker and the place of its second byte. Fill bytes before it do not count.
+/// The next marker and the position of its second byte. Fill bytes before it are skipped.
 fn marker(bytes: &[u8], at: usize) -> Result<(u8, usize), Error> {
     if *bytes.get(at).ok_or_else(Error::truncated)? != 0xff {
         return Err(Error::undecodable("a segment does not begin with a marker"));
@@ -62,8 +62,8 @@ fn marker(bytes: &[u8], at: usize) -> Result<(u8, usize), Error> {
     }
 }
 
-/// Coded data goes on until a marker that is neither stuffing nor a restart.
-fn behind_scan(bytes: &[u8], from: usize) -> Result<usize, Error> {
+/// The end of entropy-coded data: the next marker that is neither stuffing nor a restart.
+fn after_scan(bytes: &[u8], from: usize) -> Result<usize, Error> {
     let mut at = from;
     loop {
         let rest = bytes.get(at..).ok_or_else(Error::truncated)?;
@@ -80,13 +80,13 @@ fn behind_scan(bytes: &[u8], from: usize) -> Result<usize, Error> {
     }
 }
 
-/// Application segments and comments.
+/// Handles application segments and comments.
 fn segment(walk: &mut ContainerScan, marker: u8, body: &[u8], range: std::ops::Range<u64>) {
     match marker {
         0xe0 if body.starts_with(b"JFIF\0") && body.len() >= 14 => {
             let mut head = vec![0xff, 0xe0, 0, 16];
             head.extend(body.get(..12).unwrap_or_default());
-            // A thumbnail shows what was cut away later.
+            // The thumbnail may show content that was cropped from the image later.
             head.extend([0, 0]);
             walk.pieces.put(head);
             if body.len() > 14 {

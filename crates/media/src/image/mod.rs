@@ -1,5 +1,5 @@
-//! Pictures: their structure is walked, what is needed to show them is kept, and they are decoded once to
-//! see whether they can be. Each format says in its file what is kept; everything else goes.
+//! Images: the container is scanned, parts needed for display are retained, and the image is decoded once
+//! to validate it. Each format's file lists what is retained; everything else is removed.
 
 mod gif;
 mod jpeg;
@@ -11,25 +11,25 @@ use std::io::Cursor;
 
 use ::image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 
-use crate::facts::Facts;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::format::Format;
 use crate::limits;
 use crate::orientation::Orientation;
 use crate::range_writer::SegmentList;
 use crate::source::be_u32;
 
-/// What a walk through a picture found.
+/// The result of scanning an image container.
 #[derive(Debug, Default)]
 pub(crate) struct ContainerScan {
     pub(crate) pieces: SegmentList,
-    /// The first picture of an animation, where it can be cut out without decoding.
+    /// The first frame of an animation, if it can be extracted without decoding.
     pub(crate) first: Option<SegmentList>,
     pub(crate) frames: u64,
     pub(crate) orientation: Option<Orientation>,
-    /// What was left out, in words.
+    /// Names of the removed metadata.
     pub(crate) removed: Vec<&'static str>,
-    /// Where the picture ends; whatever is behind it belongs to something else.
+    /// End of the image; bytes after it are a trailer.
     pub(crate) end: u64,
 }
 
@@ -47,13 +47,13 @@ pub(crate) fn walk(format: Format, bytes: &[u8]) -> Result<ContainerScan, Error>
         Format::Png => png::walk(bytes),
         Format::Gif => gif::walk(bytes),
         Format::WebP => webp::walk(bytes),
-        _ => return Err(Error::undecodable("it is no picture")),
+        _ => return Err(Error::undecodable("it is not an image")),
     }?;
     trailer::check(bytes, &mut walk)?;
     Ok(walk)
 }
 
-/// Fills in what the header says, as it is meant to be seen.
+/// Fills in the facts of the header, with the orientation applied.
 pub(crate) fn measure(bytes: &[u8], walk: &ContainerScan, facts: &mut Facts) -> Result<(), Error> {
     let (width, height) = sides(facts.format, bytes)?;
     let turns = walk.orientation.is_some_and(Orientation::turns);
@@ -64,10 +64,11 @@ pub(crate) fn measure(bytes: &[u8], walk: &ContainerScan, facts: &mut Facts) -> 
     Ok(())
 }
 
-/// Width and height as the header has them.
+/// Width and height from the header.
 fn sides(format: Format, bytes: &[u8]) -> Result<(u32, u32), Error> {
     if format == Format::Png {
-        // The library checks its memory before it tells; an absurd size is to be refused as what it is.
+        // The library checks its memory limit before it returns the dimensions; an oversized image must be
+        // refused for its dimensions.
         let at = |place| be_u32(bytes, place).ok_or_else(Error::truncated);
         return Ok((at(16)?, at(20)?));
     }
@@ -76,7 +77,7 @@ fn sides(format: Format, bytes: &[u8]) -> Result<(u32, u32), Error> {
         .map_err(|error| undecodable(&error))
 }
 
-/// Decodes to see whether it can be, unless the picture is so large that this would cost too much.
+/// Decodes the image to validate it, unless it exceeds the pixel limit for that.
 pub(crate) fn validate(bytes: &[u8], facts: &Facts) -> Result<(), Error> {
     let pixels = facts.width.unwrap_or(0).saturating_mul(facts.height.unwrap_or(0));
     if pixels <= limits::DECODE_PIXELS_MAX {
@@ -85,7 +86,7 @@ pub(crate) fn validate(bytes: &[u8], facts: &Facts) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first picture, not yet turned.
+/// The first frame, without applying the orientation.
 pub(crate) fn decode(format: Format, bytes: &[u8]) -> Result<DynamicImage, Error> {
     reader(format, bytes)?
         .decode()
@@ -106,7 +107,7 @@ pub(crate) fn codec(format: Format) -> Result<ImageFormat, Error> {
         Format::Png => ImageFormat::Png,
         Format::Gif => ImageFormat::Gif,
         Format::WebP => ImageFormat::WebP,
-        _ => return Err(Error::undecodable("it is no picture")),
+        _ => return Err(Error::undecodable("it is not an image")),
     })
 }
 

@@ -1,5 +1,5 @@
-//! PNG, chunk by chunk, each with its check. Kept: what showing the still picture needs, colour and the
-//! orientation. An animation loses its frames behind the first here.
+//! PNG, chunk by chunk, with verified checksums. Retained: chunks needed to display the still image, colour
+//! and orientation. Frames of an animation after the first are removed.
 
 use super::ContainerScan;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::limits;
 use crate::orientation::Orientation;
 use crate::source::be_u32;
 
-/// Chunks that are needed to show the picture as it was meant.
+/// Chunks needed to display the image correctly.
 const KEPT: &[&[u8; 4]] = &[
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"bKGD",
     b"pHYs", b"cICP", b"mDCV", b"cLLI",
@@ -28,10 +28,10 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         let body = bytes.get(at + 8..body_end).ok_or_else(Error::truncated)?;
         let stated = be_u32(bytes, body_end).ok_or_else(Error::truncated)?;
         if crc32fast::hash(bytes.get(at + 4..body_end).unwrap_or_default()) != stated {
-            return Err(Error::undecodable("a chunk does not match its check"));
+            return Err(Error::undecodable("a chunk does not match its checksum"));
         }
         if first != (kind == b"IHDR") {
-            return Err(Error::undecodable("its header is not where it belongs"));
+            return Err(Error::undecodable("its header is not the first chunk"));
         }
         first = false;
         let range = at as u64..body_end as u64 + 4;
@@ -66,9 +66,9 @@ fn leave_out(walk: &mut ContainerScan, kind: &[u8], body: &[u8]) -> Result<(), E
             walk.frames = u64::from(be_u32(body, 0).unwrap_or(1)).max(1);
         }
         b"fcTL" | b"fdAT" => {}
-        // A capital letter says that the picture cannot be shown without it.
+        // An uppercase first letter marks a critical chunk.
         [first, ..] if first.is_ascii_uppercase() => {
-            return Err(Error::undecodable("it needs a chunk that nobody knows"));
+            return Err(Error::undecodable("it has an unknown critical chunk"));
         }
         _ => walk.remove("application data"),
     }

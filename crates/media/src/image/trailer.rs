@@ -1,5 +1,5 @@
-//! What stands behind the end of a picture. Phones put a second picture or a film there: it is cut off.
-//! A program, an archive or a page there makes the file two files in one, and it is refused.
+//! Bytes after the end of an image. Phones append a second image or a video there: it is removed. A
+//! program, an archive or a web page makes the file a polyglot, which is refused.
 
 use super::ContainerScan;
 use crate::error::Error;
@@ -30,9 +30,7 @@ pub(super) fn check(bytes: &[u8], walk: &mut ContainerScan) -> Result<(), Error>
             .any(|window| window.eq_ignore_ascii_case(magic))
     };
     if FOREIGN.iter().any(foreign) {
-        return Err(Error::undecodable(
-            "another file stands behind the end of this one",
-        ));
+        return Err(Error::undecodable("another file follows the end of the image"));
     }
     walk.remove("trailer");
     Ok(())

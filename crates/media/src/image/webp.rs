@@ -1,4 +1,4 @@
-//! WebP, chunk by chunk. Kept: pictures, transparency, timing, colour profiles and the orientation.
+//! WebP, chunk by chunk. Retained: frames, transparency, timing, colour profiles and the orientation.
 
 use super::ContainerScan;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::range_writer::SegmentList;
 use crate::source::le_u32;
 
 const KEPT: &[&[u8; 4]] = &[b"VP8 ", b"VP8L", b"ALPH", b"ANIM", b"ANMF", b"ICCP"];
-/// Bits of the extended header that announce EXIF and XMP.
+/// Bits of the extended header that declare EXIF and XMP.
 const HAS_EXIF: u8 = 0x08;
 const HAS_XMP: u8 = 0x04;
 
@@ -36,7 +36,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
             b"VP8X" => kept.extended(body, &mut walk)?,
             b"EXIF" => {
                 walk.remove("exif");
-                // Some writers keep the prefix that only JPEG needs.
+                // Some writers keep the prefix that belongs only to JPEG.
                 let tiff = body.strip_prefix(b"Exif\0\0").unwrap_or(body);
                 walk.orientation = walk.orientation.or_else(|| Orientation::of_exif(tiff));
             }
@@ -50,13 +50,13 @@ pub(super) fn walk(bytes: &[u8]) -> Result<ContainerScan, Error> {
         at = next;
     }
     if walk.frames == 0 {
-        return Err(Error::undecodable("it holds no picture"));
+        return Err(Error::undecodable("it contains no image"));
     }
     walk.pieces = kept.into_pieces(walk.orientation);
     Ok(walk)
 }
 
-/// What is kept, before the sizes at the beginning are known.
+/// The retained chunks, collected before the RIFF size is known.
 #[derive(Default)]
 struct RetainedChunks {
     header: Option<Vec<u8>>,
@@ -67,7 +67,7 @@ struct RetainedChunks {
 impl RetainedChunks {
     fn extended(&mut self, body: &[u8], walk: &mut ContainerScan) -> Result<(), Error> {
         if self.header.is_some() || !self.ranges.is_empty() || body.len() != 10 {
-            return Err(Error::undecodable("its extended header is not where it belongs"));
+            return Err(Error::undecodable("its extended header is not the first chunk"));
         }
         let mut header = Vec::from(*b"VP8X\x0a\0\0\0");
         header.extend(body);

@@ -1,5 +1,5 @@
-//! MP4, MOV and M4A. How long a track is follows from its table of samples and from its fragments; times
-//! of making, places and names are overwritten, and tracks of nothing but metadata are closed.
+//! MP4, MOV and M4A. The duration of a track is computed from its sample table and fragments; creation times,
+//! locations and names are overwritten, and metadata-only tracks are blanked.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(crate) fn scan(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     }
     let brand = match top.first() {
         Some(first) if &first.kind == b"ftyp" => read_at(source, first.body.start, 4)?,
-        _ => return Err(Error::undecodable("it does not say of which brand it is")),
+        _ => return Err(Error::undecodable("it has no file type box")),
     };
     let movie = top.iter().find(|one| &one.kind == b"moov");
     film.movie(source, movie.ok_or_else(Error::truncated)?)?;
@@ -54,7 +54,7 @@ struct Movie {
 struct Track {
     scale: u64,
     handler: [u8; 4],
-    /// In units of its scale.
+    /// In units of the time scale.
     length: u64,
     default_length: u64,
     width: u64,
@@ -89,14 +89,14 @@ impl Movie {
                     let body = open(source, &one)?;
                     let long = body.first() == Some(&1);
                     id = be_u32(&body, if long { 20 } else { 12 }).ok_or_else(Error::truncated)?;
-                    self.forget_times(&one, long);
+                    self.blank_times(&one, long);
                 }
                 b"mdia" => self.media(source, &one, &mut fresh)?,
                 b"udta" | b"meta" | b"uuid" => self.blank(&one),
                 _ => {}
             }
         }
-        // Tracks of telemetry say where a camera was, second by second.
+        // Telemetry tracks record the camera's position over time.
         if matches!(&fresh.handler, b"meta" | b"camm" | b"data") {
             self.blank(track);
             return Ok(());
@@ -189,11 +189,11 @@ impl Movie {
         Ok(())
     }
 
-    /// Scale and length of a header that also knows when the film was made. That is overwritten.
+    /// Time scale and duration of a header. Its creation times are overwritten.
     fn header(&mut self, source: &mut dyn Source, one: &Mp4Box) -> Result<(u64, u64), Error> {
         let body = open(source, one)?;
         let long = body.first() == Some(&1);
-        self.forget_times(one, long);
+        self.blank_times(one, long);
         let scale = be_u32(&body, if long { 20 } else { 12 }).map(u64::from);
         let length = if long {
             be_u64(&body, 24).filter(|length| *length != u64::MAX)
@@ -205,7 +205,7 @@ impl Movie {
         Ok((scale.ok_or_else(Error::truncated)?, length.unwrap_or(0)))
     }
 
-    fn forget_times(&mut self, one: &Mp4Box, long: bool) {
+    fn blank_times(&mut self, one: &Mp4Box, long: bool) {
         let from = one.body.start + 4;
         let until = from + if long { 16 } else { 8 };
         if until <= one.body.end {
@@ -213,7 +213,7 @@ impl Movie {
         }
     }
 
-    /// Turns a box into free space of the same size.
+    /// Turns a box into a `free` box of the same size.
     fn blank(&mut self, one: &Mp4Box) {
         self.patches.bytes(one.start + 4, Vec::from(*b"free"));
         self.patches.zeros(one.body.clone());
@@ -238,7 +238,7 @@ impl Movie {
         };
         let (picture, sound) = (of(b"vide"), of(b"soun"));
         let format = match (picture, sound, brand) {
-            (None, None, _) => return Err(Error::undecodable("it holds neither picture nor sound")),
+            (None, None, _) => return Err(Error::undecodable("it has neither a video nor an audio track")),
             (_, _, b"qt  ") => Format::QuickTime,
             (None, Some(_), _) => Format::AudioMp4,
             (Some(_), _, _) => Format::Mp4,
@@ -267,7 +267,7 @@ fn open(source: &mut dyn Source, one: &Mp4Box) -> Result<Vec<u8>, Error> {
     read_at(source, one.body.start, one.body.end - one.body.start)
 }
 
-/// Counts and lengths of a table of samples.
+/// Sample counts and durations of a sample table.
 fn pairs(body: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
     let rows = body.get(8..).unwrap_or_default().chunks_exact(8);
     rows.map(|row| {
@@ -276,7 +276,7 @@ fn pairs(body: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
     })
 }
 
-/// The length of a sample that a fragment's header sets for all of it.
+/// The default sample duration set by a fragment's header.
 fn usual_length(body: &[u8], flags: u32) -> Option<u64> {
     if flags & 0x08 == 0 {
         return None;
@@ -285,7 +285,7 @@ fn usual_length(body: &[u8], flags: u32) -> Option<u64> {
     be_u32(body, at).map(u64::from)
 }
 
-/// How long the samples of a run are, together.
+/// The total duration of the samples of a track run.
 fn run_length(body: &[u8], flags: u32, usual: u64) -> u64 {
     let count = u64::from(be_u32(body, 4).unwrap_or(0));
     if flags & 0x100 == 0 {

@@ -1,5 +1,5 @@
-//! Boxes of ISO base media files (MP4, MOV, M4A): a length, a name, and what is inside. Every box must end
-//! within the one around it.
+//! Boxes of ISO base media files (MP4, MOV, M4A): length, type and content. Every box must end within its
+//! parent.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::source::{Source, be_u32, be_u64, read_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mp4Box {
     pub(super) kind: [u8; 4],
-    /// Where its length stands.
+    /// Position of its length field.
     pub(super) start: u64,
     pub(super) body: Range<u64>,
 }
 
-/// The box at `at`, in a space that ends at `end`.
+/// The box at `at`, in a range that ends at `end`.
 pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Mp4Box, Error> {
     let head = read_at(source, at, 8)?;
     let kind = [head[4], head[5], head[6], head[7]];
@@ -26,7 +26,7 @@ pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Mp4Box,
     let stop = at.checked_add(length).filter(|stop| *stop <= end);
     let stop = stop.ok_or_else(Error::truncated)?;
     if length < header {
-        return Err(Error::undecodable("a box is shorter than its own head"));
+        return Err(Error::undecodable("a box is shorter than its header"));
     }
     Ok(Mp4Box {
         kind,
@@ -35,7 +35,7 @@ pub(super) fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Mp4Box,
     })
 }
 
-/// The boxes of a space, one after the other.
+/// The boxes of a range, in order.
 pub(super) fn children(
     source: &mut dyn Source,
     space: Range<u64>,
@@ -43,7 +43,7 @@ pub(super) fn children(
 ) -> Result<Vec<Mp4Box>, Error> {
     let mut found = Vec::new();
     let mut at = space.start;
-    // Four zero bytes end some lists in old films.
+    // Some lists of old files end with four zero bytes.
     while at + 8 <= space.end {
         *budget = budget
             .checked_sub(1)

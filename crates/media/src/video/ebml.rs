@@ -1,5 +1,5 @@
-//! Elements of WebM, as far as cleaning needs them: where each stands and how long it is. What is in them
-//! is a library's work. An element of metadata becomes a void of the same size.
+//! EBML elements of WebM, as far as the removal of metadata needs them: position and length. Their content
+//! is decoded by a library. A metadata element is overwritten with a void element of the same size.
 
 use std::ops::Range;
 
@@ -19,10 +19,10 @@ const SEEK_HEAD: u32 = 0x114d_9b74;
 const SEEK: u32 = 0x4dbb;
 const SEEK_ID: u32 = 0x53ab;
 /// Tags, attachments, chapters.
-const SPOKEN: &[u32] = &[0x1254_c367, 0x1941_a469, 0x1043_a770];
-/// Title, date, file names of this and its neighbours, a track's name.
+const METADATA: &[u32] = &[0x1254_c367, 0x1941_a469, 0x1043_a770];
+/// Title, date, file names of this and of adjacent segments, track name.
 const NAMED: &[u32] = &[0x7ba9, 0x4461, 0x7384, 0x3c_83ab, 0x3e_83bb, 0x536e];
-/// What may stand directly in a segment: it ends a cluster whose length nobody wrote.
+/// Direct children of a segment; one of them ends a cluster of unknown length.
 const IN_SEGMENT: &[u32] = &[
     CLUSTER,
     INFO,
@@ -39,11 +39,11 @@ struct Element {
     id: u32,
     start: u64,
     body: Range<u64>,
-    /// Nobody wrote how long it is: it goes on to the end.
+    /// Its length is unknown: it extends to the end.
     open: bool,
 }
 
-/// What a walk through the elements found.
+/// The result of scanning the elements.
 #[derive(Debug, Default)]
 pub(super) struct ElementScan {
     pub(super) patches: Overwrites,
@@ -56,7 +56,7 @@ pub(super) fn walk(source: &mut dyn Source) -> Result<ElementScan, Error> {
     let mut walk = ElementScan::default();
     let header = read(source, 0, total)?;
     if header.id != HEADER {
-        return Err(Error::undecodable("it does not begin as WebM does"));
+        return Err(Error::undecodable("it has no EBML header"));
     }
     let mut at = header.body.end;
     let mut segments = 0;
@@ -90,13 +90,13 @@ impl ElementScan {
             let element = read(source, at, space.end)?;
             self.count()?;
             at = match element.id {
-                CLUSTER if element.open => self.behind_cluster(source, element.body)?,
+                CLUSTER if element.open => self.after_cluster(source, element.body)?,
                 INFO => {
-                    self.named(source, element.body.clone(), 0)?;
+                    self.void_names(source, element.body.clone(), 0)?;
                     element.body.end
                 }
                 TRACKS => {
-                    self.named(source, element.body.clone(), 0)?;
+                    self.void_names(source, element.body.clone(), 0)?;
                     element.body.end
                 }
                 SEEK_HEAD => {
@@ -104,7 +104,7 @@ impl ElementScan {
                     element.body.end
                 }
                 id => {
-                    if SPOKEN.contains(&id) {
+                    if METADATA.contains(&id) {
                         self.void(&element, "tags");
                     }
                     element.body.end
@@ -114,8 +114,8 @@ impl ElementScan {
         Ok(())
     }
 
-    /// Where a cluster ends whose length nobody wrote: before the next thing that cannot be in it.
-    fn behind_cluster(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<u64, Error> {
+    /// The end of a cluster of unknown length: the next element that cannot be inside it.
+    fn after_cluster(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<u64, Error> {
         let mut at = space.start;
         while at < space.end {
             let element = read(source, at, space.end)?;
@@ -128,22 +128,22 @@ impl ElementScan {
         Ok(at)
     }
 
-    /// The index at the beginning must not lead to what is gone: strict readers follow it.
+    /// Seek entries of removed elements are removed too, because strict readers follow them.
     fn index(&mut self, source: &mut dyn Source, space: Range<u64>) -> Result<(), Error> {
         let mut at = space.start;
         while at < space.end {
             let entry = read(source, at, space.end)?;
             self.count()?;
             at = entry.body.end;
-            if entry.id == CHECK || (entry.id == SEEK && leads_to_spoken(source, entry.body.clone())?) {
+            if entry.id == CHECK || (entry.id == SEEK && is_metadata_entry(source, entry.body.clone())?) {
                 self.patch(&entry);
             }
         }
         Ok(())
     }
 
-    /// Names and dates among the facts of a film and of its tracks. The check over them goes too.
-    fn named(&mut self, source: &mut dyn Source, space: Range<u64>, depth: usize) -> Result<(), Error> {
+    /// Removes names and dates of the segment and of its tracks, and the checksum over them.
+    fn void_names(&mut self, source: &mut dyn Source, space: Range<u64>, depth: usize) -> Result<(), Error> {
         if depth > limits::DEPTH_MAX {
             return Err(Error::undecodable("its elements are nested too deep"));
         }
@@ -154,7 +154,7 @@ impl ElementScan {
             at = element.body.end;
             match element.id {
                 CHECK => self.patch(&element),
-                TRACK => self.named(source, element.body, depth + 1)?,
+                TRACK => self.void_names(source, element.body, depth + 1)?,
                 id if NAMED.contains(&id) => self.void(&element, "names"),
                 _ => {}
             }
@@ -169,7 +169,7 @@ impl ElementScan {
         }
     }
 
-    /// A void that takes exactly as much room.
+    /// Overwrites an element with a void element of the same size.
     fn patch(&mut self, element: &Element) {
         let room = element.body.end - element.start;
         let (mut head, body) = match room.checked_sub(9) {
@@ -185,8 +185,8 @@ impl ElementScan {
     }
 }
 
-/// Whether an entry of the index names an element that is left out.
-fn leads_to_spoken(source: &mut dyn Source, space: Range<u64>) -> Result<bool, Error> {
+/// Whether a seek entry refers to a removed element.
+fn is_metadata_entry(source: &mut dyn Source, space: Range<u64>) -> Result<bool, Error> {
     let mut at = space.start;
     while at < space.end {
         let element = read(source, at, space.end)?;
@@ -194,25 +194,25 @@ fn leads_to_spoken(source: &mut dyn Source, space: Range<u64>) -> Result<bool, E
         let length = element.body.end - element.body.start;
         if element.id == SEEK_ID && length == 4 {
             let name = be_u32(&read_at(source, element.body.start, 4)?, 0);
-            return Ok(name.is_some_and(|name| SPOKEN.contains(&name)));
+            return Ok(name.is_some_and(|name| METADATA.contains(&name)));
         }
     }
     Ok(false)
 }
 
-/// The element at `at`, in a space that ends at `end`.
+/// The element at `at`, in a range that ends at `end`.
 fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Element, Error> {
     let head = read_at(source, at, end.saturating_sub(at).min(12))?;
     let width = usize::try_from(head.first().ok_or_else(Error::truncated)?.leading_zeros()).unwrap_or(8) + 1;
     if width > 4 {
-        return Err(Error::undecodable("an element has no name"));
+        return Err(Error::undecodable("invalid element id"));
     }
     let name = head.get(..width).ok_or_else(Error::truncated)?;
     let id = name.iter().fold(0, |id, byte| id << 8 | u32::from(*byte));
     let first = *head.get(width).ok_or_else(Error::truncated)?;
     let size_width = usize::try_from(first.leading_zeros()).unwrap_or(8) + 1;
     if size_width > 8 {
-        return Err(Error::undecodable("an element has no length"));
+        return Err(Error::undecodable("invalid element length"));
     }
     let size = head.get(width..width + size_width).ok_or_else(Error::truncated)?;
     let mask = (1_u64 << (7 * size_width)) - 1;
@@ -220,7 +220,7 @@ fn read(source: &mut dyn Source, at: u64, end: u64) -> Result<Element, Error> {
     let body = at + (width + size_width) as u64;
     let open = length == mask;
     if open && !matches!(id, SEGMENT | CLUSTER) {
-        return Err(Error::undecodable("an element goes on for ever"));
+        return Err(Error::undecodable("an element of unknown length"));
     }
     let stop = if open { Some(end) } else { body.checked_add(length) };
     let stop = stop.filter(|stop| *stop <= end).ok_or_else(Error::truncated)?;

@@ -1,5 +1,5 @@
-//! Video, and sound in the same containers. Duration is added up from what is there, not taken from the
-//! header; metadata is overwritten where it stands, so that nothing moves.
+//! Video, and audio in the same containers. The duration is computed from the samples, not taken from the
+//! header; metadata is overwritten in place, so that offsets stay valid.
 
 mod bmff;
 mod boxes;
@@ -12,7 +12,7 @@ pub(crate) use webm::scan as look_at_elements;
 use crate::format::Format;
 use crate::range_writer::SegmentList;
 
-/// What a container turned out to be.
+/// The facts of a container.
 #[derive(Debug)]
 pub(crate) struct ContainerFacts {
     pub(crate) format: Format,

@@ -1,5 +1,5 @@
-//! WebM, with picture or only sound. Frames are counted to know how long it is: what is recorded live
-//! has no length in its header, and what has one may be wrong.
+//! WebM, with video or audio only. The duration is measured from the frames: live recordings have none in
+//! the header, and one in the header may be wrong.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -15,23 +15,23 @@ pub(crate) fn scan(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
     let walk = ebml::walk(source)?;
     let total = length(source)?;
     source.rewind()?;
-    let mut film = MatroskaFile::open(SourceAdapter(&mut *source)).map_err(|error| broken(&error))?;
-    if film.ebml_header().doc_type() != "webm" {
+    let mut file = MatroskaFile::open(SourceAdapter(&mut *source)).map_err(|error| broken(&error))?;
+    if file.ebml_header().doc_type() != "webm" {
         return Err(Error::undecodable("it is Matroska, not WebM"));
     }
-    let scale = film.info().timestamp_scale().get();
-    let stated = film
+    let scale = file.info().timestamp_scale().get();
+    let stated = file
         .info()
         .duration()
         .filter(|length| length.is_finite())
         .unwrap_or(0.0);
-    let of = |kind: TrackType| film.tracks().iter().find(move |track| track.track_type() == kind);
+    let of = |kind: TrackType| file.tracks().iter().find(move |track| track.track_type() == kind);
     let picture = of(TrackType::Video).and_then(|track| track.video());
     let sound = of(TrackType::Audio).and_then(|track| track.audio());
     let format = match (picture, sound) {
         (Some(_), _) => Format::Webm,
         (None, Some(_)) => Format::AudioWebm,
-        (None, None) => return Err(Error::undecodable("it holds neither picture nor sound")),
+        (None, None) => return Err(Error::undecodable("it has neither a video nor an audio track")),
     };
     let mut found = ContainerFacts {
         format,
@@ -43,15 +43,15 @@ pub(crate) fn scan(source: &mut dyn Source) -> Result<ContainerFacts, Error> {
         pieces: walk.patches.apply(total),
         removed: walk.removed,
     };
-    let last = last_frame(&mut film)?;
+    let last = last_frame(&mut file)?;
     let units = (last as f64).max(stated);
-    // Timestamps count in units of so many nanoseconds.
+    // Timestamps are in units of `scale` nanoseconds.
     let ms = units * scale as f64 / 1_000_000.0;
     found.duration_ms = (last > 0 || stated > 0.0).then_some(ms.ceil() as u64);
     Ok(found)
 }
 
-/// When the last frame begins, or ends where it says so.
+/// Start of the last frame, or its end if its duration is known.
 fn last_frame<R: Read + Seek>(film: &mut MatroskaFile<R>) -> Result<u64, Error> {
     let mut frame = Frame::default();
     let mut last = 0;
@@ -69,7 +69,7 @@ fn broken(error: &DemuxError) -> Error {
     Error::undecodable(error.to_string())
 }
 
-/// A source that is lent to the demuxer.
+/// Adapts a borrowed source to the demuxer's traits.
 struct SourceAdapter<'s>(&'s mut dyn Source);
 
 impl Read for SourceAdapter<'_> {

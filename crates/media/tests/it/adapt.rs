@@ -1,4 +1,4 @@
-//! Pictures that are made to fit, and that it is said.
+//! Images adapted to the bounds, and the recorded adaptations.
 
 use media::{Action, Bounds, Declared, Format, Oversize};
 
@@ -9,7 +9,7 @@ fn actions(prepared: &media::Prepared) -> Vec<Action> {
 }
 
 #[test]
-fn only_the_first_frame_of_an_animation_goes_on() {
+fn animation_is_reduced_to_first_frame() {
     for name in ["animated.gif", "animated.webp", "animated.png"] {
         let (prepared, out) = prepare_sample(name);
         assert_eq!(actions(&prepared), [Action::FirstFrame], "{name}");
@@ -21,7 +21,7 @@ fn only_the_first_frame_of_an_animation_goes_on() {
 }
 
 #[test]
-fn a_large_picture_is_refused_or_scaled_as_told() {
+fn oversize_image_is_refused_or_downscaled_by_policy() {
     let small = Bounds {
         side_max: 100,
         ..Bounds::default()
@@ -49,14 +49,14 @@ fn a_large_picture_is_refused_or_scaled_as_told() {
             "{name}"
         );
         assert_eq!(sides.0.max(sides.1), 100, "{name}");
-        // Turned pictures are upright now.
+        // Rotated images are upright now.
         let tall = prepared.input.height > prepared.input.width;
         assert_eq!(sides.1 > sides.0, tall, "{name}");
     }
 }
 
 #[test]
-fn a_format_that_is_not_taken_is_refused_or_converted_as_told() {
+fn unaccepted_format_is_refused_or_converted_by_policy() {
     let strict = Bounds {
         formats: vec![Format::Png],
         ..Bounds::default()
@@ -73,7 +73,7 @@ fn a_format_that_is_not_taken_is_refused_or_converted_as_told() {
         assert_eq!(prepared.output.format, Format::Png, "{name}");
         assert!(out.starts_with(b"\x89PNG"), "{name}");
     }
-    // Only pictures are converted.
+    // Only images are converted.
     let sound = prepare(&read("tagged.mp3"), &Declared::default(), &lenient).unwrap_err();
     assert_eq!(sound.code(), "E1010");
 }

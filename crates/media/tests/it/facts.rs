@@ -1,11 +1,11 @@
-//! What is found out about samples, beside what the tools that made them say.
+//! Facts of the samples, compared with the parameters they were made with.
 
 use media::{Bounds, Declared};
 
 use crate::samples::{ALL, declared, mime, prepare, prepare_sample, read};
 
 #[test]
-fn every_sample_is_what_it_was_made_as() {
+fn samples_are_detected_as_their_format() {
     for name in ALL {
         let (prepared, out) = prepare_sample(name);
         assert_eq!(prepared.input.format.mime(), mime(name), "{name}");
@@ -15,7 +15,7 @@ fn every_sample_is_what_it_was_made_as() {
 }
 
 #[test]
-fn an_undeclared_type_is_found_out() {
+fn undeclared_type_is_detected() {
     for name in ALL {
         let (prepared, _) = prepare(&read(name), &Declared::default(), &Bounds::default()).unwrap();
         assert_eq!(prepared.input.format.mime(), mime(name), "{name}");
@@ -68,9 +68,9 @@ fn sizes_frames_and_pages_are_counted() {
     assert_eq!(prepare_sample("tagged.wav").0.input.sample_rate_hz, Some(44_100));
 }
 
-/// A header may claim any length; the samples are counted.
+/// The header can claim any duration; the samples are counted.
 #[test]
-fn a_film_that_claims_to_be_short_is_measured() {
+fn duration_is_measured_not_read_from_header() {
     let mut bytes = read("tagged.mp4");
     let at = bytes.windows(4).position(|window| window == b"mvhd").unwrap();
     bytes[at + 20..at + 24].copy_from_slice(&1_u32.to_be_bytes());

@@ -1,5 +1,5 @@
-//! Bytes made to do harm: cut anywhere, changed anywhere, two files in one, more inside than out. They
-//! are refused with a code; nothing panics and nothing asks for memory without end.
+//! Hostile bytes: truncated or changed anywhere, polyglots, decompression bombs. They are refused with a
+//! code; nothing panics or allocates without bound.
 
 use std::io::Write;
 
@@ -8,19 +8,19 @@ use proptest::prelude::*;
 
 use crate::samples::{ALL, declared, mime, prepare, read};
 
-/// Formats whose end cannot be told from a cut: frames follow frames.
+/// Formats in which truncation cannot be detected, because they are a sequence of frames.
 fn ends_anywhere(name: &str) -> bool {
     name.ends_with(".mp3") || name == "live.webm"
 }
 
 #[test]
-fn a_cut_file_is_refused_wherever_it_is_cut() {
+fn truncated_file_is_refused_at_any_length() {
     for name in ALL.iter().filter(|name| !ends_anywhere(name)) {
         let bytes = read(name);
         let step = (bytes.len() / 60).max(1);
         for length in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
             let result = prepare(&bytes[..length], &declared(name), &Bounds::default());
-            // A film may end in free space; a document in a line break.
+            // A video may end in free space; a document in a line break.
             let whole = result.is_ok() && bytes.len() - length <= 2;
             let code = result.as_ref().err().map(media::Error::code);
             assert!(
@@ -32,7 +32,7 @@ fn a_cut_file_is_refused_wherever_it_is_cut() {
 }
 
 #[test]
-fn two_files_in_one_are_refused() {
+fn polyglot_files_are_refused() {
     for (name, other) in [
         ("photo.jpg", &b"PK\x03\x04 an archive"[..]),
         ("text.png", b"<script>alert(1)</script>"),
@@ -43,7 +43,7 @@ fn two_files_in_one_are_refused() {
         let fault = prepare(&bytes, &declared(name), &Bounds::default()).unwrap_err();
         assert_eq!(fault.code(), "E1013", "{name}");
     }
-    // The classic: a comment of a script in the header of a picture.
+    // A script in the header of an image.
     let script = b"GIF89a/*\0\0\0*/=1;alert(1);//";
     assert_eq!(
         prepare(script, &Declared::default(), &Bounds::default())
@@ -51,16 +51,16 @@ fn two_files_in_one_are_refused() {
             .code(),
         "E1013"
     );
-    // What phones put behind a picture is cut off.
+    // The trailer that phones append to an image is removed.
     let bytes = [read("photo.jpg"), vec![7; 5_000]].concat();
     let (prepared, out) = prepare(&bytes, &declared("photo.jpg"), &Bounds::default()).unwrap();
     assert!(prepared.removed.contains(&"trailer"));
     assert!(out.ends_with(&[0xff, 0xd9]));
 }
 
-/// A document whose tables unfold to gigabytes.
+/// A document whose tables decompress to gigabytes.
 #[test]
-fn a_document_that_unfolds_is_refused() {
+fn decompression_bomb_in_pdf_is_refused() {
     let mut deflated = flate();
     let stream = |body: &[u8]| {
         let mut bytes =
@@ -86,7 +86,7 @@ fn a_document_that_unfolds_is_refused() {
     );
 }
 
-/// 512 MiB of zeros, deflated with python, which is there for other tests too.
+/// 512 MiB of zeros, deflated with python, which other tests require too.
 fn flate() -> Vec<u8> {
     let code = "import sys,zlib\nc=zlib.compressobj(9)\nw=sys.stdout.buffer.write\nz=bytes(1<<20)\nfor _ in range(512): w(c.compress(z))\nw(c.flush())";
     std::process::Command::new("python3")
@@ -103,9 +103,9 @@ fn any_sample() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 20, cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever changes, there is an answer, and what goes on is of the type that was said.
+    /// Any change gives a result or an error, and prepared media has the declared type.
     #[test]
-    fn changed_bytes_are_taken_or_refused(
+    fn changed_bytes_are_accepted_or_refused(
         name in any_sample(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
         early in any::<bool>(),
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_with_a_code(
+    fn arbitrary_bytes_are_refused_with_a_code(
         name in any_sample(),
         head in 0..64_usize,
         tail in prop::collection::vec(any::<u8>(), 0..4_000),
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// Every parser of this crate, on bytes that a fuzzer chooses.
+/// All parsers of this crate on fuzzed bytes.
 #[test]
 fn fuzz() {
     bolero::check!()

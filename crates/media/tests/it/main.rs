@@ -1,4 +1,4 @@
-//! Media made by real tools and judged by real tools, and bytes made to do harm.
+//! Media made and verified with real tools, and hostile bytes.
 
 #![expect(
     clippy::panic,
@@ -8,8 +8,8 @@
 )]
 
 mod adapt;
-mod metadata_removal;
 mod facts;
 mod hostile;
+mod metadata_removal;
 mod rejections;
 mod samples;

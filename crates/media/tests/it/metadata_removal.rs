@@ -1,5 +1,5 @@
-//! What goes on carries nothing of its maker, shows the same picture and plays the same sound. exiftool
-//! and ffmpeg are the judges.
+//! Prepared media contains no personal metadata and the same image or sound. Verified with exiftool and
+//! ffmpeg.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use testkit::tools::run;
 
 use crate::samples::{ALL, SECRETS, mime, path, prepare_sample, read};
 
-/// Groups and tags that describe the picture itself, not its maker.
+/// Groups and tags that describe the image itself, not its author.
 const HARMLESS: &[&str] = &[
     "ExifTool",
     "File",
@@ -46,7 +46,7 @@ fn write(name: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn samples_do_carry_what_is_to_be_removed() {
+fn samples_contain_personal_metadata() {
     let described = [
         "photo.jpg",
         "text.png",
@@ -57,16 +57,16 @@ fn samples_do_carry_what_is_to_be_removed() {
         "three.pdf",
     ];
     for name in described {
-        let said = run("exiftool", &["-a", "-u", "-G1", path(name).to_str().unwrap()]);
+        let output = run("exiftool", &["-a", "-u", "-G1", path(name).to_str().unwrap()]);
         assert!(
-            SECRETS.iter().any(|secret| said.contains(secret)),
-            "{name}: {said}"
+            SECRETS.iter().any(|secret| output.contains(secret)),
+            "{name}: {output}"
         );
     }
 }
 
 #[test]
-fn nothing_of_the_maker_goes_on() {
+fn personal_metadata_is_removed() {
     for name in ALL {
         let (_folder, target) = write(name);
         let bytes = fs::read(&target).unwrap();
@@ -74,9 +74,9 @@ fn nothing_of_the_maker_goes_on() {
             let found = bytes
                 .windows(secret.len())
                 .any(|window| window == secret.as_bytes());
-            assert!(!found, "{name} still says {secret}");
+            assert!(!found, "{name} still contains {secret}");
         }
-        let said = run(
+        let output = run(
             "exiftool",
             &[
                 "-a",
@@ -89,11 +89,11 @@ fn nothing_of_the_maker_goes_on() {
                 &target,
             ],
         );
-        for line in said.lines() {
+        for line in output.lines() {
             let group = line.trim_start_matches('[').split(']').next().unwrap_or_default();
             let upright = line.contains("Orientation") || line.contains("ExifByteOrder");
             assert!(HARMLESS.contains(&group) || upright, "{name}: {line}");
-            let told = [
+            let personal = [
                 "GPS",
                 "Artist",
                 "Author",
@@ -104,18 +104,21 @@ fn nothing_of_the_maker_goes_on() {
                 "Copyright ",
             ];
             let tag = line.split(']').nth(1).unwrap_or_default().trim_start();
-            assert!(!told.iter().any(|word| tag.starts_with(word)), "{name}: {line}");
+            assert!(
+                !personal.iter().any(|word| tag.starts_with(word)),
+                "{name}: {line}"
+            );
             let dated = ["CreateDate", "ModifyDate", "MediaCreateDate", "TrackCreateDate"];
             let is_date = dated.iter().any(|word| tag.starts_with(word));
             assert!(!is_date || line.contains("0000:00:00"), "{name}: {line}");
         }
-        assert!(!said.contains("Warning"), "{name}: {said}");
+        assert!(!output.contains("Warning"), "{name}: {output}");
     }
 }
 
-/// Decoding the file before and after gives the same, bit by bit.
+/// Decoding the file before and after gives identical frames.
 #[test]
-fn pictures_and_sound_are_untouched() {
+fn decoded_frames_are_unchanged() {
     let digest = |file: &str, first_only: bool| {
         let frames: &[&str] = if first_only { &["-frames:v", "1"] } else { &[] };
         let all = [
@@ -127,7 +130,7 @@ fn pictures_and_sound_are_untouched() {
         run("ffmpeg", &all)
     };
     for name in ALL {
-        // ffmpeg reads neither PDF nor moving WebP; the latter is redrawn.
+        // ffmpeg reads neither PDF nor animated WebP; the latter is re-encoded.
         if name.ends_with(".pdf") || *name == "animated.webp" {
             continue;
         }
@@ -139,28 +142,29 @@ fn pictures_and_sound_are_untouched() {
 }
 
 #[test]
-fn which_way_up_is_kept() {
+fn orientation_is_retained() {
     for (name, orientation) in [("turned.jpg", "6"), ("text.png", "8"), ("tagged.webp", "6")] {
         let (_folder, target) = write(name);
-        let said = run("exiftool", &["-n", "-s3", "-Orientation", &target]);
-        assert_eq!(said.trim(), orientation, "{name}");
+        let output = run("exiftool", &["-n", "-s3", "-Orientation", &target]);
+        assert_eq!(output.trim(), orientation, "{name}");
     }
 }
 
 #[test]
-fn a_clean_document_opens_and_has_its_pages() {
+fn cleaned_pdf_opens_with_all_pages() {
     let (_folder, target) = write("three.pdf");
-    let said = run("pdfinfo", &[&target]);
+    let output = run("pdfinfo", &[&target]);
     assert!(
-        said.lines()
+        output
+            .lines()
             .any(|line| line.starts_with("Pages:") && line.ends_with('3')),
-        "{said}"
+        "{output}"
     );
     assert!(run("pdftotext", &[&target, "-"]).contains("Hello"));
 }
 
 #[test]
-fn cleaning_a_clean_file_changes_nothing_more() {
+fn cleaning_is_idempotent() {
     for name in ALL {
         let (_, once) = prepare_sample(name);
         let bounds = media::Bounds::default();

@@ -1,4 +1,4 @@
-//! One refusal per code, with the details that its page promises.
+//! One rejection per code, with its documented details.
 
 use ir::media::Checksum;
 use media::{Bounds, Declared, Error};
@@ -9,14 +9,14 @@ fn refusal(bytes: &[u8], declared: &Declared, bounds: &Bounds) -> Error {
     prepare(bytes, declared, bounds).unwrap_err()
 }
 
-fn said(mime: &str) -> Declared {
+fn mime_only(mime: &str) -> Declared {
     Declared {
         mime: Some(String::from(mime)),
         checksum: None,
     }
 }
 
-/// A PNG that is as large as it says and holds next to nothing.
+/// A PNG with the given dimensions and almost no data.
 fn png(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = Vec::from(*b"\x89PNG\r\n\x1a\n");
     let mut header = Vec::new();
@@ -38,7 +38,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 }
 
 #[test]
-fn types_that_are_not_taken() {
+fn unaccepted_types_are_refused() {
     let bounds = Bounds::default();
     for mime in [
         "image/tiff",
@@ -48,7 +48,7 @@ fn types_that_are_not_taken() {
         "text/html",
         "video/x-matroska",
     ] {
-        let fault = refusal(&read("photo.jpg"), &said(mime), &bounds);
+        let fault = refusal(&read("photo.jpg"), &mime_only(mime), &bounds);
         assert_eq!(fault.code(), "E1010", "{mime}");
         assert_eq!(fault.details()["media_type"], mime);
     }
@@ -68,7 +68,7 @@ fn types_that_are_not_taken() {
 }
 
 #[test]
-fn sizes_durations_and_pages_over_a_limit() {
+fn size_duration_and_pages_over_limit_are_refused() {
     let bounds = Bounds {
         image_bytes: 100,
         audio_ms: 1_000,
@@ -94,7 +94,7 @@ fn sizes_durations_and_pages_over_a_limit() {
 }
 
 #[test]
-fn bytes_of_another_type_than_declared() {
+fn type_mismatch_is_refused() {
     let bounds = Bounds::default();
     for (name, mime, detected) in [
         ("text.png", "image/jpeg", "image/png"),
@@ -105,7 +105,7 @@ fn bytes_of_another_type_than_declared() {
         ("sound.weba", "video/webm", "audio/webm"),
         ("tagged.webp", "audio/wav", "image/webp"),
     ] {
-        let fault = refusal(&read(name), &said(mime), &bounds);
+        let fault = refusal(&read(name), &mime_only(mime), &bounds);
         assert_eq!(fault.code(), "E1014", "{name}");
         let details = fault.details();
         assert_eq!(
@@ -114,12 +114,12 @@ fn bytes_of_another_type_than_declared() {
         );
         assert!(!details["magic_bytes"].as_str().unwrap().is_empty());
     }
-    let unknown = refusal(b"no picture at all", &said("image/png"), &bounds);
+    let unknown = refusal(b"no picture at all", &mime_only("image/png"), &bounds);
     assert!(unknown.details()["detected_type"].is_null());
 }
 
 #[test]
-fn pictures_too_large_too_small_and_bombs() {
+fn images_out_of_pixel_bounds_are_refused() {
     let bounds = Bounds::default();
     for (width, height, code) in [
         (8_193, 10, "E1015"),
@@ -128,14 +128,14 @@ fn pictures_too_large_too_small_and_bombs() {
         (60_000, 60_000, "E1015"),
         (u32::MAX >> 1, u32::MAX >> 1, "E1015"),
     ] {
-        let fault = refusal(&png(width, height), &said("image/png"), &bounds);
+        let fault = refusal(&png(width, height), &mime_only("image/png"), &bounds);
         assert_eq!(fault.code(), code, "{width}x{height}: {fault}");
     }
     let many = Bounds {
         pixels_max: 1_000_000,
         ..Bounds::default()
     };
-    let fault = refusal(&png(1_001, 1_000), &said("image/png"), &many);
+    let fault = refusal(&png(1_001, 1_000), &mime_only("image/png"), &many);
     assert_eq!(
         (fault.code(), fault.details()["pixels"].as_u64()),
         ("E1017", Some(1_001_000))
@@ -143,7 +143,7 @@ fn pictures_too_large_too_small_and_bombs() {
 }
 
 #[test]
-fn checksums() {
+fn checksum_is_verified() {
     let bytes = read("photo.jpg");
     let checksum = |algorithm: &str, value: &str| Declared {
         mime: None,
@@ -153,8 +153,8 @@ fn checksums() {
         }),
     };
     let right = |algorithm: &str, tool: &str| {
-        let said = testkit::tools::run(tool, &[crate::samples::path("photo.jpg").to_str().unwrap()]);
-        checksum(algorithm, &said.split(' ').next().unwrap().to_uppercase())
+        let output = testkit::tools::run(tool, &[crate::samples::path("photo.jpg").to_str().unwrap()]);
+        checksum(algorithm, &output.split(' ').next().unwrap().to_uppercase())
     };
     let bounds = Bounds::default();
     prepare(&bytes, &right("sha256", "sha256sum"), &bounds).unwrap();

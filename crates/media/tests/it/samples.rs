@@ -1,4 +1,4 @@
-//! Samples from ffmpeg, exiftool and friends, made once per run of the tests.
+//! Samples made with ffmpeg, exiftool and other tools, once per test run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use media::{Bounds, Declared, Error, Prepared};
 use tempfile::TempDir;
 use testkit::tools::{require, run};
 
-/// Words that must not be found in anything that goes on.
+/// Words that prepared media must not contain.
 pub(crate) const SECRETS: &[&str] = &["Jane Roe", "SN-4711", "Lima", "48.858"];
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(make);
@@ -21,7 +21,7 @@ pub(crate) fn read(name: &str) -> Vec<u8> {
     fs::read(path(name)).unwrap()
 }
 
-/// A sample's type, from its ending.
+/// The type of a sample, by its file extension.
 pub(crate) fn mime(name: &str) -> &'static str {
     match name.rsplit('.').next().unwrap() {
         "jpg" => "image/jpeg",
@@ -74,7 +74,7 @@ pub(crate) fn declared(name: &str) -> Declared {
     }
 }
 
-/// What becomes of bytes, and the bytes that go on.
+/// The prepared media and its bytes.
 pub(crate) fn prepare(
     bytes: &[u8],
     declared: &Declared,
@@ -224,7 +224,7 @@ fn progressive(folder: &std::path::Path) {
     picture.save(folder.join("progressive.jpg")).unwrap();
 }
 
-/// Three pages, by way of PostScript.
+/// Three pages, made from PostScript.
 fn document(folder: &std::path::Path) {
     let page = "/Helvetica findfont 24 scalefont setfont 72 720 moveto (Hello) show showpage\n";
     fs::write(folder.join("three.ps"), format!("%!PS\n{}", page.repeat(3))).unwrap();
