@@ -1,5 +1,6 @@
-//! What the embedded model costs per answer, against the runtime's own plain loop over the same prompt and the
-//! same number of tokens, in the same run. Ours goes the whole way: back-end, queue, thread, schema, events.
+//! CPU cost of an answer of the embedded model, relative to the runtime's plain loop over the same prompt
+//! and the same number of tokens, in the same process. Ours is the complete path: back-end, queue, thread,
+//! schema, events.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot run fails")]
 
@@ -31,7 +32,7 @@ fn main() {
     let local = LocalUpstream::new(&options);
     let free = json!({"type": "object", "properties": {"story": {"type": "string", "minLength": 900}}, "required": ["story"]});
     let plain = Plain::load(&options);
-    // Both are loaded before anything is measured.
+    // Both are loaded before the measurement.
     ours(&local, &free);
     plain.write();
     let rows = [
@@ -47,7 +48,7 @@ fn main() {
     }
 }
 
-/// Reads as many tokens and leaves.
+/// Reads [`TOKENS`] deltas and drops the stream.
 fn ours(local: &LocalUpstream, schema: &Value) {
     let response_format = (!schema.is_null()).then(|| ResponseFormat::JsonSchema {
         name: None,
@@ -67,7 +68,7 @@ fn ours(local: &LocalUpstream, schema: &Value) {
     assert_eq!(read, TOKENS, "the answer is long enough");
 }
 
-/// The loop of the runtime's own examples: evaluate, take the likeliest, go on.
+/// The loop of the runtime's examples: evaluate, sample greedily, repeat.
 struct Plain {
     model: &'static LlamaModel,
     context: RefCell<LlamaContext<'static>>,
@@ -77,7 +78,7 @@ impl Plain {
     fn load(options: &Options) -> Self {
         let runtime = local::runtime().expect("a runtime");
         let model = LlamaModel::load_from_file(runtime, &options.path, &LlamaModelParams::default());
-        // It lives as long as the measuring does.
+        // Lives for the whole process.
         let model: &'static LlamaModel = Box::leak(Box::new(model.expect("weights")));
         let threads = i32::try_from(options.threads).expect("few");
         let parameters = LlamaContextParams::default()

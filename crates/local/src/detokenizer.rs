@@ -1,20 +1,20 @@
-//! From the bytes of tokens to the text of an answer: characters that are split over tokens are put together,
-//! and text that may be the beginning of a stop sequence is kept back until that is decided.
+//! From the bytes of tokens to the text of an answer: characters that are split across tokens are
+//! reassembled, and text that may be the beginning of a stop sequence is withheld until that is decided.
 
-/// The text so far that nobody has seen yet.
+/// Incremental detokenizer with the text that is not yet emitted.
 #[derive(Debug, Default)]
 pub(crate) struct Detokenizer {
     stops: Vec<String>,
-    /// The beginning of a character whose other bytes have not come.
-    torn: Vec<u8>,
-    held: String,
+    /// Leading bytes of an incomplete character.
+    partial: Vec<u8>,
+    pending: String,
 }
 
-/// What a piece brought.
+/// The result of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Detokenized {
     Text(String),
-    /// The last text, in front of a stop sequence.
+    /// The last text, before a stop sequence.
     Stopped(String),
 }
 
@@ -28,34 +28,34 @@ impl Detokenizer {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Detokenized {
-        self.torn.extend_from_slice(bytes);
-        let text = whole_characters(&mut self.torn);
-        self.held.push_str(&text);
-        let first = self.stops.iter().filter_map(|stop| self.held.find(stop)).min();
+        self.partial.extend_from_slice(bytes);
+        let text = whole_characters(&mut self.partial);
+        self.pending.push_str(&text);
+        let first = self.stops.iter().filter_map(|stop| self.pending.find(stop)).min();
         if let Some(at) = first {
-            self.held.truncate(at);
-            self.torn.clear();
-            return Detokenized::Stopped(std::mem::take(&mut self.held));
+            self.pending.truncate(at);
+            self.partial.clear();
+            return Detokenized::Stopped(std::mem::take(&mut self.pending));
         }
-        let kept = self.undecided();
-        let rest = self.held.split_off(self.held.len() - kept);
-        Detokenized::Text(std::mem::replace(&mut self.held, rest))
+        let withheld = self.undecided();
+        let rest = self.pending.split_off(self.pending.len() - withheld);
+        Detokenized::Text(std::mem::replace(&mut self.pending, rest))
     }
 
-    /// Everything that is left. A torn character can no longer become whole.
+    /// The remaining text. Bytes of an incomplete character are replaced.
     pub(crate) fn finish(&mut self) -> String {
-        let torn = std::mem::take(&mut self.torn);
-        let mut text = std::mem::take(&mut self.held);
-        text.push_str(&String::from_utf8_lossy(&torn));
+        let partial = std::mem::take(&mut self.partial);
+        let mut text = std::mem::take(&mut self.pending);
+        text.push_str(&String::from_utf8_lossy(&partial));
         text
     }
 
-    /// Length of the longest end of the text that a stop sequence could begin with.
+    /// Length of the longest suffix of the text that a stop sequence could begin with.
     fn undecided(&self) -> usize {
         let ends = |stop: &String| {
             let starts = stop.char_indices().map(|(at, _)| at).skip(1);
             starts
-                .filter(|at| stop.get(..*at).is_some_and(|head| self.held.ends_with(head)))
+                .filter(|at| stop.get(..*at).is_some_and(|head| self.pending.ends_with(head)))
                 .max()
                 .unwrap_or(0)
         };
@@ -63,8 +63,7 @@ impl Detokenizer {
     }
 }
 
-/// Takes as much as is text. Bytes that can never become text are replaced; a character that is not complete
-/// yet stays.
+/// Removes the decodable prefix. Invalid bytes are replaced; an incomplete character remains.
 fn whole_characters(bytes: &mut Vec<u8>) -> String {
     let mut text = String::new();
     loop {

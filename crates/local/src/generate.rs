@@ -1,12 +1,12 @@
-//! One answer: prompt in, events out, token by token. It stops at the end of the answer, at a stop sequence,
-//! at the token limit, or as soon as nobody listens.
+//! Generation of one answer: prompt in, events out, token by token. It stops at the end of the answer, at a
+//! stop sequence, at the token limit, or when the receiver is dropped.
 
 use std::hash::{BuildHasher, RandomState};
 
 use ir::event::{ADAPTED, SHORTENED, Warning};
 use ir::{
-    Block, ChatRequest, Error, ErrorKind, Event, FinishReason, Ledger, Component, Phase, Request, ResponseFormat,
-    Usage,
+    Block, ChatRequest, Component, Error, ErrorKind, Event, FinishReason, Ledger, Phase, Request,
+    ResponseFormat, Usage,
 };
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
@@ -18,15 +18,15 @@ use llguidance::Matcher;
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::grammar::SchemaMatcher;
-use crate::model::Model;
 use crate::detokenizer::{Detokenized, Detokenizer};
+use crate::grammar::SchemaMatcher;
 use crate::json_closer::JsonPosition;
+use crate::model::Model;
 use crate::{limits, prompt, sampling};
 
-/// Why an answer ended before its end.
+/// Why generation was aborted.
 enum Interrupted {
-    /// Nobody listens any more.
+    /// The receiver of the events was dropped.
     ReceiverDropped,
     Failed(Error),
 }
@@ -46,18 +46,20 @@ pub(crate) fn answer(
     let Some(chat) = request.as_chat() else { return };
     let out = EventSender(events);
     if let Err(Interrupted::Failed(error)) = run(model, context, chat, &out) {
-        // Nobody may be there to hear it.
+        // The receiver may be gone.
         out.send(Event::Error { error }).ok();
     }
     context.clear_kv_cache();
 }
 
-/// Where events go.
+/// The sender of the events of a call.
 struct EventSender<'a>(&'a Sender<Event>);
 
 impl EventSender<'_> {
     fn send(&self, event: Event) -> Result<(), Interrupted> {
-        self.0.blocking_send(event).map_err(|_| Interrupted::ReceiverDropped)
+        self.0
+            .blocking_send(event)
+            .map_err(|_| Interrupted::ReceiverDropped)
     }
 
     fn text(&self, text: String) -> Result<(), Interrupted> {
@@ -67,7 +69,7 @@ impl EventSender<'_> {
         }
     }
 
-    fn listening(&self) -> Result<(), Interrupted> {
+    fn check_receiver(&self) -> Result<(), Interrupted> {
         if self.0.is_closed() {
             Err(Interrupted::ReceiverDropped)
         } else {
@@ -76,10 +78,15 @@ impl EventSender<'_> {
     }
 }
 
-fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &EventSender<'_>) -> Result<(), Interrupted> {
+fn run(
+    model: &Model,
+    context: &mut LlamaContext<'_>,
+    chat: &ChatRequest,
+    out: &EventSender<'_>,
+) -> Result<(), Interrupted> {
     let mut ledger = Ledger::new(Component::Adapter);
     admit(chat, &mut ledger)?;
-    let held = hold(model, chat, &mut ledger);
+    let matcher = constrain(model, chat, &mut ledger);
     let prompt = prompt::render(&model.tokenizer, chat)?;
     if let Some(notice) = prompt.notice {
         ledger.note("/payload/messages", ir::Action::Replaced, notice);
@@ -87,7 +94,7 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
     let room = u64::from(context.n_ctx());
     let length = prompt.tokens.len() as u64;
     if length >= room {
-        let message = format!("the messages have {length} tokens; the model's context holds {room}");
+        let message = format!("the messages have {length} tokens; the model's context has {room}");
         return Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message).into());
     }
     out.send(Event::Started {
@@ -103,23 +110,23 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
         index: 0,
         block: Block::Text,
     })?;
-    let asked = chat.generation.max_tokens.unwrap_or(u64::MAX).max(1);
+    let requested = chat.generation.max_tokens.unwrap_or(u64::MAX).max(1);
     let mut writer = AnswerWriter {
         model,
-        matcher: held.map(|held| held.matcher),
+        matcher: matcher.map(|schema| schema.matcher),
         chain: sampling::chain(&chat.generation, model.llama.n_vocab(), entropy()),
         reply: Detokenizer::new(chat.generation.stop.clone()),
         place: JsonPosition::default(),
         written: 0,
-        limit: asked.min(room - length),
+        limit: requested.min(room - length),
         position: 0,
-        hurried: false,
+        reserve_reached: false,
     };
     let reason = writer.write(context, prompt.tokens, out)?;
     out.text(writer.reply.finish())?;
     out.send(Event::BlockEnd { index: 0 })?;
-    if writer.hurried {
-        let message = "the answer was brought to its end because its tokens ran out; it may be cut short";
+    if writer.reserve_reached {
+        let message = "the answer was closed at the token limit; it may be incomplete";
         let warning = Warning::new(SHORTENED, message);
         out.send(Event::Warning { warning })?;
     }
@@ -133,38 +140,41 @@ fn run(model: &Model, context: &mut LlamaContext<'_>, chat: &ChatRequest, out: &
     out.send(Event::Finish { reason })
 }
 
-/// Refuses what cannot be done, and books what is left out.
+/// Refuses unsupported requests, and records settings that are dropped.
 fn admit(chat: &ChatRequest, ledger: &mut Ledger) -> Result<(), Error> {
-    let knobs = &chat.generation;
+    let settings = &chat.generation;
     if !chat.tools.is_empty() {
-        let message = "an embedded model cannot call tools";
+        let message = "embedded models do not support tools";
         return Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
     }
-    if knobs.stop.len() > limits::STOPS_MAX
-        || knobs.stop.iter().any(|stop| stop.len() > limits::STOP_BYTES_MAX)
+    if settings.stop.len() > limits::STOPS_MAX
+        || settings
+            .stop
+            .iter()
+            .any(|stop| stop.len() > limits::STOP_BYTES_MAX)
     {
         return Err(Error::invalid_request(format!(
-            "at most {} stop sequences of at most {} bytes",
+            "at most {} stop sequences of at most {} bytes are supported",
             limits::STOPS_MAX,
             limits::STOP_BYTES_MAX
         )));
     }
-    if knobs.n.is_some_and(|n| n > 1) {
-        ledger.dropped("/payload/generation/n", "an embedded model gives one answer");
+    if settings.n.is_some_and(|n| n > 1) {
+        ledger.dropped("/payload/generation/n", "embedded models return one answer");
     }
-    if knobs.logprobs == Some(true) {
-        ledger.dropped("/payload/generation/logprobs", "an embedded model reports none");
+    if settings.logprobs == Some(true) {
+        ledger.dropped("/payload/generation/logprobs", "embedded models report none");
     }
     if chat.reasoning.is_some() {
         ledger.dropped(
             "/payload/reasoning",
-            "an embedded model thinks as it was trained to",
+            "embedded models do not support reasoning settings",
         );
     }
     Ok(())
 }
 
-fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<SchemaMatcher> {
+fn constrain(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<SchemaMatcher> {
     let object;
     let schema = match chat.response_format.as_ref()? {
         ResponseFormat::Text => return None,
@@ -175,11 +185,11 @@ fn hold(model: &Model, chat: &ChatRequest, ledger: &mut Ledger) -> Option<Schema
         ResponseFormat::JsonSchema { schema, .. } => schema,
     };
     match model.grammars.compile(schema) {
-        Ok(held) => {
-            if let Some(notice) = &held.notice {
+        Ok(constraint) => {
+            if let Some(notice) = &constraint.notice {
                 ledger.note("/payload/response_format", ir::Action::Replaced, notice.clone());
             }
-            Some(held)
+            Some(constraint)
         }
         Err(reason) => {
             ledger.dropped("/payload/response_format", format!("not enforced: {reason}"));
@@ -196,10 +206,10 @@ struct AnswerWriter<'a> {
     place: JsonPosition,
     written: u64,
     limit: u64,
-    /// Where the next token stands in the context.
+    /// Position of the next token in the context.
     position: i32,
-    /// The reserve was touched.
-    hurried: bool,
+    /// Whether the token reserve was reached.
+    reserve_reached: bool,
 }
 
 impl AnswerWriter<'_> {
@@ -211,7 +221,7 @@ impl AnswerWriter<'_> {
     ) -> Result<FinishReason, Interrupted> {
         let mut batch = LlamaBatch::new(limits::BATCH_TOKENS, 1);
         let mut pending = prompt;
-        // What the grammar begins with needs no asking.
+        // Tokens that the grammar forces at the start need no evaluation.
         if let Some(reason) = self.put_forced(&mut pending, out)? {
             return Ok(reason);
         }
@@ -234,8 +244,8 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// Runs tokens through the model, in batches between which a cancelled call is noticed. Returns where the
-    /// scores of the next token stand.
+    /// Evaluates tokens in batches; cancellation is checked between batches. Returns the batch index of the
+    /// scores of the next token.
     fn evaluate(
         &mut self,
         context: &mut LlamaContext<'_>,
@@ -246,7 +256,7 @@ impl AnswerWriter<'_> {
         let mut last = 0;
         let mut left = tokens.len();
         for part in tokens.chunks(limits::BATCH_TOKENS) {
-            out.listening()?;
+            out.check_receiver()?;
             batch.clear();
             left -= part.len();
             for (index, token) in part.iter().enumerate() {
@@ -262,7 +272,7 @@ impl AnswerWriter<'_> {
         Ok(last)
     }
 
-    /// The next token; `None` when the grammar is at its end.
+    /// The next token; `None` at the end of the grammar.
     fn choose(&mut self, context: &LlamaContext<'_>, last: i32) -> Result<Option<LlamaToken>, Interrupted> {
         let Some(matcher) = &mut self.matcher else {
             let mut candidates = context.token_data_array_ith(last);
@@ -275,15 +285,15 @@ impl AnswerWriter<'_> {
         let mask = matcher.compute_mask().map_err(|error| runtime_failed(&error))?;
         let reserve = (self.limit / 4).clamp(limits::RESERVE_TOKENS_MIN, limits::RESERVE_TOKENS_MAX);
         if self.written + reserve >= self.limit {
-            self.hurried = true;
+            self.reserve_reached = true;
             let vocabulary = matcher.tok_env().map_err(|error| runtime_failed(&error))?;
-            let ways = self.place.closing_bytes().iter();
-            let mut ways = ways.filter_map(|byte| vocabulary.tok_trie().token_id(&[*byte]));
-            if let Some(way) = ways.find(|way| mask.is_allowed(*way)) {
-                return Ok(Some(LlamaToken(way.cast_signed())));
+            let exits = self.place.closing_bytes().iter();
+            let mut exits = exits.filter_map(|byte| vocabulary.tok_trie().token_id(&[*byte]));
+            if let Some(exit) = exits.find(|exit| mask.is_allowed(*exit)) {
+                return Ok(Some(LlamaToken(exit.cast_signed())));
             }
         }
-        // Only what is allowed is weighed: after a key or inside an enumeration that is a handful.
+        // Only allowed tokens are sampled: after a key or inside an enumeration these are few.
         let scores = context.get_logits_ith(last);
         let mut candidates = Vec::with_capacity(mask.num_set());
         mask.iter_set_entries(|index| {
@@ -296,7 +306,7 @@ impl AnswerWriter<'_> {
         Ok(candidates.selected_token())
     }
 
-    /// Takes a token into the answer.
+    /// Appends a token to the answer.
     fn put(&mut self, token: LlamaToken, out: &EventSender<'_>) -> Result<Option<FinishReason>, Interrupted> {
         self.chain.accept(token);
         if let Some(matcher) = &mut self.matcher {
@@ -307,7 +317,7 @@ impl AnswerWriter<'_> {
         self.show(token, out)
     }
 
-    /// Takes what the grammar leaves no choice about.
+    /// Appends the tokens that the grammar forces.
     fn put_forced(
         &mut self,
         pending: &mut Vec<LlamaToken>,
@@ -330,7 +340,11 @@ impl AnswerWriter<'_> {
         Ok(None)
     }
 
-    fn show(&mut self, token: LlamaToken, out: &EventSender<'_>) -> Result<Option<FinishReason>, Interrupted> {
+    fn show(
+        &mut self,
+        token: LlamaToken,
+        out: &EventSender<'_>,
+    ) -> Result<Option<FinishReason>, Interrupted> {
         self.written += 1;
         let bytes = self.model.bytes(token);
         self.place.advance(&bytes);
@@ -349,7 +363,7 @@ impl AnswerWriter<'_> {
     }
 
     fn natural_end(&self) -> FinishReason {
-        if self.hurried {
+        if self.reserve_reached {
             FinishReason::Length
         } else {
             FinishReason::Stop
@@ -357,7 +371,7 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// A seed for whoever gave none.
+/// A seed for requests without one.
 fn entropy() -> u32 {
     let wide = RandomState::new().hash_one(0_u8);
     u32::try_from(wide >> 32).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! From a JSON schema to the set of tokens that may come next. Where a schema says what the grammar engine
-//! cannot enforce, as much as possible is enforced and the rest is named: nothing is dropped silently.
+//! From a JSON schema to the set of allowed next tokens. If the grammar engine does not support part of a
+//! schema, the rest is enforced and the unsupported part is reported: nothing is dropped silently.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use serde_json::{Map, Value, json};
 
 use crate::{limits, schema_narrowing};
 
-/// Grammars for one vocabulary.
+/// Compiles grammars for one vocabulary.
 pub(crate) struct Grammars {
-    /// `None` for a vocabulary that the grammar engine cannot use.
+    /// `None` if the grammar engine does not support the vocabulary.
     factory: Option<ParserFactory>,
 }
 
-/// A schema that is being followed.
+/// A schema under enforcement.
 pub(crate) struct SchemaMatcher {
     pub(crate) matcher: Matcher,
-    /// What of the schema is not enforced, in words.
+    /// The part of the schema that is not enforced.
     pub(crate) notice: Option<String>,
 }
 
@@ -37,24 +37,24 @@ impl Grammars {
         let slices = llguidance::earley::SlicedBiasComputer::general_slices();
         let mut factory = ParserFactory::new(&environment, capabilities, &slices).ok();
         if let Some(factory) = &mut factory {
-            // It would write to stderr.
+            // Otherwise it writes to stderr.
             factory.quiet();
         }
         Self { factory }
     }
 
-    /// The grammar of a schema. `Err` says why none of it can be enforced.
+    /// The grammar of a schema. `Err` is the reason why none of it can be enforced.
     pub(crate) fn compile(&self, schema: &Value) -> Result<SchemaMatcher, String> {
         let factory = self
             .factory
             .as_ref()
-            .ok_or("the model's vocabulary does not fit the grammar engine")?;
+            .ok_or("the grammar engine does not support the model's vocabulary")?;
         let length = schema.to_string().len();
         if length > limits::SCHEMA_BYTES_MAX {
-            return Err(format!("the schema has {length} bytes"));
+            return Err(format!("the schema is too large: {length} bytes"));
         }
         let narrowed = schema_narrowing::narrow(schema).ok_or("the schema is nested too deeply")?;
-        // Where narrowing asks for too much, the schema itself may still do.
+        // The narrowed schema may exceed the engine's limits where the original does not.
         let mut refusal = String::new();
         for candidate in [&narrowed, schema] {
             match matcher(factory, candidate, false) {
@@ -69,9 +69,7 @@ impl Grammars {
         }
         for candidate in [&narrowed, schema] {
             if let Ok(matcher) = matcher(factory, candidate, true) {
-                let notice = Some(format!(
-                    "enforced except for what the grammar cannot say: {refusal}"
-                ));
+                let notice = Some(format!("enforced except for unsupported keywords: {refusal}"));
                 return Ok(SchemaMatcher { matcher, notice });
             }
         }
@@ -87,14 +85,14 @@ impl fmt::Debug for Grammars {
     }
 }
 
-/// `lenient` leaves out what cannot be enforced instead of refusing all of it.
+/// `lenient` leaves out unsupported keywords instead of refusing the schema.
 fn matcher(factory: &ParserFactory, schema: &Value, lenient: bool) -> Result<Matcher, String> {
     let mut schema = match schema {
         Value::Object(map) => map.clone(),
         Value::Bool(true) => Map::new(),
-        _ => return Err(String::from("the schema is no object")),
+        _ => return Err(String::from("the schema is not an object")),
     };
-    // One way of writing a document means fewer choices to weigh and fewer tokens to compute.
+    // A single layout of the document leaves fewer choices to sample and fewer tokens to compute.
     let style = json!({
         "whitespace_flexible": false,
         "item_separator": ", ",
@@ -109,12 +107,12 @@ fn matcher(factory: &ParserFactory, schema: &Value, lenient: bool) -> Result<Mat
     let mut matcher = Matcher::new(Ok(parser));
     match matcher.compute_mask() {
         Ok(mask) if !mask.is_zero() => Ok(matcher),
-        Ok(_) => Err(String::from("nothing can fit the schema")),
+        Ok(_) => Err(String::from("no value matches the schema")),
         Err(error) => Err(first_line(&error)),
     }
 }
 
-/// Reasons are for a line of their own, and some come with a trace behind them.
+/// The first line of an error; some errors include a trace.
 fn first_line(error: &dyn fmt::Display) -> String {
     const CHARS_MAX: usize = 200;
     let text = error.to_string();
@@ -126,12 +124,12 @@ fn first_line(error: &dyn fmt::Display) -> String {
         .collect()
 }
 
-/// The model's vocabulary in the grammar engine's words.
+/// The model's vocabulary for the grammar engine.
 struct Vocabulary {
     trie: TokTrie,
     llama: Arc<LlamaModel>,
-    /// Whether a text is tokenised the same way wherever it stands. Only then may forced text be put in as
-    /// tokens; SentencePiece puts a space in front of whatever it is given.
+    /// Whether tokenisation does not depend on the position in the text. Only then may forced text be
+    /// inserted as tokens; SentencePiece prepends a space to its input.
     canonical: bool,
 }
 
@@ -155,7 +153,7 @@ impl TokenizerEnv for Vocabulary {
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         let tokens = match std::str::from_utf8(bytes) {
             Ok(_) if self.canonical => self.llama.vocab().tokenize(bytes, false, false),
-            // Half a character has no canonical form.
+            // An incomplete character has no canonical tokenisation.
             _ => return self.trie.greedy_tokenize(bytes),
         };
         tokens

@@ -1,8 +1,7 @@
-//! Bringing a JSON answer to its end when the tokens run out. Which bytes are legal is the grammar's business;
-//! this only says which of them leads out of the document fastest. It must not be asked before the reserve is
-//! reached: until then the model says what it likes.
+//! Closes a JSON answer when the token limit is near. The grammar determines which bytes are legal; this
+//! type only orders those that close the document. It must not be used before the token reserve is reached.
 
-/// Where in a JSON text we are, as far as strings go.
+/// Position in a JSON text, as far as strings are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JsonPosition {
     in_string: bool,
@@ -21,7 +20,7 @@ impl JsonPosition {
         }
     }
 
-    /// The bytes that lead out, best first.
+    /// The bytes that close the document, best first.
     pub(crate) const fn closing_bytes(self) -> &'static [u8] {
         match (self.in_string, self.escaped) {
             (true, true) => b"\\n",

@@ -1,23 +1,24 @@
-//! The embedded model: GGUF weights, run in this process on the CPU, as one more back-end behind the port
-//! `Upstream`. It knows canonical requests and nothing of modules, files of configuration or the network;
-//! where weights come from is somebody else's work.
+//! The embedded model: GGUF weights that run in this process on the CPU, as a back-end behind the port
+//! `Upstream`. Must not know modules, configuration files, the network, or where weights come from.
 //!
 //! The native runtime is behind the feature `llama`, because it needs a C++ toolchain. Without it the same
-//! types are here, and every call is answered with an error that says how to get it.
+//! types exist, and every call fails with an error that names the missing feature.
 
+#[cfg(any(feature = "llama", test))]
+mod detokenizer;
 mod embed;
 #[cfg(feature = "llama")]
 mod generate;
 #[cfg(feature = "llama")]
 mod grammar;
+#[cfg(any(feature = "llama", test))]
+mod json_closer;
 pub mod limits;
 #[cfg(feature = "llama")]
 mod model;
 mod options;
 #[cfg(feature = "llama")]
 mod prompt;
-#[cfg(any(feature = "llama", test))]
-mod detokenizer;
 #[cfg(feature = "llama")]
 mod sampling;
 #[cfg(any(feature = "llama", test))]
@@ -26,8 +27,6 @@ mod schema_narrowing;
 mod tests;
 mod upstream;
 mod weights;
-#[cfg(any(feature = "llama", test))]
-mod json_closer;
 #[cfg(feature = "llama")]
 mod worker;
 
@@ -41,5 +40,5 @@ pub use weights::{WeightsError, check_weights};
 
 /// Whether the native runtime is part of this build.
 pub const BUILT_IN: bool = cfg!(feature = "llama");
-/// Whether embeddings are.
+/// Whether embeddings are part of this build.
 pub const EMBEDS: bool = cfg!(feature = "embed");

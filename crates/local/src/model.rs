@@ -1,5 +1,5 @@
-//! Loaded weights: vocabulary, chat template, and the factory of grammars. Everything that is worked out once
-//! per model is worked out here.
+//! Loaded weights: vocabulary, chat template, and grammar compiler. Everything computed once per model is
+//! computed here.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Model {
         })
     }
 
-    /// The memory of one conversation with the model.
+    /// A context for one conversation with the model.
     pub(crate) fn context(&self, options: &Options) -> Result<LlamaContext<'_>, Error> {
         let trained = self.llama.n_ctx_train().max(1);
         let tokens = options
@@ -54,7 +54,7 @@ impl Model {
             .with_no_perf(true);
         self.llama
             .new_context(runtime()?, parameters)
-            .map_err(|error| trouble(format!("no memory for a context of {tokens} tokens: {error}")))
+            .map_err(|error| not_enabled(format!("cannot allocate a context of {tokens} tokens: {error}")))
     }
 
     pub(crate) fn bytes(&self, token: LlamaToken) -> Vec<u8> {
@@ -62,18 +62,18 @@ impl Model {
     }
 }
 
-/// Vocabulary and chat template of a file: all that it takes to turn messages into tokens.
+/// Vocabulary and chat template of a file, which turn messages into tokens.
 #[derive(Debug)]
 pub(crate) struct Tokenizer {
     pub(crate) llama: Arc<LlamaModel>,
-    /// From the file, or one that most models understand.
+    /// From the file, or the fallback template.
     pub(crate) template: LlamaChatTemplate,
-    /// Whether the file has no template of its own.
+    /// Whether the file has no chat template.
     pub(crate) template_is_ours: bool,
 }
 
 impl Tokenizer {
-    /// Without the weights, for counting.
+    /// Without the weights, for counting tokens.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
         Self::of(Arc::new(open(path, true)?))
     }
@@ -106,45 +106,45 @@ impl Tokenizer {
     }
 }
 
-/// The template that models without one most often know.
+/// The fallback template, which most models without a template support.
 pub(crate) fn plain_template() -> Result<LlamaChatTemplate, Error> {
-    LlamaChatTemplate::new("chatml").map_err(|error| trouble(error.to_string()))
+    LlamaChatTemplate::new("chatml").map_err(|error| not_enabled(error.to_string()))
 }
 
 fn open(path: &Path, vocabulary_only: bool) -> Result<LlamaModel, Error> {
     check_weights(path).map_err(|error| {
-        let message = format!("{error}; `cogn models pull` fetches weights");
+        let message = format!("{error}; run `cogn models pull` to download weights");
         Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
     })?;
     let parameters = LlamaModelParams::default().with_vocab_only(vocabulary_only);
     LlamaModel::load_from_file(runtime()?, path, &parameters).map_err(|_| {
         let message = format!(
-            "the weights {} cannot be loaded: the file is damaged, or of a kind that this runtime does not know",
+            "cannot load the weights {}: the file is damaged or not supported by this runtime",
             path.display()
         );
         Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
     })
 }
 
-/// The runtime is one per process and is started once. Benchmarks measure its plain loop beside ours.
+/// The runtime, initialised once per process. Public for benchmarks, which compare with its plain loop.
 ///
 /// # Errors
-/// When somebody else in this process has started it.
+/// If the runtime was initialised elsewhere in this process.
 pub fn runtime() -> Result<&'static LlamaBackend, Error> {
     static RUNTIME: OnceLock<Option<LlamaBackend>> = OnceLock::new();
     let start = || {
         let mut backend = LlamaBackend::init().ok()?;
-        // It would write to stderr, which belongs to the person at the terminal.
+        // Otherwise it writes to stderr, the operator's terminal.
         backend.void_logs();
         Some(backend)
     };
     RUNTIME.get_or_init(start).as_ref().ok_or_else(|| {
-        trouble(String::from(
-            "the native runtime is in use by somebody else in this process",
+        not_enabled(String::from(
+            "the native runtime was already initialised elsewhere in this process",
         ))
     })
 }
 
-fn trouble(message: String) -> Error {
+fn not_enabled(message: String) -> Error {
     Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message)
 }

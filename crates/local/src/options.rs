@@ -1,4 +1,4 @@
-//! What the person who configures an embedded model says about it.
+//! Configuration of an embedded model.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use crate::limits;
 pub struct Options {
     /// The back-end's name.
     pub name: String,
-    /// What the model is called in `meta.model`; requests that name another model do not come here.
+    /// The model name in `meta.model`; requests for another model are refused.
     pub model: String,
     /// The weights, one GGUF file.
     pub path: PathBuf,
     /// Tokens of prompt and answer together.
     pub context_tokens: u32,
-    /// Threads that compute.
+    /// Number of compute threads.
     pub threads: usize,
-    /// Requests that may wait.
+    /// Maximum number of queued requests.
     pub queue_max: usize,
 }
 

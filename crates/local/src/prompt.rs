@@ -1,5 +1,5 @@
-//! From the messages of a request to tokens, by the chat template of the file. What people and documents say
-//! is tokenised apart from the template, as plain text: a `<|im_end|>` in a document ends nothing.
+//! From the messages of a request to tokens, by the chat template of the file. Message texts are tokenised
+//! separately from the template, as plain text: a `<|im_end|>` in a document does not end a message.
 
 use ir::chat::PartBody;
 use ir::{ChatRequest, Error, ErrorKind, Phase, Role};
@@ -12,7 +12,7 @@ use crate::model::{Tokenizer, plain_template};
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) tokens: Vec<LlamaToken>,
-    /// Why another template than the file's own was used.
+    /// Why the file's own template was not used.
     pub(crate) notice: Option<&'static str>,
 }
 
@@ -25,10 +25,10 @@ pub(crate) fn render(tokenizer: &Tokenizer, chat: &ChatRequest) -> Result<Prompt
         Some(frame) => (frame, None),
         None => {
             let frame = frame(tokenizer, &plain_template()?, &texts)
-                .ok_or_else(|| Error::invalid_request("the messages do not fit the model's chat template"))?;
+                .ok_or_else(|| Error::invalid_request("the chat template does not support these messages"))?;
             (
                 frame,
-                Some("the file's chat template is not known to the runtime; ChatML is used"),
+                Some("the runtime does not support the file's chat template; ChatML is used"),
             )
         }
     };
@@ -47,7 +47,7 @@ fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
             Role::System | Role::Developer => "system",
             Role::User => "user",
             Role::Assistant => "assistant",
-            Role::Tool => return Err(unsupported("results of tools")),
+            Role::Tool => return Err(unsupported("tool results")),
         };
         let mut text = String::new();
         for part in &message.parts {
@@ -55,7 +55,7 @@ fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
                 PartBody::Text(part) => text.push_str(part),
                 PartBody::Media(_) => return Err(unsupported("media")),
                 PartBody::ToolCall(_) | PartBody::ToolResult(_) => return Err(unsupported("tools")),
-                // Thoughts are not repeated to a model, and a dialect's own parts mean nothing to it.
+                // Reasoning is not repeated to a model, and dialect-specific parts have no meaning for it.
                 PartBody::Reasoning(_) | PartBody::Refusal(_) | PartBody::Unknown { .. } => {}
             }
         }
@@ -65,7 +65,7 @@ fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
             return Err(Error::new(ErrorKind::ContextWindow, Phase::BeforeSend, message));
         }
         match texts.last_mut() {
-            // Templates know one system message.
+            // Templates support only one system message.
             Some((last, known)) if *last == "system" && role == "system" => {
                 known.push_str("\n\n");
                 known.push_str(&text);
@@ -74,12 +74,12 @@ fn texts(chat: &ChatRequest) -> Result<Vec<(&'static str, String)>, Error> {
         }
     }
     if texts.is_empty() {
-        return Err(Error::invalid_request("the request holds no message"));
+        return Err(Error::invalid_request("the request has no messages"));
     }
     Ok(texts)
 }
 
-/// The template around places where the texts belong.
+/// The rendered template with placeholders for the texts.
 fn frame(
     tokenizer: &Tokenizer,
     template: &LlamaChatTemplate,
@@ -88,14 +88,14 @@ fn frame(
     let messages = texts
         .iter()
         .enumerate()
-        .map(|(index, (role, _))| LlamaChatMessage::new(String::from(*role), place(index)).ok());
+        .map(|(index, (role, _))| LlamaChatMessage::new(String::from(*role), placeholder(index)).ok());
     let messages: Vec<_> = messages.collect::<Option<_>>()?;
     let frame = tokenizer
         .llama
         .apply_chat_template(template, &messages, true)
         .ok()?;
-    // A template that drops or doubles a message is not the one for these messages.
-    let whole = (0..texts.len()).all(|index| frame.matches(&place(index)).count() == 1);
+    // A template that omits or repeats a message does not support these messages.
+    let whole = (0..texts.len()).all(|index| frame.matches(&placeholder(index)).count() == 1);
     whole.then_some(frame)
 }
 
@@ -103,7 +103,7 @@ fn tokens(tokenizer: &Tokenizer, frame: &str, texts: &[(&'static str, String)]) 
     let mut tokens = Vec::new();
     let mut rest = frame;
     for (index, (_, text)) in texts.iter().enumerate() {
-        if let Some((before, after)) = rest.split_once(&place(index)) {
+        if let Some((before, after)) = rest.split_once(&placeholder(index)) {
             tokens.extend(tokenizer.tokenize(before, tokens.is_empty(), true));
             tokens.extend(tokenizer.tokenize(text, false, false));
             rest = after;
@@ -113,11 +113,11 @@ fn tokens(tokenizer: &Tokenizer, frame: &str, texts: &[(&'static str, String)]) 
     tokens
 }
 
-fn place(index: usize) -> String {
+fn placeholder(index: usize) -> String {
     format!("[[message {index} of this conversation]]")
 }
 
 fn unsupported(what: &str) -> Error {
-    let message = format!("an embedded model cannot take {what}");
+    let message = format!("embedded models do not support {what}");
     Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message)
 }

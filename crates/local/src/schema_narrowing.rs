@@ -1,26 +1,27 @@
-//! A schema as a small model should be held to it: narrower than what was asked, never wider. Whatever fits
-//! the result fits the original. Three things are narrowed: an object that lists its properties gets no others,
-//! a condition on a boolean (`if` .. `then` .. `else`) becomes the choice that it is, and a number without
-//! bounds gets some, because a small model may otherwise write digits without end.
+//! Narrows a schema for a small model, never widens it: every value that matches the result matches the
+//! original. Three things are narrowed: an object that lists its properties gets no others, a condition on
+//! a boolean (`if` .. `then` .. `else`) becomes a choice of two schemas, and a number without bounds gets
+//! bounds, because a small model may otherwise write digits without end.
 
 use serde_json::{Map, Value, json};
 
 use crate::limits;
 
-/// The narrowed schema, or `None` if it is nested too deeply to be worth it.
+/// The narrowed schema, or `None` if it is nested too deeply.
 pub(crate) fn narrow(schema: &Value) -> Option<Value> {
     let mut narrowed = schema.clone();
-    // Parts of an `allOf` describe one object together: closing one would forbid what the others ask for.
+    // Parts of an `allOf` describe one object together: closing one would forbid properties that others
+    // require.
     let rules = Rules {
         closing: !mentions(schema, "allOf", 0)?,
-        // A choice moves its properties, and pointers to them would no longer lead anywhere.
+        // A choice moves its properties, and pointers to them would not resolve.
         splitting: !points_into_properties(schema),
     };
     walk(&mut narrowed, rules, 0)?;
     Some(narrowed)
 }
 
-/// What may be narrowed in this document.
+/// Which kinds of narrowing apply to this document.
 #[derive(Clone, Copy)]
 struct Rules {
     closing: bool,
@@ -92,7 +93,7 @@ fn walk(schema: &mut Value, rules: Rules, depth: usize) -> Option<()> {
         }
     }
     bound_numbers(map);
-    if rules.closing && lists_all_it_says(map) {
+    if rules.closing && lists_all_properties(map) {
         map.insert(String::from("additionalProperties"), Value::Bool(false));
     }
     if rules.splitting
@@ -103,7 +104,7 @@ fn walk(schema: &mut Value, rules: Rules, depth: usize) -> Option<()> {
     Some(())
 }
 
-/// Far beyond what anybody counts, and exact in every reader of JSON.
+/// Far beyond practical counts, and exact in every JSON parser.
 const NUMBER_MAX: i64 = 1_000_000_000_000_000;
 
 fn bound_numbers(map: &mut Map<String, Value>) {
@@ -130,8 +131,8 @@ fn bound_numbers(map: &mut Map<String, Value>) {
     }
 }
 
-/// Whether nothing but its own list speaks about the properties of this object.
-fn lists_all_it_says(map: &Map<String, Value>) -> bool {
+/// Whether no keyword other than `properties` defines the properties of this object.
+fn lists_all_properties(map: &Map<String, Value>) -> bool {
     let others = [
         "additionalProperties",
         "patternProperties",
@@ -146,7 +147,7 @@ fn lists_all_it_says(map: &Map<String, Value>) -> bool {
     map.contains_key("properties") && !others.iter().any(|key| map.contains_key(*key))
 }
 
-/// `if k is b then .. else ..` for a required boolean `k`, as a choice of two.
+/// `if k is b then .. else ..` for a required boolean `k`, as a choice of two schemas.
 fn choice(map: &Map<String, Value>) -> Option<Value> {
     let condition = map.get("if")?.as_object()?;
     let members = condition.get("properties")?.as_object()?;
@@ -183,7 +184,7 @@ fn choice(map: &Map<String, Value>) -> Option<Value> {
     Some(choice)
 }
 
-/// Both together, if what is added only requires properties or forbids them.
+/// Merges both, if `more` only requires or forbids properties.
 fn merged(mut branch: Map<String, Value>, more: &Map<String, Value>) -> Option<Value> {
     for (word, value) in more {
         match word.as_str() {

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::detokenizer::{Detokenized, Detokenizer};
+use crate::json_closer::JsonPosition;
 use crate::schema_narrowing::narrow;
 use crate::weights::{WeightsError, check_weights};
-use crate::json_closer::JsonPosition;
 
-/// Feeds the text in pieces; the text that came out and whether a stop sequence was met.
+/// Feeds the text in pieces; returns the emitted text and whether a stop sequence was found.
 fn replay(text: &[u8], cuts: &[usize], stops: &[&str]) -> (String, bool) {
     let mut reply = Detokenizer::new(stops.iter().map(|stop| String::from(*stop)).collect());
     let mut seen = String::new();
@@ -30,19 +30,19 @@ fn replay(text: &[u8], cuts: &[usize], stops: &[&str]) -> (String, bool) {
 
 proptest! {
     #[test]
-    fn a_reply_is_the_same_wherever_its_bytes_are_cut(text in "[a-zäß中🦀\n ]{0,40}", cuts in prop::collection::vec(0_usize..200, 0..12)) {
+    fn text_is_independent_of_token_boundaries(text in "[a-zäß中🦀\n ]{0,40}", cuts in prop::collection::vec(0_usize..200, 0..12)) {
         let (seen, stopped) = replay(text.as_bytes(), &cuts, &[]);
         prop_assert_eq!(seen, text);
         prop_assert!(!stopped);
     }
 
     #[test]
-    fn nothing_of_a_stop_sequence_is_shown(text in "[abcXY]{0,40}", cuts in prop::collection::vec(0_usize..200, 0..12)) {
+    fn stop_sequence_is_never_emitted(text in "[abcXY]{0,40}", cuts in prop::collection::vec(0_usize..200, 0..12)) {
         let (seen, stopped) = replay(text.as_bytes(), &cuts, &["XYX", "abca"]);
         let first = ["XYX", "abca"].iter().filter_map(|stop| text.find(stop)).min();
         prop_assert_eq!(stopped, first.is_some());
         if stopped {
-            // A stop that ends earlier may stand later in the text and still be met first.
+            // A stop sequence that ends earlier may start later in the text and still be found first.
             prop_assert!(text.starts_with(&seen));
             prop_assert!(!seen.contains("XYX") && !seen.contains("abca"));
         } else {
@@ -51,13 +51,13 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_stop_a_reply(bytes in prop::collection::vec(any::<u8>(), 0..40), cuts in prop::collection::vec(0_usize..200, 0..12)) {
+    fn invalid_utf8_is_replaced(bytes in prop::collection::vec(any::<u8>(), 0..40), cuts in prop::collection::vec(0_usize..200, 0..12)) {
         let (seen, _) = replay(&bytes, &cuts, &[]);
         prop_assert_eq!(seen, String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn whatever_fits_a_narrowed_schema_fits_the_original(schema in schemas(), document in documents()) {
+    fn narrowed_schema_implies_original(schema in schemas(), document in documents()) {
         let narrowed = narrow(&schema).expect("not deep");
         let fits = |schema: &Value| jsonschema::draft7::is_valid(schema, &document);
         prop_assert!(!fits(&narrowed) || fits(&schema), "{narrowed} takes {document}, {schema} does not");
@@ -127,7 +127,7 @@ fn documents() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn a_condition_on_a_boolean_becomes_a_choice() {
+fn boolean_condition_becomes_any_of() {
     let schema = json!({
         "type": "object",
         "properties": {"ok": {"type": "boolean"}, "data": {"type": "object"}, "error": {"type": "string"}},
@@ -154,7 +154,7 @@ fn a_condition_on_a_boolean_becomes_a_choice() {
 }
 
 #[test]
-fn a_schema_without_bottom_is_not_walked() {
+fn too_deep_schema_is_not_narrowed() {
     let mut schema = json!({});
     for _ in 0..1000 {
         schema = json!({"items": schema});
@@ -163,7 +163,7 @@ fn a_schema_without_bottom_is_not_walked() {
 }
 
 #[test]
-fn the_way_out_of_a_string_is_its_quote() {
+fn closing_bytes_match_string_state() {
     let after = |text: &str| {
         let mut place = JsonPosition::default();
         place.advance(text.as_bytes());
@@ -177,7 +177,7 @@ fn the_way_out_of_a_string_is_its_quote() {
 }
 
 #[test]
-fn a_file_that_is_no_weights_is_refused_before_native_code_sees_it() {
+fn invalid_weights_are_refused_before_native_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.gguf");
     assert!(matches!(

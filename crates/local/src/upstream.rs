@@ -1,6 +1,6 @@
-//! The embedded model as a back-end. Opening a call costs nothing: weights are loaded when the first call
-//! comes, on a thread of their own, and calls wait there in a bounded queue. A dropped stream is noticed by
-//! that thread between two tokens.
+//! The embedded model as a back-end. Creation is cheap: weights are loaded on the first call, on a
+//! dedicated thread, where calls wait in a bounded queue. That thread detects a dropped stream between two
+//! tokens.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use ir::{Error, ErrorKind, Event, Feature, Phase, Request};
 
 use crate::Options;
 
-/// One GGUF file, ready to be asked.
+/// A back-end for one GGUF file.
 #[derive(Debug)]
 pub struct LocalUpstream {
     backend: Backend,
@@ -21,7 +21,7 @@ pub struct LocalUpstream {
 }
 
 impl LocalUpstream {
-    /// Loads nothing yet. Two back-ends with the same file and the same settings share one loaded model.
+    /// Does not load the weights. Back-ends with the same file and the same settings share one loaded model.
     pub fn new(options: &Options) -> Self {
         Self {
             backend: Backend {
@@ -34,7 +34,7 @@ impl LocalUpstream {
         }
     }
 
-    /// What an embedded model can do, for routing.
+    /// Features for routing.
     pub fn features() -> Vec<Feature> {
         vec![
             Feature::Stream,
@@ -61,8 +61,8 @@ impl LocalUpstream {
     }
 }
 
-/// A call under way. It keeps the worker alive, and is deaf before it lets go of it: the worker's end waits for
-/// the call under way, which ends because nobody listens.
+/// A running call. It keeps the worker alive. The receiver is dropped before the worker: dropping the
+/// worker waits for the running call, which ends because its receiver is gone.
 #[cfg(feature = "llama")]
 struct AnswerStream {
     events: tokio::sync::mpsc::Receiver<Event>,
@@ -79,12 +79,12 @@ impl Upstream for LocalUpstream {
             |message: String| failed(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message));
         let Some(chat) = request.as_chat() else {
             let operation = request.operation().as_str();
-            return unsupported(format!("an embedded model cannot do {operation}"));
+            return unsupported(format!("embedded models do not support {operation}"));
         };
         let own = self.backend.model.as_deref().unwrap_or_default();
         match chat.model.as_deref() {
-            Some(asked) if !asked.is_empty() && asked != own => {
-                unsupported(format!("this embedded model is {own}, not {asked}"))
+            Some(requested) if !requested.is_empty() && requested != own => {
+                unsupported(format!("this back-end serves {own}, not {requested}"))
             }
             _ => self.start(request).unwrap_or_else(failed),
         }
@@ -94,7 +94,7 @@ impl Upstream for LocalUpstream {
     fn count_request(&self, request: Arc<Request>) -> BoxFuture<'static, Option<u64>> {
         let worker = self.worker.clone();
         let counting = async move {
-            // The first time, the vocabulary is read from the file.
+            // The first call reads the vocabulary from the file.
             let counted = tokio::task::spawn_blocking(move || worker.count_prompt(request.as_chat()?));
             u64::try_from(counted.await.ok()??).ok()
         };

@@ -1,5 +1,5 @@
-//! A first look at a weights file, before native code sees it: is it there, and is it GGUF at all? Needs no
-//! native runtime, so that a wrong file is refused when it is fetched and not when it is used.
+//! Checks a weights file before native code reads it: whether it exists and is GGUF. Needs no native
+//! runtime, so that a wrong file is refused when it is fetched and not on first use.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 pub enum WeightsError {
     #[error("cannot read the weights {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} is no GGUF file", path.display())]
+    #[error("{} is not a GGUF file", path.display())]
     NotGguf { path: PathBuf },
-    #[error("{} is GGUF of version {version}; versions 2 and 3 can be read", path.display())]
+    #[error("{} has GGUF version {version}; versions 2 and 3 are supported", path.display())]
     Version { path: PathBuf, version: u32 },
 }
 
-/// Magic and version. A file that passes may still be broken further on; the runtime says so then.
+/// Checks magic number and version. A file that passes may still be invalid; the runtime reports that.
 pub fn check_weights(path: &Path) -> Result<(), WeightsError> {
     let mut head = [0; 8];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));

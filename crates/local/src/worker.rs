@@ -1,6 +1,6 @@
-//! The thread that owns a model. Calls wait for it in a bounded queue and are answered one after the other:
-//! on a CPU two answers at once are each half as fast. It loads the weights when the first call comes, and
-//! ends when nobody holds it any more.
+//! The thread that owns a model. Calls wait in a bounded queue and are answered one at a time: on a CPU two
+//! concurrent answers take twice as long each. The thread loads the weights on the first call, and ends
+//! when the worker is dropped.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::model::{Model, Tokenizer};
 use crate::{Options, generate, limits, prompt};
 
-/// What identifies a loaded model: the file, its context and its threads.
+/// Key of a loaded model: file, context, threads and queue length.
 type ModelKey = (PathBuf, u32, usize, usize);
 
 static LOADED: LazyLock<Mutex<HashMap<ModelKey, Weak<Worker>>>> = LazyLock::new(Mutex::default);
@@ -25,7 +25,7 @@ static LOADED: LazyLock<Mutex<HashMap<ModelKey, Weak<Worker>>>> = LazyLock::new(
 pub(crate) struct Worker {
     options: Options,
     tokenizer: OnceLock<Option<Tokenizer>>,
-    /// Started with the first call; `None` once we are being dropped.
+    /// Started on the first call; `None` while the worker is dropped.
     thread: Mutex<Option<Thread>>,
 }
 
@@ -59,7 +59,7 @@ impl Worker {
         worker
     }
 
-    /// Puts a call into the queue, or refuses it when the queue is full.
+    /// Enqueues a call, or refuses it if the queue is full.
     pub(crate) fn submit(&self, request: Arc<Request>) -> Result<mpsc::Receiver<Event>, Error> {
         let (sender, receiver) = mpsc::channel(limits::EVENTS_WAITING_MAX);
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,18 +74,18 @@ impl Worker {
             Some(Ok(())) => Ok(receiver),
             Some(Err(TrySendError::Full(_))) => Err(self.full()),
             Some(Err(TrySendError::Disconnected(_))) | None => {
-                let message = "the embedded model stopped while a call was coming in";
+                let message = "the embedded model stopped before it accepted the call";
                 Err(Error::new(ErrorKind::Upstream, Phase::BeforeSend, message))
             }
         }
     }
 
-    /// Tokens of a text as the model itself counts them. Loads no weights for it, only the vocabulary.
+    /// Tokens of a text in the model's vocabulary. Loads only the vocabulary, not the weights.
     pub(crate) fn count_tokens(&self, text: &str) -> Option<usize> {
         self.tokenizer().map(|tokenizer| tokenizer.count(text))
     }
 
-    /// Tokens of a whole request, what the template adds included.
+    /// Tokens of a whole request, including those that the template adds.
     pub(crate) fn count_prompt(&self, chat: &ChatRequest) -> Option<usize> {
         let prompt = prompt::render(self.tokenizer()?, chat).ok()?;
         Some(prompt.tokens.len())
@@ -97,7 +97,7 @@ impl Worker {
     }
 
     fn start(&self) -> Result<Thread, Error> {
-        // One call is being answered, the others wait.
+        // Excludes the call that is running.
         let (jobs, queue) = sync_channel(self.options.queue_max);
         let options = self.options.clone();
         let handle = Builder::new()
@@ -113,7 +113,7 @@ impl Worker {
 
     fn full(&self) -> Error {
         let message = format!(
-            "{} calls already wait for the embedded model {}",
+            "{} calls are already queued for the embedded model {}",
             self.options.queue_max, self.options.model
         );
         let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
@@ -123,22 +123,22 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Waits for the thread, which ends within one batch: the process must not tear the runtime down while it
-    /// still computes.
+    /// Waits for the thread, which ends within one batch: the process must not unload the runtime while the
+    /// thread is computing.
     fn drop(&mut self) {
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(Thread { jobs, handle }) = thread.take() {
             drop(jobs);
-            // It has panicked or not: either way it is gone.
+            // A panic of the thread needs no handling here.
             handle.join().ok();
         }
     }
 }
 
-/// Answers until nobody can call any more. A file that cannot be loaded is tried again by the next call.
+/// Serves calls until the queue is closed. If the weights cannot be loaded, the next call tries again.
 fn work(options: &Options, queue: &Receiver<Job>) {
     while let Ok(job) = queue.recv() {
-        // A call that was given up while it waited needs no model.
+        // Skip a call that was cancelled while queued.
         if job.events.is_closed() {
             continue;
         }
@@ -152,7 +152,7 @@ fn work(options: &Options, queue: &Receiver<Job>) {
     }
 }
 
-/// Answers with a loaded model until there is nobody left, or until the runtime fails.
+/// Serves calls with a loaded model until the queue is closed or the runtime fails.
 fn serve(model: &Model, mut context: LlamaContext<'_>, first: Job, queue: &Receiver<Job>) {
     let mut next = Some(first);
     while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
@@ -170,7 +170,7 @@ fn serve(model: &Model, mut context: LlamaContext<'_>, first: Job, queue: &Recei
 }
 
 fn refuse(job: &Job, error: &Error) {
-    // Nobody may be there to hear it.
+    // The receiver may be gone.
     job.events
         .blocking_send(Event::Error { error: error.clone() })
         .ok();

@@ -1,5 +1,5 @@
-//! What an encoder's configuration says about its shape. Numbers that no small encoder has are refused: they
-//! would only make us ask for memory that is not there.
+//! Sizes from an encoder's configuration. Sizes beyond those of small encoders are refused, because they
+//! would only lead to excessive allocations.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl EncoderConfig {
             && within(shape.heads, shape.width)
             && shape.width.is_multiple_of(shape.heads);
         if !sane {
-            return Err(String::from("its sizes are not those of a small encoder"));
+            return Err(String::from("its sizes are outside the supported range"));
         }
         if shape.hidden_act != "gelu" {
             return Err(format!("its activation is `{}`, not `gelu`", shape.hidden_act));

@@ -1,23 +1,23 @@
-//! The forward pass. Texts of one batch lie one after the other in one matrix, so that the large products run
-//! over all of them at once; only attention looks at each by itself.
+//! The forward pass. The texts of a batch are concatenated in one matrix, so that the large products run
+//! over all of them at once; only attention is computed per text.
 
 use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, Axis, Slice};
 
-use super::model::{Dense, Layer, Model, Norm};
 use super::config::EncoderConfig;
+use super::model::{Dense, Layer, Model, Norm};
 
 impl Model {
-    /// The tokens of a text, with those that mark its beginning and end.
+    /// The tokens of a text, including start and end tokens.
     pub(super) fn tokens(&self, text: &str) -> Result<Vec<u32>, String> {
         let encoded = self.tokenizer.encode_fast(text, true);
         let encoded = encoded.map_err(|error| error.to_string())?;
         Ok(encoded.get_ids().to_vec())
     }
 
-    /// One vector of length one for each text. None of them may be longer than there are positions.
+    /// One normalised vector per text. No text may have more tokens than there are positions.
     pub(super) fn encode(&self, texts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         let mut spans = Vec::with_capacity(texts.len());
         let mut rows = 0;
@@ -39,7 +39,7 @@ impl Model {
         let tokens = texts.iter().flat_map(|text| text.iter().enumerate());
         for (mut state, (position, token)) in states.outer_iter_mut().zip(tokens) {
             let word = usize::try_from(*token).unwrap_or(usize::MAX);
-            // The tokenizer's vocabulary was held against the table when both were loaded.
+            // The vocabulary size was checked against the table when the model was loaded.
             if word < self.words.nrows() && position < self.positions.nrows() {
                 state += &self.words.row(word);
                 state += &self.positions.row(position);
@@ -133,7 +133,7 @@ fn softmax(mut row: ArrayViewMut1<'_, f32>) {
     row /= sum;
 }
 
-/// The mean over all tokens, brought to length one.
+/// The mean over all tokens, normalised to length one.
 fn pooled(states: &ArrayView2<'_, f32>) -> Vec<f32> {
     let mean = states.mean_axis(Axis(0));
     let mut mean = mean.unwrap_or_else(|| Array1::zeros(states.ncols()));
@@ -149,8 +149,7 @@ fn gelu(x: f32) -> f32 {
     narrowed(0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2)))
 }
 
-/// The error function to within 1.2e-7 everywhere, which is more than 32 bits hold: a Chebyshev fit of its
-/// complement (Numerical Recipes, 6.2).
+/// The error function with an error below 1.2e-7: a Chebyshev fit of its complement (Numerical Recipes, 6.2).
 fn erf(x: f64) -> f64 {
     const FIT: [f64; 10] = [
         -1.265_512_23,
@@ -173,15 +172,12 @@ fn erf(x: f64) -> f64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "32 bits are what weights have too"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the weights have 32 bits too")]
 fn narrowed(x: f64) -> f32 {
     x as f32
 }
 
-/// Counts here are widths and lengths: all of them are exact as a float.
+/// Counts here are widths and lengths, which are exact as a float.
 fn count(count: usize) -> f32 {
     f32::from(u16::try_from(count).unwrap_or(u16::MAX))
 }

@@ -1,5 +1,5 @@
-//! The three files of a sentence encoder, and a first look at them before anything is loaded: a wrong file is
-//! refused when it is fetched and not when it is used.
+//! The three files of a sentence encoder, and a check before they are loaded, so that a wrong file is
+//! refused when it is fetched and not on first use.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::limits;
 
-/// Where they are.
+/// Paths of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncoderFiles {
     pub weights: PathBuf,
@@ -21,16 +21,16 @@ pub struct EncoderFiles {
 pub enum FilesError {
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} is no safetensors file", path.display())]
+    #[error("{} is not a safetensors file", path.display())]
     NotSafetensors { path: PathBuf },
-    #[error("{} is not the JSON of a model: {reason}", path.display())]
+    #[error("{} is not valid JSON: {reason}", path.display())]
     NotJson { path: PathBuf, reason: String },
-    #[error("{} describes a model of type `{kind}`; encoders of type `bert` can be run", path.display())]
+    #[error("{} describes a model of type `{kind}`; only `bert` encoders are supported", path.display())]
     Kind { path: PathBuf, kind: String },
 }
 
 impl EncoderFiles {
-    /// As hubs lay them out.
+    /// The layout of model hubs.
     pub fn in_folder(folder: &Path) -> Self {
         Self {
             weights: folder.join("model.safetensors"),
@@ -39,7 +39,7 @@ impl EncoderFiles {
         }
     }
 
-    /// Beside their weights: `NAME.safetensors`, `NAME.tokenizer.json`, `NAME.config.json`.
+    /// Next to the weights: `NAME.safetensors`, `NAME.tokenizer.json`, `NAME.config.json`.
     pub fn beside(weights: &Path) -> Self {
         Self {
             weights: weights.to_path_buf(),
@@ -49,7 +49,7 @@ impl EncoderFiles {
     }
 
     /// # Errors
-    /// When one is missing or is something else. Files that pass may still be broken further on.
+    /// If a file is missing or has another format. Files that pass may still be invalid.
     pub fn check(&self) -> Result<(), FilesError> {
         check_safetensors(&self.weights)?;
         read_json(&self.tokenizer)?;
@@ -65,7 +65,7 @@ impl EncoderFiles {
     }
 }
 
-/// The length of a header, and a header of that length that looks like JSON.
+/// Checks the header length and that the header starts like JSON.
 fn check_safetensors(path: &Path) -> Result<(), FilesError> {
     let mut head = [0; 9];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));

@@ -1,17 +1,17 @@
-//! Embeddings in this process: a small BERT encoder whose token vectors are averaged and brought to length one,
-//! as sentence encoders of the MiniLM family are meant to be used. Reads the files that model hubs hold:
-//! weights as safetensors, a tokenizer and a configuration as JSON. Knows nothing of where they come from.
+//! Embeddings in this process: a small BERT encoder whose token vectors are averaged and normalised, as
+//! intended for sentence encoders of the MiniLM family. Reads files in the format of model hubs: weights as
+//! safetensors, tokenizer and configuration as JSON. Must not know where they come from.
 //!
-//! The arithmetic is behind the feature `embed`. Without it the same types are here, and every call is answered
-//! with an error that says how to get it.
+//! The computation is behind the feature `embed`. Without it the same types exist, and every call fails
+//! with an error that names the missing feature.
 
+#[cfg(feature = "embed")]
+mod config;
 #[cfg(feature = "embed")]
 mod encoder;
 mod files;
 #[cfg(feature = "embed")]
 mod model;
-#[cfg(feature = "embed")]
-mod config;
 mod upstream;
 #[cfg(feature = "embed")]
 mod worker;

@@ -1,13 +1,13 @@
-//! An encoder in memory: the tensors of its file by name, each with the shape that the configuration promises,
-//! and the tokenizer that belongs to it.
+//! A loaded encoder: the tensors of its file by name, each with the shape given in the configuration, and its
+//! tokenizer.
 
 use ndarray::{Array1, Array2};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use tokenizers::Tokenizer;
 
-use super::files::{EncoderFiles, read_bounded, read_json};
 use super::config::EncoderConfig;
+use super::files::{EncoderFiles, read_bounded, read_json};
 use crate::limits;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Model {
     pub(super) tokenizer: Tokenizer,
     pub(super) words: Array2<f32>,
     pub(super) positions: Array2<f32>,
-    /// The kind of token is always the first.
+    /// The embedding of token type 0, the only one used.
     pub(super) kind: Array1<f32>,
     pub(super) norm: Norm,
     pub(super) layers: Vec<Layer>,
@@ -34,7 +34,7 @@ pub(super) struct Layer {
     pub(super) norm: Norm,
 }
 
-/// Rows of weights are outputs, as the file has them.
+/// Rows of the weight are outputs, as in the file.
 #[derive(Debug)]
 pub(super) struct Dense {
     pub(super) weight: Array2<f32>,
@@ -54,31 +54,34 @@ impl Model {
         let shape = EncoderConfig::read(config)?;
         let tokenizer = read_bounded(&files.tokenizer, limits::TOKENIZER_BYTES_MAX);
         let tokenizer = tokenizer.map_err(|error| error.to_string())?;
-        let mut tokenizer = Tokenizer::from_bytes(tokenizer)
-            .map_err(|error| format!("its tokenizer is not good: {error}"))?;
-        // Files come with a cut and a padding that suit training; we refuse what is too long instead.
+        let mut tokenizer =
+            Tokenizer::from_bytes(tokenizer).map_err(|error| format!("invalid tokenizer: {error}"))?;
+        // Truncation and padding of the file are meant for training; texts that are too long are refused
+        // instead.
         tokenizer.with_padding(None);
         let uncut = tokenizer.with_truncation(None).map(drop);
-        uncut.map_err(|error| format!("its tokenizer is not good: {error}"))?;
+        uncut.map_err(|error| format!("invalid tokenizer: {error}"))?;
         let bytes = read_bounded(&files.weights, limits::ENCODER_BYTES_MAX);
         let bytes = bytes.map_err(|error| error.to_string())?;
         let tensors =
-            SafeTensors::deserialize(&bytes).map_err(|error| format!("its weights are not good: {error}"))?;
+            SafeTensors::deserialize(&bytes).map_err(|error| format!("invalid weights: {error}"))?;
         let tensors = Tensors(&tensors);
         let words = tensors.table("embeddings.word_embeddings.weight", shape.width)?;
         if tokenizer.get_vocab_size(true) > words.nrows() {
-            return Err(String::from("its tokenizer knows more words than its weights"));
+            return Err(String::from(
+                "the tokenizer vocabulary exceeds the embedding table",
+            ));
         }
         let positions = tensors.table("embeddings.position_embeddings.weight", shape.width)?;
         if positions.nrows() < shape.positions {
-            return Err(String::from("it has fewer positions than it says"));
+            return Err(String::from("the position table is smaller than configured"));
         }
         let kinds = tensors.table("embeddings.token_type_embeddings.weight", shape.width)?;
         let kind = kinds.outer_iter().next().map(|row| row.to_owned());
         Ok(Self {
             words,
             positions,
-            kind: kind.ok_or("it has no kinds of tokens")?,
+            kind: kind.ok_or("the token type table is empty")?,
             norm: tensors.norm("embeddings.LayerNorm", shape.width)?,
             layers: (0..shape.layers)
                 .map(|layer| tensors.layer(layer, &shape))
@@ -114,7 +117,7 @@ impl Tensors<'_> {
                 weight,
                 bias: self.row(&format!("{name}.bias"), out)?,
             }),
-            false => Err(format!("its tensor `{name}` has another shape than it says")),
+            false => Err(format!("tensor `{name}` has an unexpected shape")),
         }
     }
 
@@ -129,13 +132,13 @@ impl Tensors<'_> {
         let (shape, numbers) = self.numbers(name)?;
         match shape == [width] {
             true => Ok(Array1::from_vec(numbers)),
-            false => Err(format!("its tensor `{name}` has another shape than it says")),
+            false => Err(format!("tensor `{name}` has an unexpected shape")),
         }
     }
 
     fn table(&self, name: &str, width: usize) -> Result<Array2<f32>, String> {
         let (shape, numbers) = self.numbers(name)?;
-        let strange = || format!("its tensor `{name}` has another shape than it says");
+        let strange = || format!("tensor `{name}` has an unexpected shape");
         match shape.as_slice() {
             [rows, columns] if *columns == width => {
                 Array2::from_shape_vec((*rows, width), numbers).map_err(|_| strange())
@@ -146,11 +149,11 @@ impl Tensors<'_> {
 
     fn numbers(&self, name: &str) -> Result<(Vec<usize>, Vec<f32>), String> {
         let tensor = self.0.tensor(name);
-        // Some files name the whole before its parts.
+        // Some files prefix tensor names with the model name.
         let tensor = tensor.or_else(|_| self.0.tensor(&format!("bert.{name}")));
-        let tensor = tensor.map_err(|_| format!("it has no tensor `{name}`"))?;
+        let tensor = tensor.map_err(|_| format!("no tensor `{name}`"))?;
         if tensor.dtype() != Dtype::F32 {
-            return Err(format!("its tensor `{name}` is not made of 32-bit floats"));
+            return Err(format!("tensor `{name}` does not contain 32-bit floats"));
         }
         let (numbers, _) = tensor.data().as_chunks::<4>();
         let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes));

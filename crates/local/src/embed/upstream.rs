@@ -1,9 +1,9 @@
-//! A sentence encoder as a back-end: what can be refused at once is, the rest is the worker's. Opening costs
-//! nothing; weights are loaded with the first call.
+//! A sentence encoder as a back-end. Invalid requests are refused immediately; others go to the worker.
+//! Creation is cheap; weights are loaded on the first call.
 
 use std::sync::Arc;
 
-use engine::port::{UnaryResponse, Backend, EventStream, Upstream};
+use engine::port::{Backend, EventStream, UnaryResponse, Upstream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use ir::envelope::EmbeddingsRequest;
@@ -14,17 +14,17 @@ use super::files::EncoderFiles;
 use super::worker::Worker;
 use crate::limits;
 
-/// What the person who configures an encoder says about it.
+/// Configuration of an encoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbedderOptions {
     /// The back-end's name.
     pub name: String,
-    /// What the model is called; requests that name another do not come here.
+    /// The model name; requests for another model are refused.
     pub model: String,
     pub files: EncoderFiles,
-    /// Calls that are worked on at once.
+    /// Concurrent calls.
     pub at_once: usize,
-    /// Calls that may wait.
+    /// Maximum number of queued calls.
     pub queue_max: usize,
 }
 
@@ -40,7 +40,7 @@ impl EmbedderOptions {
     }
 }
 
-/// One encoder, ready to be asked.
+/// An encoder back-end.
 #[derive(Debug)]
 pub struct Embedder {
     backend: Backend,
@@ -50,7 +50,7 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// Loads nothing yet.
+    /// Does not load the weights.
     pub fn new(options: EmbedderOptions) -> Self {
         Self {
             backend: Backend {
@@ -64,33 +64,33 @@ impl Embedder {
         }
     }
 
-    /// What an encoder can do, for routing.
+    /// Features for routing.
     pub fn features() -> Vec<Feature> {
         vec![Feature::Batch]
     }
 
-    /// What can be refused without loading anything.
+    /// Refuses requests that the encoder cannot serve, without loading it.
     fn admit<'r>(&self, request: &'r Request) -> Result<&'r EmbeddingsRequest, Error> {
         let name = &self.options.name;
         let unsupported = |message: String| Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
-        let Payload::Embeddings(asked) = &request.payload else {
-            return Err(unsupported(format!("back-end {name} only makes embeddings")));
+        let Payload::Embeddings(params) = &request.payload else {
+            return Err(unsupported(format!("back-end {name} only supports embeddings")));
         };
         let own = &self.options.model;
-        if let Some(model) = asked.model.as_ref().filter(|model| !model.is_empty())
+        if let Some(model) = params.model.as_ref().filter(|model| !model.is_empty())
             && model != own
         {
-            return Err(unsupported(format!("this encoder is {own}, not {model}")));
+            return Err(unsupported(format!("this encoder serves {own}, not {model}")));
         }
-        if asked.dimensions.is_some() {
-            let message = format!("vectors of {own} have one length, and no other can be asked for");
+        if params.dimensions.is_some() {
+            let message = format!("vectors of {own} have a fixed length; `dimensions` is not supported");
             return Err(unsupported(message));
         }
-        if asked.input.is_empty() {
-            return Err(Error::invalid_request("there is no text to embed"));
+        if params.input.is_empty() {
+            return Err(Error::invalid_request("no text to embed"));
         }
-        let bytes: usize = asked.input.iter().map(String::len).sum();
-        if asked.input.len() > limits::TEXTS_MAX || bytes > limits::TEXTS_BYTES_MAX {
+        let bytes: usize = params.input.iter().map(String::len).sum();
+        if params.input.len() > limits::TEXTS_MAX || bytes > limits::TEXTS_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::ContextWindow,
                 Phase::BeforeSend,
@@ -101,16 +101,16 @@ impl Embedder {
                 ),
             ));
         }
-        Ok(asked)
+        Ok(params)
     }
 
     #[cfg(feature = "embed")]
-    fn start(&self, asked: &EmbeddingsRequest) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
-        self.worker.clone().answer(asked.clone()).boxed()
+    fn start(&self, params: &EmbeddingsRequest) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
+        self.worker.clone().answer(params.clone()).boxed()
     }
 
     #[cfg(not(feature = "embed"))]
-    #[expect(clippy::unused_self, reason = "the same signature as with the arithmetic")]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
     fn start(&self, _: &EmbeddingsRequest) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         let message = "this cogn was built without embeddings; build it with `--features local`";
         let error = Error::new(ErrorKind::NotEnabled, Phase::BeforeSend, message);
@@ -124,14 +124,14 @@ impl Upstream for Embedder {
     }
 
     fn stream(&self, _: Arc<Request>) -> EventStream {
-        let message = format!("back-end {} only makes embeddings", self.backend.name);
+        let message = format!("back-end {} only supports embeddings", self.backend.name);
         let error = Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message);
         stream::iter([Event::Error { error }]).boxed()
     }
 
     fn call(&self, request: Arc<Request>) -> BoxFuture<'static, Result<UnaryResponse, Error>> {
         match self.admit(&request) {
-            Ok(asked) => self.start(asked),
+            Ok(params) => self.start(params),
             Err(error) => futures::future::ready(Err(error)).boxed(),
         }
     }

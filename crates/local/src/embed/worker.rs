@@ -1,5 +1,5 @@
-//! The arithmetic of an encoder, off the event loop. A bounded number of calls wait for their turn; one that
-//! nobody waits for any more stops between two batches.
+//! Runs the encoder off the event loop. A bounded number of calls wait in a queue; a call whose caller
+//! dropped it stops between two batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,9 @@ use crate::limits;
 pub(super) struct Worker {
     options: EmbedderOptions,
     model: Mutex<Option<Arc<Model>>>,
-    /// Whoever is worked for or waits holds one of these.
-    places: Arc<Semaphore>,
-    working: Arc<Semaphore>,
+    /// A permit for every call, running or queued.
+    permits: Arc<Semaphore>,
+    running: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -28,35 +28,38 @@ impl Worker {
         let at_once = options.at_once.clamp(1, limits::AT_ONCE_MAX);
         Self {
             model: Mutex::new(None),
-            places: Arc::new(Semaphore::new(at_once + options.queue_max)),
-            working: Arc::new(Semaphore::new(at_once)),
+            permits: Arc::new(Semaphore::new(at_once + options.queue_max)),
+            running: Arc::new(Semaphore::new(at_once)),
             options,
         }
     }
 
-    pub(super) async fn answer(self: Arc<Self>, asked: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
+    pub(super) async fn answer(self: Arc<Self>, params: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
         let full = |_| {
-            let message = format!(
-                "too many calls already wait for the encoder {}",
-                self.options.model
-            );
+            let message = format!("the queue of the encoder {} is full", self.options.model);
             let mut error = Error::new(ErrorKind::RateLimited, Phase::BeforeSend, message);
             error.retry_after_ms = Some(limits::RETRY_AFTER_MS);
             error
         };
-        let place = self.places.clone().try_acquire_owned().map_err(full)?;
-        let closed = |_| Error::new(ErrorKind::Internal, Phase::BeforeSend, "the encoder is gone");
-        let turn = self.working.clone().acquire_owned().await.map_err(closed)?;
+        let queue_permit = self.permits.clone().try_acquire_owned().map_err(full)?;
+        let closed = |_| {
+            Error::new(
+                ErrorKind::Internal,
+                Phase::BeforeSend,
+                "the encoder has shut down",
+            )
+        };
+        let run_permit = self.running.clone().acquire_owned().await.map_err(closed)?;
         let left = CancelFlag::default();
-        let unwanted = left.0.clone();
+        let cancelled = left.0.clone();
         let inner = self.clone();
         let work = tokio::task::spawn_blocking(move || {
-            // Whoever leaves gives its turn to the next only when its work has really stopped.
-            let _held = (place, turn);
-            inner.embed(&asked, &unwanted)
+            // The permits of a dropped call are released only when its computation has stopped.
+            let _permits = (queue_permit, run_permit);
+            inner.embed(&params, &cancelled)
         });
         work.await.unwrap_or_else(|_| {
-            let message = "the arithmetic of the encoder failed";
+            let message = "the encoder computation failed";
             Err(Error::new(ErrorKind::Internal, Phase::MidStream, message))
         })
     }
@@ -75,14 +78,14 @@ impl Worker {
         Ok(loaded)
     }
 
-    fn embed(&self, asked: &EmbeddingsRequest, unwanted: &AtomicBool) -> Result<UnaryResponse, Error> {
+    fn embed(&self, params: &EmbeddingsRequest, cancelled: &AtomicBool) -> Result<UnaryResponse, Error> {
         let model = self.model()?;
-        let mut tokens = Vec::with_capacity(asked.input.len());
-        for (place, text) in asked.input.iter().enumerate() {
+        let mut tokens = Vec::with_capacity(params.input.len());
+        for (position, text) in params.input.iter().enumerate() {
             let text = model.tokens(text).map_err(Error::invalid_request)?;
             if text.len() > model.shape.positions {
                 let message = format!(
-                    "text {place} has {} tokens, and {} takes {}",
+                    "text {position} has {} tokens; {} accepts at most {}",
                     text.len(),
                     self.options.model,
                     model.shape.positions
@@ -91,11 +94,11 @@ impl Worker {
             }
             tokens.push(text);
         }
-        let base64 = asked.encoding_format.as_deref() == Some("base64");
+        let base64 = params.encoding_format.as_deref() == Some("base64");
         let mut embeddings = Vec::with_capacity(tokens.len());
         for batch in batches(&tokens) {
-            if unwanted.load(Ordering::Relaxed) {
-                let message = "nobody waits for these embeddings any more";
+            if cancelled.load(Ordering::Relaxed) {
+                let message = "cancelled: the caller dropped the request";
                 return Err(Error::new(ErrorKind::Cancelled, Phase::MidStream, message));
             }
             for vector in model.encode(batch) {
@@ -130,7 +133,7 @@ impl Worker {
     }
 }
 
-/// Noticed by whoever works when nobody waits any more.
+/// Cancels the computation when the call is dropped.
 #[derive(Debug, Default)]
 struct CancelFlag(Arc<AtomicBool>);
 
@@ -140,7 +143,7 @@ impl Drop for CancelFlag {
     }
 }
 
-/// Texts in their order, as many at a time as make a matrix of a bounded size.
+/// Splits texts in order into batches that form a matrix of bounded size.
 fn batches(texts: &[Vec<u32>]) -> impl Iterator<Item = &[Vec<u32>]> {
     let mut rest = texts;
     std::iter::from_fn(move || {
@@ -149,7 +152,7 @@ fn batches(texts: &[Vec<u32>]) -> impl Iterator<Item = &[Vec<u32>]> {
             rows += text.len();
             rows <= limits::ROWS_MAX
         };
-        // A single text is a batch of its own, however long it is.
+        // A text longer than the bound is a batch of one.
         let taken = rest.iter().take_while(fits).count().max(1);
         let (batch, left) = rest.split_at_checked(taken)?;
         rest = left;
@@ -157,7 +160,7 @@ fn batches(texts: &[Vec<u32>]) -> impl Iterator<Item = &[Vec<u32>]> {
     })
 }
 
-/// Numbers as short as they can be without losing a bit, or the bits themselves.
+/// Numbers in the shortest notation that preserves every bit, or the bits in base64.
 fn written(vector: &[f32], base64: bool) -> EmbeddingVector {
     if base64 {
         let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();

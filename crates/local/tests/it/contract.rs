@@ -1,4 +1,4 @@
-//! Answers under a schema: whatever the model would like to say, what comes out fits.
+//! Answers under a schema match the schema.
 
 use ir::FinishReason;
 use module::envelope::{CheckOptions, check_reply};
@@ -17,7 +17,7 @@ fn valid(schema: &Value, text: &str) -> Value {
 }
 
 #[test]
-fn a_tiny_model_returns_what_fits_the_schema() {
+fn answer_matches_schema() {
     let schemas = [
         json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0, "maximum": 120}}, "required": ["name", "age"], "additionalProperties": false}),
         json!({"type": "object", "properties": {"tags": {"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 2, "maxItems": 3}}, "required": ["tags"]}),
@@ -38,7 +38,7 @@ fn a_tiny_model_returns_what_fits_the_schema() {
 }
 
 #[test]
-fn an_endless_text_is_brought_to_its_end_and_that_is_said() {
+fn endless_answer_is_closed_with_warning() {
     let schema = json!({
         "type": "object",
         "properties": {"story": {"type": "string"}, "more": {"type": "array", "items": {"type": "string"}}, "end": {"type": "boolean"}},
@@ -53,7 +53,7 @@ fn an_endless_text_is_brought_to_its_end_and_that_is_said() {
         answer
             .warnings
             .iter()
-            .any(|warning| warning.message.contains("ran out")),
+            .any(|warning| warning.message.contains("token limit")),
         "{answer:?}"
     );
     let written = answer.usage.and_then(|usage| usage.output_tokens);
@@ -61,7 +61,7 @@ fn an_endless_text_is_brought_to_its_end_and_that_is_said() {
 }
 
 #[test]
-fn what_the_grammar_cannot_say_is_named_and_the_rest_is_held() {
+fn unsupported_keyword_is_reported_and_rest_enforced() {
     let schema = json!({
         "type": "object",
         "properties": {"tags": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1, "maxItems": 2, "uniqueItems": true}},
@@ -79,7 +79,7 @@ fn what_the_grammar_cannot_say_is_named_and_the_rest_is_held() {
 }
 
 #[test]
-fn a_schema_that_nothing_fits_is_dropped_with_a_word() {
+fn unsatisfiable_schema_is_dropped_with_warning() {
     let schema = json!({"type": "object", "properties": {"a": false}, "required": ["a"]});
     let answer = ask(&small(), held_to(chat("Hello."), schema));
     assert!(answer.error.is_none(), "{answer:?}");
@@ -92,16 +92,16 @@ fn a_schema_that_nothing_fits_is_dropped_with_a_word() {
     );
 }
 
-/// Every example whose input is text: what the model says passes the module's own contract.
+/// For every example with text input, the answer satisfies the module's contract.
 #[test]
-fn every_example_module_gets_an_answer_that_keeps_its_contract() {
+fn example_modules_get_answers_that_match_their_contract() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/modules");
     let mut tried = Vec::new();
     for entry in std::fs::read_dir(examples).expect("examples") {
         let folder = entry.expect("an entry").path();
         let module = module::load(&files(&folder)).module.expect("a whole module");
         let input = input_of(&folder);
-        // Modules with media need more than an embedded model of text.
+        // Modules with media input are not supported by an embedded text model.
         let schema = std::fs::read_to_string(folder.join("schema.json")).unwrap_or_default();
         let Some(input) = input.filter(|_| !schema.contains("media_type")) else {
             continue;

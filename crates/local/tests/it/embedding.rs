@@ -1,4 +1,4 @@
-//! Embeddings with a real encoder, held against vectors that its makers' own library gave.
+//! Embeddings of a real encoder, compared with vectors from its reference library.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn options() -> EmbedderOptions {
     EmbedderOptions::new("encoder", "all-minilm-l6-v2", files)
 }
 
-fn asked(texts: &[&str]) -> EmbeddingsRequest {
+fn inputs(texts: &[&str]) -> EmbeddingsRequest {
     EmbeddingsRequest {
         model: None,
         input: texts.iter().map(ToString::to_string).collect(),
@@ -27,12 +27,12 @@ fn asked(texts: &[&str]) -> EmbeddingsRequest {
     }
 }
 
-fn request(asked: EmbeddingsRequest) -> Arc<Request> {
-    Arc::new(Request::new("r", Payload::Embeddings(asked)))
+fn request(payload: EmbeddingsRequest) -> Arc<Request> {
+    Arc::new(Request::new("r", Payload::Embeddings(payload)))
 }
 
-async fn embed(embedder: &Embedder, asked: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
-    embedder.call(request(asked)).await
+async fn embed(embedder: &Embedder, payload: EmbeddingsRequest) -> Result<UnaryResponse, Error> {
+    embedder.call(request(payload)).await
 }
 
 fn vectors(answer: &UnaryResponse) -> Vec<Vec<f64>> {
@@ -80,32 +80,32 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[tokio::test]
-async fn vectors_are_those_of_the_reference_alone_and_in_a_batch() {
+async fn vectors_match_reference_alone_and_in_batch() {
     let embedder = Embedder::new(options());
     let reference = reference();
     let texts: Vec<_> = reference.iter().map(|(text, ..)| text.as_str()).collect();
-    let batch = embed(&embedder, asked(&texts)).await.expect("embeddings");
+    let batch = embed(&embedder, inputs(&texts)).await.expect("embeddings");
     for (made, (text, _, known)) in vectors(&batch).iter().zip(&reference) {
         assert!(furthest(made, known) < 2e-6, "{text}");
         assert!((dot(made, made) - 1.0).abs() < 1e-5);
     }
     let tokens: u64 = reference.iter().map(|(_, tokens, _)| tokens).sum();
     assert_eq!(batch.usage.and_then(|usage| usage.input_tokens), Some(tokens));
-    let mut base64 = asked(&texts[3..4]);
+    let mut base64 = inputs(&texts[3..4]);
     base64.encoding_format = Some(String::from("base64"));
     let alone = embed(&embedder, base64).await.expect("embeddings");
     assert!(furthest(&vectors(&alone)[0], &reference[3].2) < 2e-6);
 }
 
 #[tokio::test]
-async fn what_means_the_same_is_closer_than_what_does_not() {
+async fn similar_texts_are_closer_than_dissimilar_ones() {
     let texts = [
         "How do I reset my password?",
         "I forgot my login and need a new one.",
         "The soup needs more salt.",
         "Add some seasoning to the broth.",
     ];
-    let made = embed(&Embedder::new(options()), asked(&texts))
+    let made = embed(&Embedder::new(options()), inputs(&texts))
         .await
         .expect("embeddings");
     let made = vectors(&made);
@@ -121,41 +121,45 @@ async fn what_means_the_same_is_closer_than_what_does_not() {
 }
 
 #[tokio::test]
-async fn more_texts_than_fit_at_once_come_in_their_order() {
+async fn texts_beyond_one_batch_keep_their_order() {
     let texts: Vec<String> = (0..150)
         .map(|number| format!("This is text number {number}, and so on."))
         .collect();
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     let embedder = Embedder::new(options());
-    let all = vectors(&embed(&embedder, asked(&texts)).await.expect("embeddings"));
+    let all = vectors(&embed(&embedder, inputs(&texts)).await.expect("embeddings"));
     assert_eq!(all.len(), texts.len());
     for place in [0, 77, 149] {
-        let alone = vectors(&embed(&embedder, asked(&texts[place..=place])).await.expect("one"));
+        let alone = vectors(
+            &embed(&embedder, inputs(&texts[place..=place]))
+                .await
+                .expect("one"),
+        );
         assert!(furthest(&all[place], &alone[0]) < 1e-5, "{place}");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_embedded_is_refused_and_never_cut() {
+async fn unsupported_input_is_refused_not_truncated() {
     let embedder = Embedder::new(options());
-    let refused = async |asked| embed(&embedder, asked).await.expect_err("refused").kind;
+    let refused = async |payload| embed(&embedder, payload).await.expect_err("refused").kind;
     let long = "word ".repeat(600);
-    assert_eq!(refused(asked(&["short", &long])).await, ErrorKind::ContextWindow);
-    assert_eq!(refused(asked(&[])).await, ErrorKind::InvalidRequest);
-    assert_eq!(refused(asked(&[""; 2049])).await, ErrorKind::ContextWindow);
-    let mut other = asked(&["a"]);
+    assert_eq!(refused(inputs(&["short", &long])).await, ErrorKind::ContextWindow);
+    assert_eq!(refused(inputs(&[])).await, ErrorKind::InvalidRequest);
+    assert_eq!(refused(inputs(&[""; 2049])).await, ErrorKind::ContextWindow);
+    let mut other = inputs(&["a"]);
     other.model = Some(String::from("another"));
     assert_eq!(refused(other).await, ErrorKind::Unsupported);
-    let mut shorter = asked(&["a"]);
+    let mut shorter = inputs(&["a"]);
     shorter.dimensions = Some(128);
     assert_eq!(refused(shorter).await, ErrorKind::Unsupported);
-    // Nothing at all is still two tokens, the beginning and the end.
-    let empty = embed(&embedder, asked(&[""])).await.expect("embeddings");
+    // An empty text has two tokens, start and end.
+    let empty = embed(&embedder, inputs(&[""])).await.expect("embeddings");
     assert_eq!(empty.usage.and_then(|usage| usage.input_tokens), Some(2));
 }
 
 #[tokio::test]
-async fn weights_that_are_none_are_an_error() {
+async fn invalid_weights_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = testkit::embedding_model::small_encoder();
     for name in ["tokenizer.json", "config.json"] {
@@ -165,32 +169,32 @@ async fn weights_that_are_none_are_an_error() {
     let mut bytes = u64::try_from(header.len()).expect("short").to_le_bytes().to_vec();
     bytes.extend(header);
     bytes.extend([0; 4]);
-    for (weights, reason) in [(&bytes[..], "no tensor"), (b"GGUF....", "no safetensors")] {
+    for (weights, reason) in [(&bytes[..], "no tensor"), (b"GGUF....", "not a safetensors")] {
         std::fs::write(folder.path().join("model.safetensors"), weights).expect("written");
         let files = EncoderFiles::in_folder(folder.path());
         let embedder = Embedder::new(EmbedderOptions::new("encoder", "broken", files));
-        let error = embed(&embedder, asked(&["a"])).await.expect_err("broken");
+        let error = embed(&embedder, inputs(&["a"])).await.expect_err("broken");
         assert_eq!(error.kind, ErrorKind::NotEnabled);
         assert!(error.message.contains(reason), "{error}");
     }
 }
 
 #[tokio::test]
-async fn whoever_leaves_makes_room_and_the_queue_is_bounded() {
+async fn dropped_call_releases_permit_and_queue_is_bounded() {
     let mut one = options();
     (one.at_once, one.queue_max) = (1, 1);
     let embedder = Embedder::new(one);
     let long = "and so on ".repeat(100);
     let many = vec![long.as_str(); 400];
     let mut calls = JoinSet::new();
-    calls.spawn(embedder.call(request(asked(&many))));
-    let mut second = Box::pin(embedder.call(request(asked(&["a"]))));
-    // The first has to have its place before the others come.
+    calls.spawn(embedder.call(request(inputs(&many))));
+    let mut second = Box::pin(embedder.call(request(inputs(&["a"]))));
+    // The first call acquires its permit before the others start.
     tokio::task::yield_now().await;
     assert!(futures::poll!(&mut second).is_pending());
-    let third = embed(&embedder, asked(&["a"])).await.expect_err("refused");
+    let third = embed(&embedder, inputs(&["a"])).await.expect_err("refused");
     assert_eq!(third.kind, ErrorKind::RateLimited);
-    // Whole, the first would take minutes.
+    // Without cancellation the first call would take minutes.
     calls.abort_all();
     let second = tokio::time::timeout(Duration::from_secs(60), second).await;
     second.expect("in time").expect("embeddings");

@@ -8,7 +8,7 @@ fn number(value: f64) -> Option<Number> {
 }
 
 #[test]
-fn an_answer_streams_and_counts_its_tokens() {
+fn answer_streams_and_reports_usage() {
     let answer = ask(&small(), chat("Name three colours."));
     assert!(answer.error.is_none(), "{answer:?}");
     assert!(answer.pieces > 1, "{answer:?}");
@@ -23,7 +23,7 @@ fn an_answer_streams_and_counts_its_tokens() {
 }
 
 #[test]
-fn the_token_limit_is_kept_to_the_token() {
+fn token_limit_is_exact() {
     let mut request = chat("Tell me a long story about a ship.");
     request.generation.max_tokens = Some(7);
     let answer = ask(&small(), request);
@@ -32,7 +32,7 @@ fn the_token_limit_is_kept_to_the_token() {
 }
 
 #[test]
-fn a_short_answer_stops_by_itself() {
+fn short_answer_stops_at_end_of_generation() {
     let mut request = chat("Say only the word yes.");
     request.generation.max_tokens = Some(400);
     let answer = ask(&small(), request);
@@ -40,7 +40,7 @@ fn a_short_answer_stops_by_itself() {
 }
 
 #[test]
-fn a_stop_sequence_ends_the_answer_and_is_not_shown() {
+fn stop_sequence_ends_answer_and_is_not_emitted() {
     let mut request = chat("Count from one to twenty: 1, 2, 3, 4");
     request.generation.stop = vec![String::from("e")];
     let answer = ask(&small(), request);
@@ -49,7 +49,7 @@ fn a_stop_sequence_ends_the_answer_and_is_not_shown() {
 }
 
 #[test]
-fn a_seed_gives_the_same_answer_again() {
+fn same_seed_gives_same_answer() {
     let with_seed = |seed: u64| {
         let mut request = chat("Invent a name for a cat and say why.");
         request.generation = Generation {
@@ -66,8 +66,8 @@ fn a_seed_gives_the_same_answer_again() {
 }
 
 #[test]
-fn what_a_document_says_is_no_command_to_the_template() {
-    // Read as special tokens this would end the message; as text it costs many more tokens.
+fn template_markers_in_text_are_plain_text() {
+    // As a special token this would end the message; as text it takes more tokens.
     let plain = ask(&small(), chat("a"))
         .usage
         .and_then(|usage| usage.input_tokens);
@@ -82,7 +82,7 @@ fn what_a_document_says_is_no_command_to_the_template() {
 }
 
 #[test]
-fn tokens_are_counted_by_the_models_own_vocabulary() {
+fn tokens_are_counted_with_model_vocabulary() {
     use engine::port::Upstream;
     let local = small();
     let count = |text: &str| local.count_tokens(text).expect("it can count");
@@ -94,7 +94,7 @@ fn tokens_are_counted_by_the_models_own_vocabulary() {
 }
 
 #[tokio::test]
-async fn a_request_is_counted_as_long_as_it_then_is() {
+async fn prompt_count_equals_reported_usage() {
     use engine::port::Upstream;
     let request = chat("Name a colour.");
     let counted = small()

@@ -1,4 +1,4 @@
-//! Asking a model in tests, and what came of it.
+//! Calls an embedded model and collects its events.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use ir::{
 use local::{LocalUpstream, Options};
 use serde_json::Value;
 
-/// A back-end with the small model. All of them in one test binary share one loaded model.
+/// A back-end with the small model. All back-ends of a test binary share one loaded model.
 pub(crate) fn small() -> LocalUpstream {
     LocalUpstream::new(&options())
 }
@@ -19,7 +19,7 @@ pub(crate) fn small() -> LocalUpstream {
 pub(crate) fn options() -> Options {
     let mut options = Options::new("embedded", "smollm2", testkit::language_model::small_model());
     options.context_tokens = 2048;
-    // Tests share one model and run side by side.
+    // Tests share one model and run concurrently.
     options.queue_max = 64;
     options
 }
@@ -76,7 +76,7 @@ pub(crate) fn fold(events: Vec<Event>) -> Answer {
     for event in events {
         assert!(
             answer.finish.is_none() && answer.error.is_none(),
-            "nothing follows the end"
+            "event after the terminal event"
         );
         match event {
             Event::BlockDelta {

@@ -4,7 +4,7 @@ use local::{LocalUpstream, Options};
 use crate::harness::{ask, chat, options, small};
 
 #[test]
-fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
+fn invalid_weights_are_an_error_not_a_crash() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bad.gguf");
     let whole = std::fs::read(testkit::language_model::small_model()).expect("weights");
@@ -35,7 +35,7 @@ fn a_file_that_is_no_weights_is_an_error_and_not_a_crash() {
 }
 
 #[test]
-fn messages_that_do_not_fit_the_context_are_refused_before_anything_is_computed() {
+fn oversize_prompt_is_refused_before_evaluation() {
     let mut options = options();
     options.context_tokens = 256;
     let local = LocalUpstream::new(&options);
@@ -43,12 +43,12 @@ fn messages_that_do_not_fit_the_context_are_refused_before_anything_is_computed(
     assert_eq!(error.kind, ErrorKind::ContextWindow);
     assert_eq!(error.cognitive_code(), "E1005");
     assert!(error.message.contains("tokens"), "{error}");
-    // It is ready for the next one.
+    // The back-end still serves the next call.
     assert!(ask(&local, chat("hello")).error.is_none());
 }
 
 #[test]
-fn an_answer_ends_where_the_context_ends() {
+fn answer_ends_at_context_limit() {
     let mut options = options();
     options.context_tokens = 256;
     let mut request = chat("Tell me a story without an end.");
@@ -64,7 +64,7 @@ fn an_answer_ends_where_the_context_ends() {
 }
 
 #[test]
-fn two_models_answer_side_by_side() {
+fn two_models_answer_concurrently() {
     let folder = tempfile::tempdir().expect("a folder");
     let second = folder.path().join("second.gguf");
     std::fs::copy(testkit::language_model::small_model(), &second).expect("copied");
@@ -78,11 +78,14 @@ fn two_models_answer_side_by_side() {
         [one.join().expect("no panic"), two.join().expect("no panic")]
     });
     assert!(answers.iter().all(|answer| answer.error.is_none()), "{answers:?}");
-    assert_eq!(answers[0].text, answers[1].text, "the same weights say the same");
+    assert_eq!(
+        answers[0].text, answers[1].text,
+        "the same weights give the same answer"
+    );
 }
 
 #[test]
-fn what_it_cannot_do_is_an_error_with_its_name() {
+fn unsupported_features_are_errors() {
     let mut request = chat("hello");
     request.tools = vec![
         serde_json::from_value(serde_json::json!({"name": "f", "parameters": {"type": "object"}}))

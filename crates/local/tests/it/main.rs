@@ -1,8 +1,5 @@
-//! The embedded model with real weights. They are fetched once and kept in the user's cache folder.
+//! The embedded model with real weights, which are downloaded once and cached in the user's cache folder.
 
-#[cfg(test)]
-#[cfg(feature = "llama")]
-mod harness;
 #[cfg(test)]
 #[cfg(feature = "llama")]
 mod contract;
@@ -14,10 +11,13 @@ mod embedding;
 mod generation;
 #[cfg(test)]
 #[cfg(feature = "llama")]
+mod harness;
+#[cfg(test)]
+#[cfg(feature = "llama")]
 mod load;
+#[cfg(test)]
+#[cfg(not(feature = "llama"))]
+mod no_runtime;
 #[cfg(test)]
 #[cfg(feature = "llama")]
 mod queue;
-#[cfg(test)]
-#[cfg(not(feature = "llama"))]
-mod without;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use engine::port::Upstream;
 use futures::StreamExt;
 use ir::{ChatRequest, ErrorKind, Event, Message, Request, Role};
-use local::{Local, Options};
+use local::{LocalUpstream, Options};
 
 #[test]
-fn says_that_the_embedded_model_is_not_part_of_it() {
-    let local = Local::new(&Options::new("embedded", "any", "any.gguf"));
+fn every_call_reports_missing_feature() {
+    let local = LocalUpstream::new(&Options::new("embedded", "any", "any.gguf"));
     let messages = vec![Message::text(Role::User, "hello")];
     let chat = ChatRequest {
         messages,
@@ -19,7 +19,7 @@ fn says_that_the_embedded_model_is_not_part_of_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let events: Vec<Event> = runtime
         .expect("a runtime")
-        .block_on(local.open(request).collect());
+        .block_on(local.stream(request).collect());
     let [Event::Error { error }] = events.as_slice() else {
         panic!("{events:?}");
     };

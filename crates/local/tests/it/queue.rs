@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::harness::{ask, block_on, chat, held_to, open, options};
 
 #[test]
-fn the_queue_has_an_end() {
+fn full_queue_refuses_calls() {
     let mut options = options();
     options.queue_max = 2;
     let local = LocalUpstream::new(&options);
     let mut long = chat("Tell me a very long story.");
     long.generation.max_tokens = Some(1500);
     let mut first = open(&local, long);
-    // It has begun, so that it waits no longer.
+    // The first call is running, not queued.
     let begun = block_on(first.next());
     assert!(matches!(begun, Some(Event::Started { .. })), "{begun:?}");
     let waiting = [open(&local, chat("one")), open(&local, chat("two"))];
@@ -28,7 +28,7 @@ fn the_queue_has_an_end() {
         (ErrorKind::RateLimited, "E4002")
     );
     assert!(error.retry_after_ms.is_some());
-    // Once the long one is given up, those who wait are answered.
+    // After the long call is cancelled, the queued calls are answered.
     drop(first);
     for events in waiting {
         let events: Vec<Event> = block_on(events.collect());
@@ -36,10 +36,10 @@ fn the_queue_has_an_end() {
     }
 }
 
-/// Eight calls that are given up cost less than half of what eight whole ones would: both are measured here, so
+/// Eight cancelled calls take less than half the time of eight complete ones. Both are measured here, so
 /// that a busy machine slows both.
 #[test]
-fn a_dropped_stream_frees_the_model() {
+fn dropped_stream_frees_the_model() {
     let mut options = options();
     options.context_tokens = 400;
     let local = LocalUpstream::new(&options);
@@ -56,7 +56,7 @@ fn a_dropped_stream_frees_the_model() {
         assert!(matches!(begun, Some(Event::Started { .. })), "{begun:?}");
         drop(events);
     }
-    // The next call begins when all of those are out of the way.
+    // The next call starts after all cancelled calls.
     assert!(block_on(open(&local, chat("hello")).next()).is_some());
     assert!(
         started.elapsed() < whole * 4,
@@ -66,13 +66,13 @@ fn a_dropped_stream_frees_the_model() {
 }
 
 #[test]
-fn the_last_one_turns_off_the_light() {
+fn running_call_completes_after_backend_is_dropped() {
     let mut options = options();
     options.context_tokens = 300;
     let local = LocalUpstream::new(&options);
     let mut events = open(&local, chat("Tell me a story."));
     assert!(block_on(events.next()).is_some());
-    // The back-end goes first; the call under way goes on.
+    // The back-end is dropped first; the running call continues.
     drop(local);
     let rest: Vec<Event> = block_on(events.collect());
     assert!(matches!(rest.last(), Some(Event::Finish { .. })), "{rest:?}");
