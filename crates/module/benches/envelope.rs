@@ -1,4 +1,4 @@
-//! The whole envelope machine beside a plain parse of the same bytes.
+//! Benchmark of the envelope check, compared with parsing the same bytes.
 
 mod sample;
 

@@ -1,4 +1,4 @@
-//! Figures with a promise: what the envelope machine and the stream parser cost, as ratios against
+//! Ratio benchmarks with limits: the cost of the envelope check and the stream parser relative to
 //! `serde_json::from_slice::<Value>` on the same bytes in the same run. Prints a JSON line per figure for
 //! `cargo x bench`; as a test it runs once over small inputs.
 
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// Measures against parsing the same bytes into a tree.
+/// Measures relative to parsing the same bytes into a tree.
 fn compare(name: &str, limit: f64, bytes: &[u8], measured: impl Fn()) {
     let baseline = || {
         black_box(serde_json::from_slice::<Value>(black_box(bytes)).is_ok());
@@ -53,10 +53,10 @@ fn parse(bytes: &[u8], size: usize) {
         black_box(&event);
         events += 1;
     };
-    let whole = bytes
+    let result = bytes
         .chunks(size)
         .try_for_each(|piece| parser.push(piece, &mut count));
-    assert!(whole.is_ok() && parser.finish(&mut count).is_ok());
+    assert!(result.is_ok() && parser.finish(&mut count).is_ok());
     black_box(events);
 }
 

@@ -1,5 +1,5 @@
-//! The streaming half of the crate: the push parser beside `serde_json` on the same bytes, the
-//! projection of a reply into chunks, and the fold of the chunks. `cargo test` runs each once.
+//! Benchmarks of streaming: the push parser compared with `serde_json` on the same bytes, the projection of a
+//! reply into chunks, and the folding of the chunks. `cargo test` runs each once.
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
@@ -27,7 +27,7 @@ fn data(load: Load) -> Map<String, Value> {
     let mut data = Map::new();
     let value = match load {
         Load::Text => {
-            let line = "The quick brown fox said \"no\" and jumped over the lazy dog; nobody minded.\n";
+            let line = "The quick brown fox said \"no\" and jumped over the lazy dog at the river.\n";
             json!(vec![line.repeat(40); 85])
         }
         Load::Cjk => json!(vec![
@@ -88,7 +88,7 @@ fn parse(bencher: Bencher<'_, '_>, load: Load, size: usize) {
     });
 }
 
-/// What comes out of a provider's decoder: text, cut between code points.
+/// As from a provider's decoder: text, split between code points.
 #[divan::bench(args = LOADS)]
 fn parser_in_tokens_of_text(bencher: Bencher<'_, '_>, load: Load) {
     let text = text(load);
@@ -152,7 +152,7 @@ fn assembly_of_chunks(bencher: Bencher<'_, '_>, load: Load) {
         .bench_values(|chunks| {
             let mut assembler = Assembler::new();
             for chunk in chunks {
-                // Without a meta chunk the first one is a violation, and no other.
+                // Without a meta chunk, only the first chunk is a violation.
                 black_box(assembler.push(chunk)).unwrap_or_default();
             }
             assembler.finish()

@@ -1,19 +1,19 @@
-//! A module folder as plain data: relative path with `/` to what was found there. The loader's only
-//! input, so that a folder on disk, an archive and a test literal are the same thing. Whoever fills it
-//! does the IO and reports oddities (a file too large, a link that leaves the folder) as entries, not
-//! as failures, so that they become diagnostics beside all others.
+//! A module folder as data: relative path with `/` to entry. It is the loader's only input, so that a folder
+//! on disk, an archive and a test literal are treated alike. The caller does the IO and adds unusual files
+//! (too large, a link that points outside the folder) as entries, not as errors, so that they become
+//! diagnostics.
 
 use std::collections::BTreeMap;
 
-/// What stands at a path.
+/// The entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A file whose contents matter to the language.
+    /// A file whose contents are part of the module.
     Read(Vec<u8>),
-    /// A file that is only listed (an asset): its size and its first
-    /// [`crate::limits::HEAD_BYTES`] bytes are known, the rest is not held.
+    /// A file that is only listed (an asset): its size and its first [`crate::limits::HEAD_BYTES`] bytes are
+    /// stored.
     Listed { size_bytes: u64, head: Vec<u8> },
-    /// Something that could not be taken; the reason is for a person.
+    /// An entry that could not be read, with the reason for the diagnostic.
     Refused(Refusal),
 }
 
@@ -23,14 +23,14 @@ pub enum Refusal {
         size_bytes: u64,
         limit_bytes: u64,
     },
-    /// A link whose target lies outside the module folder.
+    /// A link whose target is outside the module folder.
     Escapes,
-    /// A link that leads to itself.
+    /// A link that resolves to itself.
     LinkLoop,
     /// A socket, a device, a pipe.
     NotAFile,
     Unreadable(String),
-    /// The folder holds more files, or is nested deeper, than the limits allow.
+    /// The folder exceeds the limit of files or depth.
     TooMany,
 }
 
@@ -101,8 +101,8 @@ impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for FileMap {
     }
 }
 
-/// A path written in a manifest, made relative to the module's root. `None` when it is absolute,
-/// names a drive, or climbs out of the folder.
+/// Normalises a path from a manifest to a path relative to the module's root. `None` if it is absolute, names
+/// a drive, or points outside the folder.
 pub fn normalise(path: &str) -> Option<String> {
     if path.starts_with('/') || path.contains('\\') || path.contains('\0') || path.contains(':') {
         return None;

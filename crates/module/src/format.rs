@@ -1,4 +1,4 @@
-//! Which generation of the module format a folder speaks, seen from its files and manifest keys alone.
+//! Detects the version of the module format from the files and manifest keys.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::file_map::FileMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// Six loose files; deprecated.
+    /// Six separate files; deprecated.
     V0,
     /// `MODULE.md` with front matter, and `schema.json`.
     V1,
@@ -41,7 +41,7 @@ impl Format {
         self >= Self::V2_2
     }
 
-    /// The family of files present: v2 (as `V2_0`, to be refined by the manifest), v1 or v0.
+    /// The family of files present: v2 (as `V2_0`, refined by the manifest), v1 or v0.
     pub fn of_files(files: &FileMap) -> Option<Self> {
         if files.contains("module.yaml") || files.contains("module.yml") {
             Some(Self::V2_0)
@@ -54,7 +54,7 @@ impl Format {
         }
     }
 
-    /// Refines a v2 module by the keys of its manifest.
+    /// Determines the version of a v2 module by the keys of its manifest.
     pub fn of_manifest(manifest: &Map<String, Value>) -> Self {
         let has = |keys: &[&str]| keys.iter().any(|key| manifest.contains_key(*key));
         if has(&["response", "modalities"]) {

@@ -1,6 +1,6 @@
-//! The module language: what a Cognitive Module is, whether it is well formed, and whether an
-//! answer keeps its contract. Everything here is pure: modules come in as a [`FileMap`], replies as
-//! bytes, time not at all. This crate must not know a file system, an environment or a network.
+//! The module language: loading Cognitive Modules, checking them, and checking answers against their
+//! contract. This crate is pure: modules are passed in as a [`FileMap`], replies as bytes, and there is no
+//! clock. It must not depend on a file system, an environment or a network.
 
 pub mod check;
 pub mod code;
@@ -23,9 +23,9 @@ pub mod media;
 pub mod migrate;
 pub mod module;
 pub mod prompt;
+pub mod scaffold;
 pub mod schema;
 pub mod stream;
-pub mod scaffold;
 
 pub use check::{Strict, check};
 pub use code::Code;

@@ -1,17 +1,17 @@
-//! Media items as they stand in inputs and answers, judged by their shape alone: which of the variants
-//! one is, whether its fields are there and of the right form. No bytes are decoded and nothing is
-//! fetched; whether the bytes are what they claim to be is asked elsewhere, later.
+//! Media items in inputs and answers, checked by their shape alone: the variant, and the presence and form of
+//! its fields. No bytes are decoded and nothing is fetched; the bytes themselves are checked later,
+//! elsewhere.
 
 use serde_json::{Map, Value};
 
 use crate::code::Code;
 use crate::envelope::ShapeViolation;
 
-/// Families of media that may go in; `application/` is there for documents.
+/// Families of accepted media; `application/` is for documents.
 const INPUT_FAMILIES: &[&str] = &["image", "audio", "video", "application"];
 const OUTPUT_FAMILIES: &[&str] = &["image", "audio", "video"];
 
-/// Every way in which `value` is not a media input; pointers are relative to it.
+/// All reasons why `value` is not a media input; pointers are relative to it.
 pub fn check_input(value: &Value) -> Vec<ShapeViolation> {
     let mut check = MediaCheck::default();
     let Some(map) = check.item(value) else {
@@ -46,7 +46,7 @@ pub fn check_input(value: &Value) -> Vec<ShapeViolation> {
     check.found
 }
 
-/// Every way in which `value` is not a media output; pointers are relative to it.
+/// All reasons why `value` is not a media output; pointers are relative to it.
 pub fn check_output(value: &Value) -> Vec<ShapeViolation> {
     let mut check = MediaCheck::default();
     let Some(map) = check.item(value) else {
@@ -90,9 +90,9 @@ pub fn check_output(value: &Value) -> Vec<ShapeViolation> {
     for key in ["url", "data", "path"].into_iter().filter(|key| *key != used) {
         check.text(map, key);
     }
-    check.whole(map, "width", 1);
-    check.whole(map, "height", 1);
-    check.whole(map, "duration_ms", 0);
+    check.integer(map, "width", 1);
+    check.integer(map, "height", 1);
+    check.integer(map, "duration_ms", 0);
     check.text(map, "expires_at");
     if let Some(time) = map.get("expires_at").and_then(Value::as_str)
         && !is_date_time(time)
@@ -101,17 +101,17 @@ pub fn check_output(value: &Value) -> Vec<ShapeViolation> {
             Code::E1004,
             "/expires_at",
             "format",
-            "expires_at is a time such as 2026-02-04T12:00:00Z",
+            "expires_at must be a time such as 2026-02-04T12:00:00Z",
         );
     }
     match map.get("generation_params") {
         None | Some(Value::Object(_)) => {}
-        Some(_) => check.wrong_type("/generation_params", "generation_params is an object"),
+        Some(_) => check.wrong_type("/generation_params", "generation_params must be an object"),
     }
     check.found
 }
 
-/// Whether `text` is base64 without any latitude: the standard alphabet, padded, canonical, not empty.
+/// Whether `text` is strict base64: the standard alphabet, padded, canonical, not empty.
 pub fn is_strict_base64(text: &str) -> bool {
     let (quads, rest) = text.as_bytes().as_chunks::<4>();
     let Some((last, quads)) = quads.split_last() else {
@@ -119,7 +119,7 @@ pub fn is_strict_base64(text: &str) -> bool {
     };
     let whole = |quad: &[u8; 4]| quad.iter().all(|&byte| digit(byte).is_some());
     let end = match *last {
-        // Bits that the padding cuts off must be zero, or two texts would mean the same bytes.
+        // Bits removed by the padding must be zero, otherwise two texts would encode the same bytes.
         [a, b, b'=', b'='] => digit(a).is_some() && digit(b).is_some_and(|bits| bits & 0b1111 == 0),
         [a, b, c, b'='] => {
             digit(a).is_some() && digit(b).is_some() && digit(c).is_some_and(|bits| bits & 0b11 == 0)
@@ -140,7 +140,7 @@ fn digit(byte: u8) -> Option<u8> {
     })
 }
 
-/// A scheme, a colon, and something without spaces or delimiters after it.
+/// A scheme, a colon, and text without spaces or delimiters.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -154,7 +154,7 @@ fn is_uri(text: &str) -> bool {
             .any(|c| c.is_whitespace() || c.is_control() || "<>\"{}|\\^`".contains(c))
 }
 
-/// The form of RFC 3339; whether the day exists is not asked.
+/// The form of RFC 3339; whether the date exists is not checked.
 fn is_date_time(text: &str) -> bool {
     let form = |text: &str, form: &str| {
         text.len() == form.len()
@@ -180,7 +180,7 @@ fn is_date_time(text: &str) -> bool {
     form(time, "0000-00-00T00:00:00") && (form(zone, "Z") || offset)
 }
 
-/// `image/png` and the like: a known family, and a subtype in lower case.
+/// A media type such as `image/png`: a known family, and a subtype in lower case.
 fn is_media_type(text: &str, families: &[&str]) -> bool {
     let Some((family, subtype)) = text.split_once('/') else {
         return false;
@@ -200,19 +200,19 @@ struct MediaCheck {
 impl MediaCheck {
     fn item<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
         if !value.is_object() {
-            self.wrong_type("", "a media item is an object");
+            self.wrong_type("", "a media item must be an object");
         }
         value.as_object()
     }
 
-    /// What is wrong with `type`, when it is none of the variants.
+    /// Reports a missing or unknown `type`.
     fn kind(&mut self, map: &Map<String, Value>, variants: &str) {
         match map.get("type") {
             None => self.missing("type"),
             Some(Value::String(_)) => {
-                self.add(Code::E1004, "/type", "enum", &format!("type is {variants}"));
+                self.add(Code::E1004, "/type", "enum", &format!("type must be {variants}"));
             }
-            Some(_) => self.wrong_type("/type", "type is a string"),
+            Some(_) => self.wrong_type("/type", "type must be a string"),
         }
     }
 
@@ -260,7 +260,7 @@ impl MediaCheck {
             .and_then(Value::as_str)
             .is_some_and(|id| !well_formed(id))
         {
-            let message = "upload_id is `upl_` with letters and digits";
+            let message = "upload_id must be `upl_` followed by letters and digits";
             self.add(Code::E1004, "/upload_id", "pattern", message);
         }
     }
@@ -269,7 +269,7 @@ impl MediaCheck {
         self.text(map, "media_type");
         let given = map.get("media_type").and_then(Value::as_str);
         if let Some(given) = given.filter(|given| !is_media_type(given, families)) {
-            let message = format!("`{given}` is none of {}/...", families.join("/..., "));
+            let message = format!("`{given}` is not one of {}/...", families.join("/..., "));
             self.add(Code::E1010, "/media_type", "pattern", &message);
         }
     }
@@ -278,7 +278,7 @@ impl MediaCheck {
         let checksum = match map.get("checksum") {
             None => return,
             Some(Value::Object(checksum)) => checksum,
-            Some(_) => return self.wrong_type("/checksum", "checksum is an object"),
+            Some(_) => return self.wrong_type("/checksum", "checksum must be an object"),
         };
         for key in checksum
             .keys()
@@ -293,7 +293,7 @@ impl MediaCheck {
                     self.add(Code::E1002, "/checksum", "required", &message);
                 }
                 Some(Value::String(_)) => {}
-                Some(_) => self.wrong_type(&format!("/checksum/{key}"), &format!("{key} is a string")),
+                Some(_) => self.wrong_type(&format!("/checksum/{key}"), &format!("{key} must be a string")),
             }
         }
         let text = |key| checksum.get(key).and_then(Value::as_str);
@@ -303,7 +303,7 @@ impl MediaCheck {
             Some("md5") => 32,
             Some("crc32") => 8,
             Some(_) => {
-                let message = "algorithm is sha256, md5 or crc32";
+                let message = "algorithm must be sha256, md5 or crc32";
                 return self.add(Code::E1004, "/checksum/algorithm", "enum", message);
             }
         };
@@ -323,34 +323,34 @@ impl MediaCheck {
 
     fn text(&mut self, map: &Map<String, Value>, key: &str) {
         if map.get(key).is_some_and(|value| !value.is_string()) {
-            self.wrong_type(&format!("/{key}"), &format!("{key} is a string"));
+            self.wrong_type(&format!("/{key}"), &format!("{key} must be a string"));
         }
     }
 
-    fn whole(&mut self, map: &Map<String, Value>, key: &str, min: u64) {
+    fn integer(&mut self, map: &Map<String, Value>, key: &str, min: u64) {
         let Some(value) = map.get(key) else { return };
         let number = value.as_f64().filter(|number| number.fract() == 0.0);
         match number {
-            None => self.wrong_type(&format!("/{key}"), &format!("{key} is a whole number")),
+            None => self.wrong_type(&format!("/{key}"), &format!("{key} must be an integer")),
             Some(number) if number < min as f64 => {
-                let message = format!("{key} is at least {min}");
+                let message = format!("{key} must be at least {min}");
                 self.add(Code::E1004, &format!("/{key}"), "minimum", &message);
             }
             Some(_) => {}
         }
     }
 
-    /// Names that begin with `x-` are for extensions; every other name is the specification's.
+    /// Names that begin with `x-` are for extensions; all other names are defined by the specification.
     fn only(&mut self, map: &Map<String, Value>, known: &[&str]) {
-        let stranger = |key: &&String| !known.contains(&key.as_str()) && !key.starts_with("x-");
-        for key in map.keys().filter(stranger) {
+        let is_unknown = |key: &&String| !known.contains(&key.as_str()) && !key.starts_with("x-");
+        for key in map.keys().filter(is_unknown) {
             self.unknown("", key);
         }
     }
 
     fn unknown(&mut self, at: &str, key: &str) {
         let place = key.replace('~', "~0").replace('/', "~1");
-        let message = format!("`{key}` has no place here");
+        let message = format!("`{key}` is not allowed here");
         self.add(
             Code::E1001,
             &format!("{at}/{place}"),

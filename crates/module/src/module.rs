@@ -1,4 +1,4 @@
-//! A loaded module: the one type that every format becomes.
+//! A loaded module, the common form of all formats.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -20,15 +20,15 @@ pub struct Module {
     /// The prompt template, placeholders unexpanded.
     pub prompt: String,
     pub contract: Contract,
-    /// The schemas of context types by the reference that names them, each as an input section.
+    /// The schemas of context types by reference, each as an input section.
     pub context_schemas: BTreeMap<String, Contract>,
     pub tests: Vec<TestPair>,
     pub assets: Vec<Asset>,
-    /// What is made of the above when it is first needed.
+    /// Values derived from the fields above on first use.
     pub derived: DerivedCache,
 }
 
-/// What runs of a module have in common.
+/// Derived values that all runs of a module share.
 #[derive(Debug, Default)]
 pub struct DerivedCache {
     output_schema: OnceLock<SharedJson>,
@@ -50,19 +50,19 @@ pub struct Asset {
 }
 
 impl Module {
-    /// The schema of a whole answer.
+    /// The schema of a complete answer.
     pub fn output_schema(&self) -> SharedJson {
         let schema = &self.derived.output_schema;
         schema.get_or_init(|| lower::output_schema(self).into()).clone()
     }
 
-    /// What every model is told first.
+    /// The system message of every call.
     pub(crate) fn system_message(&self) -> &str {
         let message = &self.derived.system_message;
         message.get_or_init(|| lower::system_message(self))
     }
 
-    /// The same module under another tier: what its author left to the tier follows the new one.
+    /// The same module with another tier; values that the author left to the tier follow the new one.
     #[must_use]
     pub fn with_tier(&self, tier: Tier) -> Self {
         let mut source = self.source.clone();

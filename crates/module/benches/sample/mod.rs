@@ -1,10 +1,10 @@
-//! Replies of a given size and kind, and the module they answer to. The schema speaks about every field,
-//! so that validation has real work to do.
+//! Replies of a given size and kind, and their module. The schema describes every field, so that validation
+//! is realistic.
 
 use module::{FileMap, Module, load};
 use serde_json::{Value, json};
 
-/// What most of a reply's bytes are.
+/// The kind of value that makes up most of a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Text,
@@ -66,7 +66,7 @@ fn schema() -> Value {
     })
 }
 
-/// A good reply of about `bytes` bytes.
+/// A valid reply of about `bytes` bytes.
 pub(crate) fn reply(kind: Kind, bytes: usize) -> Vec<u8> {
     let mut data = json!({"rationale": "Each step keeps what the caller can see.", "changes": []});
     let step = match kind {

@@ -1,5 +1,5 @@
-//! Assets: what tests refer to is there, nothing is larger than its kind may be, and contents are of the
-//! type that the name says.
+//! Asset rules: files that tests refer to exist, sizes are within the limit of their kind, and contents match
+//! the file extension.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
                 Some(Kind::Document) => limits.max_document_size_mb,
                 None => continue,
             };
-            // Sizes of files are far below what a double holds exactly.
+            // File sizes are far below the integers that a double represents exactly.
             #[expect(clippy::cast_precision_loss, reason = "compared with a limit in MiB")]
             let size = asset.size_bytes as f64 / MIB;
             if size > limit {
@@ -45,7 +45,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
     reading.report.extend(found);
 }
 
-/// An asset whose first bytes belong to another type than its name says.
+/// An asset whose first bytes belong to another type than its extension.
 fn mismatch(path: &str, entry: &Entry) -> Option<Diagnostic> {
     let Entry::Listed { head, .. } = entry else {
         return None;
@@ -59,12 +59,12 @@ fn mismatch(path: &str, entry: &Entry) -> Option<Diagnostic> {
     }
     let (message, hint) = match found {
         Some(found) => (
-            format!("`{path}` holds {found}, not {named}"),
+            format!("`{path}` contains {found}, not {named}"),
             String::from("rename the file, or convert it"),
         ),
         None => (
-            format!("`{path}` does not begin as {named} does"),
-            String::from("check that the file is whole and what its name says"),
+            format!("`{path}` has no {named} signature"),
+            String::from("check that the file is complete and its extension is correct"),
         ),
     };
     let diagnostic = Diagnostic::new(Rule::ASSET_MISMATCH, message).at(Location::file(path));
@@ -88,7 +88,7 @@ fn type_of_name(ending: &str) -> Option<&'static str> {
     })
 }
 
-/// The signatures of the specification's table, with the gaps in it filled.
+/// The signatures of the specification's table, with its omissions added.
 fn type_of_bytes(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => "PNG",
@@ -128,10 +128,16 @@ fn kind(path: &str) -> Option<Kind> {
 
 /// `{"type": "file", "path": "assets/x.png"}` anywhere in a test's input.
 pub(super) fn media_files(reading: &LoadContext<'_>, file: &str, input: &Value, found: &mut Vec<Diagnostic>) {
-    look(reading, file, input, "", found);
+    visit_media_files(reading, file, input, "", found);
 }
 
-fn look(reading: &LoadContext<'_>, file: &str, value: &Value, pointer: &str, found: &mut Vec<Diagnostic>) {
+fn visit_media_files(
+    reading: &LoadContext<'_>,
+    file: &str,
+    value: &Value,
+    pointer: &str,
+    found: &mut Vec<Diagnostic>,
+) {
     match value {
         Value::Object(map) => {
             if map.get("type").and_then(Value::as_str) == Some("file")
@@ -140,25 +146,25 @@ fn look(reading: &LoadContext<'_>, file: &str, value: &Value, pointer: &str, fou
                 let place = || reading.in_json(file, &join(pointer, "path"), EntryPart::Value);
                 match file_map::normalise(path) {
                     None => {
-                        let message = format!("`{path}` leads out of the module's folder");
+                        let message = format!("`{path}` points outside the module's folder");
                         let diagnostic = Diagnostic::new(Rule::PATH_ESCAPES, message).at(place());
-                        found.push(diagnostic.hint("media of tests lives under assets/"));
+                        found.push(diagnostic.hint("store test media under assets/"));
                     }
                     Some(path) if !reading.files.contains(&path) => {
                         let message = format!("`{path}` does not exist");
                         let diagnostic = Diagnostic::new(Rule::ASSET_MISSING, message).at(place());
-                        found.push(diagnostic.hint("paths of media count from the module's folder"));
+                        found.push(diagnostic.hint("media paths are relative to the module's folder"));
                     }
                     Some(_) => {}
                 }
             }
             for (key, value) in map {
-                look(reading, file, value, &join(pointer, key), found);
+                visit_media_files(reading, file, value, &join(pointer, key), found);
             }
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                look(reading, file, value, &join(pointer, &index.to_string()), found);
+                visit_media_files(reading, file, value, &join(pointer, &index.to_string()), found);
             }
         }
         _ => {}

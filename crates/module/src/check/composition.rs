@@ -1,5 +1,5 @@
-//! Compositions as far as one module shows them: ranges that can be read, expressions that can be
-//! parsed, steps that are declared. What other modules say is looked at in [`super::neighbours`].
+//! Composition rules that need only one module: version ranges and expressions can be parsed, steps are
+//! declared. Rules about other modules are in [`super::dependencies`].
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
         && let Some(composition) = module.source.get("composition")
     {
         ranges(reading, &mut found);
-        // As written: a mistake elsewhere in the section must not make its steps unknown.
+        // Read from the source: an error elsewhere in the section must not make its steps unknown.
         let requires = composition.get("requires").and_then(Value::as_array);
         let steps: BTreeSet<&str> = requires
             .into_iter()
@@ -25,9 +25,9 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
             .filter_map(|name| name?.as_str())
             .collect();
         let own = module.manifest.name.as_str();
-        let look = CompositionCheck { reading, steps, own };
-        look.dataflow(composition, &mut found);
-        look.routing(composition, &mut found);
+        let checker = CompositionCheck { reading, steps, own };
+        checker.dataflow(composition, &mut found);
+        checker.routing(composition, &mut found);
     }
     reading.report.extend(found);
 }
@@ -38,7 +38,10 @@ fn ranges(reading: &LoadContext<'_>, found: &mut Vec<Diagnostic>) {
         if let Err(error) = required.range() {
             let range = required.version.as_deref().unwrap_or_default();
             let message = format!("`{range}` is not a version range: {error}");
-            let place = reading.in_manifest(&format!("/composition/requires/{index}/version"), EntryPart::Value);
+            let place = reading.in_manifest(
+                &format!("/composition/requires/{index}/version"),
+                EntryPart::Value,
+            );
             let diagnostic = Diagnostic::new(Rule::BAD_VERSION_RANGE, message).at(place);
             found.push(diagnostic.hint("write `1.2.3`, `>=1.0.0`, `^2.0.0`, `~1.4` or `*`"));
         }
@@ -114,7 +117,7 @@ impl CompositionCheck<'_> {
         found.push(diagnostic.hint("for example `$.triage.meta.confidence > 0.8 && exists($.triage.data)`"));
     }
 
-    /// A step is a required module, the module itself, or an end of the flow. It may name a part:
+    /// A step is a required module, the module itself, or an end of the flow. It may refer to a part:
     /// `triage.data`.
     fn step(&self, pointer: &str, name: &str, end: &str, found: &mut Vec<Diagnostic>) {
         let step = name.split('.').next().unwrap_or(name);

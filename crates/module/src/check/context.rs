@@ -1,4 +1,4 @@
-//! Context: schema files that are named exist and are schemas.
+//! Context rules: referenced schema files exist and are valid schemas.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn schema_file(reading: &mut LoadContext<'_>, pointer: &str, reference: &str) {
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let Some(file) = file_map::normalise(path) else {
         let place = reading.in_manifest(pointer, EntryPart::Value);
-        let message = format!("`{reference}` leads out of the module's folder");
+        let message = format!("`{reference}` points outside the module's folder");
         reading.push(Diagnostic::new(Rule::PATH_ESCAPES, message).at(place));
         return;
     };
@@ -53,7 +53,7 @@ fn schema_file(reading: &mut LoadContext<'_>, pointer: &str, reference: &str) {
         return;
     };
     match document.pointer(fragment) {
-        None => complain(reading, format!("`{reference}` leads nowhere")),
+        None => complain(reading, format!("`{reference}` does not resolve")),
         Some(schema) if !jsonschema::draft7::meta::is_valid(schema) => {
             complain(reading, format!("`{reference}` is not a valid JSON Schema"));
         }

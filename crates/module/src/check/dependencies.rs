@@ -1,5 +1,5 @@
-//! A module among others: requirements that can be met, versions that fit, no circles, no chain deeper
-//! than allowed. Of other modules only a [`Card`] is ever held: a name, a version and what it leads to.
+//! Dependency rules: required modules exist, versions match, no cycles, no chain deeper than allowed. Of
+//! other modules only a [`ModuleSummary`] is kept: name, version and dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::load::LoadContext;
 use crate::module::Module;
 
-/// What other modules need to know about a module.
+/// The part of a module that the rules of other modules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleSummary {
     pub name: String,
@@ -41,13 +41,13 @@ impl ModuleSummary {
         }
     }
 
-    /// The card of a module whose other files have not been read: the manifest and the prompt are enough.
+    /// The summary of a module of which only the manifest and the prompt were read.
     pub fn read(files: &FileMap) -> Option<Self> {
         crate::load(files).module.as_ref().map(Self::of)
     }
 }
 
-/// Finds the card of a module by name.
+/// Looks up a module summary by name.
 pub type FindSummary<'a> = dyn Fn(&str) -> Option<ModuleSummary> + 'a;
 
 pub(super) fn check(reading: &mut LoadContext<'_>, find: &FindSummary<'_>) {
@@ -57,16 +57,22 @@ pub(super) fn check(reading: &mut LoadContext<'_>, find: &FindSummary<'_>) {
         if !card.leads_to.is_empty() {
             requirements(reading, module, find, &mut found);
             called(reading, module, find, &mut found);
-            circles(reading, module, &card, find, &mut found);
+            cycles(reading, module, &card, find, &mut found);
         }
     }
     reading.report.extend(found);
 }
 
-fn requirements(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'_>, found: &mut Vec<Diagnostic>) {
+fn requirements(
+    reading: &LoadContext<'_>,
+    module: &Module,
+    find: &FindSummary<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
     for (index, required) in module.manifest.composition.requires.iter().enumerate() {
-        let at =
-            |key: &str| reading.in_manifest(&format!("/composition/requires/{index}/{key}"), EntryPart::Value);
+        let at = |key: &str| {
+            reading.in_manifest(&format!("/composition/requires/{index}/{key}"), EntryPart::Value)
+        };
         let Some(card) = find(&required.name) else {
             let fallback = required.fallback.as_deref();
             if required.optional || fallback.is_some_and(|name| find(name).is_some()) {
@@ -80,7 +86,7 @@ fn requirements(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'
                 None => format!("the required module `{}` cannot be found", required.name),
             };
             let diagnostic = Diagnostic::new(Rule::MISSING_REQUIREMENT, message).at(at("name"));
-            found.push(diagnostic.hint("`cogn list` shows what can be found; or make it `optional: true`"));
+            found.push(diagnostic.hint("`cogn list` shows the available modules; or set `optional: true`"));
             continue;
         };
         let (Ok(range), Ok(version)) = (required.range(), Version::parse(&card.version)) else {
@@ -89,7 +95,7 @@ fn requirements(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'
         if !range.matches(&version) {
             let wanted = required.version.as_deref().unwrap_or("*");
             let message = format!(
-                "`{}` is there in version {version}, but {wanted} is required",
+                "`{}` has version {version}, but {wanted} is required",
                 required.name
             );
             found.push(Diagnostic::new(Rule::REQUIREMENT_VERSION, message).at(at("version")));
@@ -117,8 +123,8 @@ fn called(reading: &LoadContext<'_>, module: &Module, find: &FindSummary<'_>, fo
     }
 }
 
-/// Follows what the module leads to. Cards are fetched once, and no more than the limit of them.
-fn circles(
+/// Follows the dependencies. Each summary is fetched once, up to the limit.
+fn cycles(
     reading: &LoadContext<'_>,
     module: &Module,
     card: &ModuleSummary,
@@ -137,18 +143,15 @@ fn circles(
         cards.insert(name, next);
     }
     for first in &card.leads_to {
-        if let Some(way) = way_back(&cards, first, &card.name) {
+        if let Some(path) = path_to(&cards, first, &card.name) {
             let mut names = vec![card.name.as_str()];
-            names.extend(way);
-            let message = format!(
-                "the modules require each other in a circle: {}",
-                names.join(" → ")
-            );
+            names.extend(path);
+            let message = format!("the modules require each other in a cycle: {}", names.join(" → "));
             let diagnostic = Diagnostic::new(Rule::COMPOSITION_CYCLE, message);
             found.push(
                 diagnostic
                     .at(place_of(reading, module, first))
-                    .hint("no run would ever end (E4004)"),
+                    .hint("runs would not terminate (E4004)"),
             );
         }
     }
@@ -179,8 +182,8 @@ fn place_of(reading: &LoadContext<'_>, module: &Module, name: &str) -> Location 
     }
 }
 
-/// The names from `from` to `target`, if it can be reached: breadth first, so the shortest way.
-fn way_back<'a>(
+/// The shortest path from `from` to `target`, if there is one (breadth-first search).
+fn path_to<'a>(
     cards: &'a BTreeMap<String, Vec<String>>,
     from: &'a str,
     target: &str,
@@ -189,14 +192,14 @@ fn way_back<'a>(
     let mut queue = std::collections::VecDeque::from([from]);
     while let Some(name) = queue.pop_front() {
         if name == target {
-            let mut way = vec![name];
+            let mut path = vec![name];
             let mut at = name;
             while let Some(Some(before)) = came_from.get(at) {
-                way.push(before);
+                path.push(before);
                 at = before;
             }
-            way.reverse();
-            return Some(way);
+            path.reverse();
+            return Some(path);
         }
         for next in cards.get(name).into_iter().flatten() {
             if !came_from.contains_key(next.as_str()) {
@@ -208,9 +211,9 @@ fn way_back<'a>(
     None
 }
 
-/// How many calls deep the longest chain is; `None` where there is a circle.
+/// The depth of the longest chain of calls; `None` if there is a cycle.
 fn depth(cards: &BTreeMap<String, Vec<String>>, root: &str) -> Option<usize> {
-    // Layers of a graph without circles: there can be no more of them than modules.
+    // Layers of an acyclic graph: there are at most as many as modules.
     let mut layer: BTreeSet<&str> = BTreeSet::from([root]);
     for depth in 0..=cards.len() {
         layer = layer

@@ -1,5 +1,5 @@
-//! Extensible enums: a `oneOf` of listed texts and of an object with a value of the model's own and its
-//! reason. A schema that means this pattern but misses it would refuse every extension, or all values.
+//! Extensible enums: a `oneOf` of listed strings and of an object with a custom value and its reason. A
+//! schema that attempts this pattern incorrectly would refuse every extension, or all values.
 
 use serde_json::{Map, Value};
 
@@ -7,9 +7,9 @@ use crate::diagnostic::{Diagnostic, Rule, Severity};
 use crate::document::{EntryPart, join};
 use crate::load::LoadContext;
 use crate::manifest::EnumStrategy;
-use crate::schema::{Visit, Section, resolve, walk};
+use crate::schema::{Section, Visit, resolve, walk};
 
-/// Longest value of the model's own, in characters.
+/// Longest custom value, in characters.
 const CUSTOM_CHARS_MAX: u64 = 32;
 
 pub(super) fn check(reading: &mut LoadContext<'_>) {
@@ -45,7 +45,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
                             tag,
                             at: &at,
                         };
-                        pattern.look(keyword, forms, strict, &mut found);
+                        pattern.check_forms(keyword, forms, strict, &mut found);
                     }
                 }
                 Visit::Descend
@@ -63,7 +63,7 @@ struct Pattern<'a> {
 }
 
 impl Pattern<'_> {
-    fn look(&self, keyword: &str, forms: &[Value], strict: bool, found: &mut Vec<Diagnostic>) {
+    fn check_forms(&self, keyword: &str, forms: &[Value], strict: bool, found: &mut Vec<Diagnostic>) {
         let resolved: Vec<&Value> = forms.iter().map(|form| resolve(self.document, form)).collect();
         let has = |form: &Value, key: &str| form.pointer(&join("/properties", key)).is_some();
         let Some(own) = resolved
@@ -72,7 +72,8 @@ impl Pattern<'_> {
         else {
             return;
         };
-        // Other unions of objects may have a field called `custom`; an enum beside it tells them apart.
+        // Other unions of objects may have a field called `custom`; a neighbouring enum distinguishes the
+        // pattern.
         let Some(listed) = resolved
             .iter()
             .position(|form| form.get("enum").is_some() || form.get("const").is_some())
@@ -95,13 +96,13 @@ impl Pattern<'_> {
         self.listed(resolved[listed], &listed.to_string(), found);
         self.own(resolved[own], &own.to_string(), found);
         if strict {
-            let message = "the schema lets the enum be extended, but the module's enums are strict";
+            let message = "the schema allows extending the enum, but the module's enums are strict";
             let diagnostic = Diagnostic::new(Rule::ENUM_PATTERN, message).severity(Severity::Warning);
             let place = self.reading.in_contract(self.at, EntryPart::Key);
             found.push(
                 diagnostic
                     .at(place)
-                    .hint("values of the model's own will be refused with E3005"),
+                    .hint("custom values will be refused with E3005"),
             );
         }
     }
@@ -115,7 +116,7 @@ impl Pattern<'_> {
         if !good {
             self.complain(
                 &join("", index),
-                "the listed values of an extensible enum must be texts",
+                "the listed values of an extensible enum must be strings",
                 found,
             );
         }
@@ -140,7 +141,7 @@ impl Pattern<'_> {
                 .pointer(&join("/properties", key))
                 .map(|schema| resolve(self.document, schema));
             if kind.is_none_or(|schema| schema.get("type") != Some(&Value::from("string"))) {
-                let message = format!("`{key}` in the extension of an enum must be a text");
+                let message = format!("`{key}` in the extension of an enum must be a string");
                 self.complain(&place, &message, found);
             }
         }

@@ -1,6 +1,6 @@
-//! Golden tests and examples: both halves are there, inputs fit the input schema, and expected answers
-//! fit as far as they say something. An expected answer comes in three dialects: an answer (whole, or
-//! only the part that matters), `_validate` rules, or `$validate` schemas with an `$example`.
+//! Rules for golden tests and examples: both files of a pair exist, inputs match the input schema, and
+//! expected answers match as far as they are specified. An expected answer has one of three forms: an answer
+//! (complete, or only the relevant part), `_validate` rules, or `$validate` schemas with an `$example`.
 
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::load::{LoadContext, is_test_path, split_expected, split_input};
 use crate::module::{Module, TestPair};
 use crate::schema::Section;
 
-/// Most complaints about one file.
+/// Maximum number of diagnostics for one file.
 const PER_FILE_MAX: usize = 5;
 
 pub(super) fn check(reading: &mut LoadContext<'_>) {
@@ -49,7 +49,7 @@ fn missing(reading: &LoadContext<'_>, index: usize, file: &str) -> Diagnostic {
     }
 }
 
-/// Halves without a partner, when pairs are found by name.
+/// Files without a counterpart, if pairs are found by name.
 fn orphans(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnostic>) {
     if module.source.contains_key("tests") {
         return;
@@ -70,11 +70,11 @@ fn orphans(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diagnosti
             (None, Some((stem, ending))) => format!("{stem}{ending}"),
             (None, None) => continue,
         };
-        let diagnostic = Diagnostic::new(Rule::ORPHAN_TEST_FILE, format!("`{path}` has no partner"));
+        let diagnostic = Diagnostic::new(Rule::ORPHAN_TEST_FILE, format!("`{path}` has no counterpart"));
         found.push(
             diagnostic
                 .at(Location::file(path))
-                .hint(format!("its partner would be `{partner}`")),
+                .hint(format!("its counterpart would be `{partner}`")),
         );
     }
 }
@@ -92,8 +92,7 @@ fn check_input(
         return;
     };
     super::asset::media_files(reading, &pair.input, input, found);
-    // Arguments given as free text are not held against the schema, and neither are the keys that
-    // belong to the transport.
+    // Arguments given as free text are not validated against the schema, and neither are transport keys.
     if map.contains_key("$ARGUMENTS") {
         return;
     }
@@ -111,7 +110,7 @@ fn check_input(
     fit.against(Section::Input, &Value::Object(own), "", Completeness::Yes, found);
 }
 
-/// Whether a value claims to be all there is.
+/// Whether a value is complete or only a part of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Completeness {
     Yes,
@@ -163,7 +162,7 @@ impl SchemaFit<'_> {
             for (key, schema) in schemas {
                 let pointer = join("/$validate", key);
                 if !["ok", "meta", "data", "error", "partial_data"].contains(&key.as_str()) {
-                    self.complain(&pointer, &format!("`{key}` is no part of an envelope"), found);
+                    self.complain(&pointer, &format!("`{key}` is not part of an envelope"), found);
                 } else if !jsonschema::draft7::meta::is_valid(schema) {
                     self.complain(&pointer, &format!("`{key}` is not a valid JSON Schema"), found);
                 }
@@ -200,9 +199,9 @@ impl SchemaFit<'_> {
             let problem = match key.as_str() {
                 "required" if !texts(value) => "must be a list of fields",
                 "confidence_min" | "confidence_max" if !number(value) => "must be a number from 0 to 1",
-                "rationale_min_length" if value.as_u64().is_none() => "must be a whole number",
+                "rationale_min_length" if value.as_u64().is_none() => "must be an integer",
                 "contains" | "not_contains" if !(texts(value) || value.is_object() || value.is_string()) => {
-                    "must be a text or a list of texts"
+                    "must be a string or a list of strings"
                 }
                 "required"
                 | "confidence_min"
@@ -223,8 +222,8 @@ impl SchemaFit<'_> {
         }
     }
 
-    /// An envelope or bare data. An envelope with ok, meta and its content is whole and has to fit as
-    /// a whole; anything less only says what matters to the test, and only what it says has to fit.
+    /// An envelope or bare data. An envelope with ok, meta and content is complete and must match as a whole;
+    /// otherwise only the specified parts must match.
     fn answer(&self, map: &Map<String, Value>, pointer: &str, found: &mut Vec<Diagnostic>) {
         let Some(ok) = map.get("ok") else {
             let bare = self.module.format < Format::V2_0;
@@ -276,7 +275,7 @@ impl SchemaFit<'_> {
         whole: Completeness,
         found: &mut Vec<Diagnostic>,
     ) {
-        // A schema that cannot be compiled has been reported where it stands.
+        // A schema that cannot be compiled has been reported at its position.
         let Ok(Some(validator)) = self.module.contract.validator(section) else {
             return;
         };
@@ -290,7 +289,11 @@ impl SchemaFit<'_> {
         for error in complaints {
             let violation = Violation::of(&error);
             let full = format!("{pointer}{}", violation.pointer);
-            let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
+            let part = if violation.at_key {
+                EntryPart::Key
+            } else {
+                EntryPart::Value
+            };
             let place = self.reading.in_json(self.file, &full, part);
             let message = format!("{} (schema `{}`)", violation.message, section.as_str());
             let mut diagnostic = Diagnostic::new(self.rule, message).at(place);
@@ -302,7 +305,7 @@ impl SchemaFit<'_> {
     }
 }
 
-/// Complaints that a part of an answer may give cause to although the whole would not.
+/// Violations that a part of an answer can have although the complete answer has none.
 fn is_about_absence(kind: &ValidationErrorKind) -> bool {
     matches!(
         kind,

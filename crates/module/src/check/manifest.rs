@@ -1,5 +1,5 @@
-//! The manifest against its schema (the same file that editors complete from), and the few rules that
-//! a schema cannot state.
+//! Validates the manifest against its schema (the file that editors use for completion), and checks the few
+//! rules that a schema cannot state.
 
 use std::sync::OnceLock;
 
@@ -47,7 +47,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
             let pointer = error.instance_path().to_string();
             match error.kind() {
                 ValidationErrorKind::Type { .. } => wrong_types.push(pointer),
-                // What is no text at all need not be told which texts are allowed.
+                // For a value that is not a string, the list of allowed strings is not helpful.
                 ValidationErrorKind::Enum { .. } if wrong_types.contains(&pointer) => continue,
                 _ => {}
             }
@@ -69,21 +69,21 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
     reading.report.extend(found);
 }
 
-/// One error of the validator as diagnostics with the rule that fits it.
+/// Converts one validator error to diagnostics with the matching rule.
 fn violations(reading: &LoadContext<'_>, error: &ValidationError<'_>) -> Vec<Diagnostic> {
     let pointer = error.instance_path().to_string();
     if let ValidationErrorKind::AnyOf { context } = error.kind()
         && error.instance().is_object()
         && let Some(errors) = context.last()
     {
-        // Of the two forms of a key the mapping is the second, and a mapping was given.
+        // The mapping is the second of the two forms of such a key.
         return errors
             .iter()
             .flat_map(|error| violations(reading, error))
             .collect();
     }
     if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
-        // Only `error_codes` closes its keys.
+        // Only `error_codes` restricts its keys.
         return unexpected
             .iter()
             .map(|key| bad_error_code(reading, &pointer, key))
@@ -91,7 +91,11 @@ fn violations(reading: &LoadContext<'_>, error: &ValidationError<'_>) -> Vec<Dia
     }
     let violation = Violation::of(error);
     let (rule, hint) = rule_for(error, &pointer);
-    let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
+    let part = if violation.at_key {
+        EntryPart::Key
+    } else {
+        EntryPart::Value
+    };
     let mut diagnostic =
         Diagnostic::new(rule, violation.message).at(reading.in_manifest(&violation.pointer, part));
     if rule == Rule::UNSUPPORTED_FEATURE {
@@ -148,23 +152,23 @@ fn rule_for(error: &ValidationError<'_>, pointer: &str) -> (Rule, Option<String>
     }
 }
 
-/// Features that documents mention and none defines.
+/// Features that documents mention but no version defines.
 fn unsupported(pointer: &str, text: Option<&str>) -> Option<&'static str> {
     match (pointer, text?) {
         ("/composition/pattern", "iterative" | "iteration") => {
             Some("use `sequential`, `parallel` or `conditional`, and loop in the caller")
         }
         ("/meta/risk_rule", "custom_function") => {
-            Some("use `explicit` and let the module say the risk, or one of the max rules")
+            Some("use `explicit` and have the module state the risk, or use one of the max rules")
         }
         (pointer, "custom") if pointer.ends_with("/aggregate") => {
-            Some("use `merge`, `array` or `first`, or a module of your own that joins the results")
+            Some("use `merge`, `array` or `first`, or write a module that joins the results")
         }
         _ => None,
     }
 }
 
-/// The keys that take several forms: a scalar or a mapping, a word or a flag.
+/// Keys with several forms: a scalar or a mapping, a word or a flag.
 fn any_of(error: &ValidationError<'_>, pointer: &str) -> (Rule, Option<String>) {
     let text = error.instance().as_str();
     if pointer == "/context" && text.is_some() {
@@ -232,10 +236,10 @@ fn bad_error_code(reading: &LoadContext<'_>, pointer: &str, key: &str) -> Diagno
     let message = format!("`{key}` cannot be a module's own error code");
     Diagnostic::new(Rule::BAD_ERROR_CODE, message)
         .at(reading.in_manifest(&join(pointer, key), EntryPart::Key))
-        .hint("a module's own codes are E5000 to E9999; lower ones belong to the runtime")
+        .hint("a module's own codes are E5000 to E9999; lower codes are reserved for the runtime")
 }
 
-/// Keys that are not known and look like one that is. Keys of one's own are welcome.
+/// Unknown keys that resemble a known one. Other custom keys are allowed.
 fn unknown_keys(
     reading: &LoadContext<'_>,
     root: &Value,
@@ -266,13 +270,13 @@ fn unknown_keys(
                 if let Some(schema) = known.get(key) {
                     unknown_keys(reading, root, schema, value, &child, found);
                 } else if let Some(near) = misspelt(key, known, map) {
-                    let message = format!("the key `{}` is not known", dotted(&child));
+                    let message = format!("the key `{}` is unknown", dotted(&child));
                     let diagnostic = Diagnostic::new(Rule::UNKNOWN_KEY, message);
                     found.push(
                         diagnostic
                             .at(reading.in_manifest(&child, EntryPart::Key))
                             .hint(format!(
-                                "did you mean `{near}`? keys of your own are best begun with `x-`"
+                                "did you mean `{near}`? custom keys should begin with `x-`"
                             )),
                     );
                 }
@@ -296,7 +300,7 @@ fn unknown_keys(
     }
 }
 
-/// The known key that `key` is a misspelling of. A key that is already there cannot be the one meant.
+/// The known key that `key` is a misspelling of. A key that is already present is excluded.
 fn misspelt<'a>(key: &str, known: &'a Map<String, Value>, present: &Map<String, Value>) -> Option<&'a str> {
     if key.starts_with("x-") || key.ends_with("_allowed") {
         return None;
@@ -308,7 +312,7 @@ fn misspelt<'a>(key: &str, known: &'a Map<String, Value>, present: &Map<String, 
     nearest(key, free)
 }
 
-/// `network: deny` beside `network_allowed: true`, and the older spelling.
+/// `network: deny` together with `network_allowed: true`, and the older spelling.
 fn policies(reading: &LoadContext<'_>, source: &Map<String, Value>, found: &mut Vec<Diagnostic>) {
     let Some(policies) = source.get("policies").and_then(Value::as_object) else {
         return;
@@ -350,7 +354,7 @@ fn ambiguous(reading: &LoadContext<'_>, format: Format) -> Option<Diagnostic> {
         .collect();
     let (taken, rest) = present.split_first()?;
     let ignored = rest.first()?;
-    let message = format!("`{taken}` and `{ignored}` stand side by side; the module is read as {format}");
+    let message = format!("`{taken}` and `{ignored}` both exist; the module is read as {format}");
     let diagnostic = Diagnostic::new(Rule::AMBIGUOUS_FORMAT, message).at(Location::file(*ignored));
     Some(diagnostic.hint(format!("remove `{ignored}` if it is no longer needed")))
 }
@@ -362,7 +366,7 @@ fn deprecated(format: Format) -> Option<Diagnostic> {
         Format::V2_0 | Format::V2_1 => Severity::Note,
         Format::V2_2 | Format::V2_5 => return None,
     };
-    let message = format!("the module is written in {format}, which is going away");
+    let message = format!("the module is written in {format}, which is deprecated");
     let diagnostic = Diagnostic::new(Rule::DEPRECATED_FORMAT, message).severity(severity);
-    Some(diagnostic.hint("`cogn migrate` brings it to v2.2"))
+    Some(diagnostic.hint("`cogn migrate` converts it to v2.2"))
 }

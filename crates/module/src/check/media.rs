@@ -1,5 +1,5 @@
-//! Media in schemas: patterns of `media_type` that refuse what the manifest lets in, and whether a
-//! schema has a place for media at all.
+//! Media in schemas: patterns of `media_type` that refuse types allowed by the manifest, and whether a schema
+//! has a field for media.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::document::{EntryPart, join};
 use crate::load::LoadContext;
 use crate::manifest::{MediaConstraints, Modality};
 use crate::module::Module;
-use crate::schema::{Visit, Section, walk};
+use crate::schema::{Section, Visit, walk};
 
 pub(super) fn check(reading: &mut LoadContext<'_>) {
     let mut found = Vec::new();
@@ -29,12 +29,12 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
             let refused: Vec<&str> = refused_by(pattern, &wanted);
             if let Some(first) = refused.first() {
                 let place = join(&join(&join(pointer, "properties"), "media_type"), "pattern");
-                let message = format!("the pattern refuses `{first}`, which the manifest lets in");
+                let message = format!("the pattern refuses `{first}`, which the manifest allows");
                 let diagnostic = Diagnostic::new(Rule::MEDIA_PATTERN, message);
                 found.push(
                     diagnostic
                         .at(reading.in_contract(&place, EntryPart::Value))
-                        .hint("`^(image|audio|video|application)/[a-z0-9.+-]+$` takes every kind of media"),
+                        .hint("`^(image|audio|video|application)/[a-z0-9.+-]+$` accepts every kind of media"),
                 );
             }
         });
@@ -42,7 +42,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
     reading.report.extend(found);
 }
 
-/// The media types that follow from the declared modalities.
+/// The media types of the declared modalities.
 fn allowed_types(modalities: &[Modality], constraints: &MediaConstraints) -> Vec<String> {
     let mut types = Vec::new();
     for modality in modalities {
@@ -71,7 +71,7 @@ fn refused_by<'a>(pattern: &Value, types: &'a [String]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Whether a section can hold media: a reference by URL, base64, file or upload.
+/// Whether a section has a field for media: a reference by URL, base64, file or upload.
 pub(super) fn has_place_for_media(module: &Module, section: Section) -> bool {
     let mut hit = false;
     visit_reachable(module, section, &mut |_, schema| {
@@ -92,7 +92,7 @@ pub(super) fn has_place_for_media(module: &Module, section: Section) -> bool {
     hit
 }
 
-/// Visits a section and whatever its references lead to, each place once.
+/// Visits a section and all schemas reachable by references, each pointer once.
 fn visit_reachable<'a>(
     module: &'a Module,
     section: Section,

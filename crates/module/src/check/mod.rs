@@ -1,44 +1,44 @@
-//! Every rule about modules, one family per file. A rule looks at the reading of a module and adds to
-//! its report; it never stops another rule from being looked at.
+//! All rules about modules, one family per file. A rule reads the load context of a module and adds to its
+//! report; it never prevents another rule from running.
 
 mod asset;
 mod composition;
 mod context;
+mod dependencies;
 mod enum_pattern;
 mod golden;
 mod manifest;
 mod media;
-mod dependencies;
 mod prompt;
 mod schema;
 mod strict;
 mod violation;
 
-pub use dependencies::{ModuleSummary, FindSummary};
+pub use dependencies::{FindSummary, ModuleSummary};
 
 use crate::diagnostic::{Diagnostic, Rule};
 use crate::document::EntryPart;
 use crate::file_map::FileMap;
-use crate::load::{Loaded, LoadContext, refusals};
+use crate::load::{LoadContext, Loaded, refusals};
 
 /// Which list of rules applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strict {
-    /// What the module's own format asks for.
+    /// The rules of the module's own format.
     #[default]
     Standard,
-    /// Everything that v2.2 asks for, whatever the module's format.
+    /// All rules of v2.2, for a module of any format.
     V22,
-    /// Everything that v2.5 asks for.
+    /// All rules of v2.5.
     V25,
 }
 
-/// What stands around a module and can only be known by whoever found it.
+/// Information about a module that is not in its files.
 #[derive(Clone, Copy, Default)]
 pub struct CheckContext<'a> {
     /// The name of the module's folder.
     pub folder: Option<&'a str>,
-    /// The other modules; without this, requirements are not followed.
+    /// Looks up other modules; without it, requirements are not checked.
     pub find: Option<&'a FindSummary<'a>>,
 }
 
@@ -50,13 +50,13 @@ impl std::fmt::Debug for CheckContext<'_> {
     }
 }
 
-/// Loads a module by itself and says everything that is wrong with it.
+/// Loads a module and reports all its problems.
 pub fn check(files: &FileMap, strict: Strict) -> Loaded {
     check_with_dependencies(files, strict, CheckContext::default())
 }
 
-/// What keeps a module from being run: it cannot be read, or says something about itself that means nothing, and might be
-/// held to less than was meant.
+/// Loads a module and checks only what prevents running it: files that cannot be read, and manifest values
+/// that could weaken the intended limits.
 pub fn check_runnable(files: &FileMap) -> Loaded {
     let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
@@ -67,7 +67,7 @@ pub fn check_runnable(files: &FileMap) -> Loaded {
     }
 }
 
-/// The same for a module that stands among others.
+/// As [`check`], with the information that is not in the module's files.
 pub fn check_with_dependencies(files: &FileMap, strict: Strict, surroundings: CheckContext<'_>) -> Loaded {
     let mut reading = LoadContext::of(files);
     manifest::check(&mut reading);
@@ -94,7 +94,7 @@ pub fn check_with_dependencies(files: &FileMap, strict: Strict, surroundings: Ch
     }
 }
 
-/// A module is found by its folder and calls itself by its name: the two should agree.
+/// A module is found by its folder and identifies itself by its name: the two should be equal.
 fn folder_name(reading: &mut LoadContext<'_>, folder: Option<&str>) {
     let (Some(folder), Some(module)) = (folder, &reading.module) else {
         return;
@@ -103,7 +103,7 @@ fn folder_name(reading: &mut LoadContext<'_>, folder: Option<&str>) {
     if name.is_empty() || name == folder {
         return;
     }
-    let message = format!("the module is called `{name}`, but its folder `{folder}`");
+    let message = format!("the module is named `{name}`, but its folder `{folder}`");
     let place = reading.in_manifest("/name", EntryPart::Value);
     let diagnostic = Diagnostic::new(Rule::NAME_MISMATCH, message).at(place);
     reading.push(diagnostic.hint(format!(

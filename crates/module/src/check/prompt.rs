@@ -1,4 +1,4 @@
-//! The prompt: placeholders that something fills, calls that can be made, assets that are there.
+//! Prompt rules: placeholders are known, calls are valid, assets exist.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,13 +20,13 @@ pub(super) fn check(reading: &mut LoadContext<'_>) {
     if let Some(module) = &reading.module {
         if module.prompt.trim().is_empty() {
             let file = reading.prompt.map_or("prompt.md", |(file, _)| file);
-            // A prompt that is missing or unreadable has been reported as such.
+            // A missing or unreadable prompt has already been reported.
             if reading.files.text(file).is_some_and(|text| !text.contains('\0')) {
                 let diagnostic = Diagnostic::new(Rule::EMPTY_PROMPT, "the prompt is empty");
                 found.push(
                     diagnostic
                         .at(reading.in_prompt(0..0))
-                        .hint("say what the model is to do"),
+                        .hint("describe the task of the model"),
                 );
             }
         } else {
@@ -77,13 +77,13 @@ fn placeholders(reading: &LoadContext<'_>, module: &Module, found: &mut Vec<Diag
     if let Some(range) = media
         && !takes_media
     {
-        let message = "the prompt has $MEDIA_INPUTS, but the module takes no media";
+        let message = "the prompt has $MEDIA_INPUTS, but the module accepts no media";
         let diagnostic = Diagnostic::new(Rule::MEDIA_PLACEHOLDER, message).at(reading.in_prompt(range));
         found.push(diagnostic.hint("add `modalities: {input: [text, image]}` to the manifest"));
     }
 }
 
-/// A word in capitals that nothing fills. In a block of code it is likely meant as it stands.
+/// A word in capitals that is not a placeholder. In a code block it is probably intended as text.
 fn unknown(reading: &LoadContext<'_>, prompt: &str, word: &str, range: Range<usize>) -> Option<Diagnostic> {
     let near = nearest(word, PLACEHOLDERS.iter().copied());
     let fences = prompt
@@ -97,10 +97,10 @@ fn unknown(reading: &LoadContext<'_>, prompt: &str, word: &str, range: Range<usi
     let hint = match near {
         Some(near) => format!("did you mean `${near}`?"),
         None => String::from(
-            "known are $INPUT, $ARGUMENTS, $ARGUMENTS[N], $N, $SCHEMA, $MEDIA_INPUTS and ${field}",
+            "known placeholders: $INPUT, $ARGUMENTS, $ARGUMENTS[N], $N, $SCHEMA, $MEDIA_INPUTS and ${field}",
         ),
     };
-    let message = format!("nothing fills `${word}`");
+    let message = format!("unknown placeholder `${word}`");
     Some(
         Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message)
             .at(reading.in_prompt(range))
@@ -132,7 +132,7 @@ fn field(
         Some(near) => format!("did you mean `${{{near}}}`?"),
         None => format!("the input has {}", fields.join(", ")),
     };
-    let message = format!("`${{{name}}}` is no field of the input");
+    let message = format!("`${{{name}}}` is not a field of the input");
     let place = reading.in_prompt(at..at + name.len() + 3);
     found.push(
         Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message)
@@ -141,7 +141,7 @@ fn field(
     );
 }
 
-/// The input's fields, where the schema closes them or at least names some.
+/// The names of the input's fields, if the schema lists any.
 fn input_fields(module: &Module) -> Option<Vec<String>> {
     let document = module.contract.document();
     let schema = resolve(document, module.contract.schema(Section::Input)?);
@@ -149,7 +149,11 @@ fn input_fields(module: &Module) -> Option<Vec<String>> {
     Some(properties.keys().cloned().collect())
 }
 
-fn call_syntax<'a>(reading: &LoadContext<'_>, module: &'a Module, found: &mut Vec<Diagnostic>) -> Vec<Call<'a>> {
+fn call_syntax<'a>(
+    reading: &LoadContext<'_>,
+    module: &'a Module,
+    found: &mut Vec<Diagnostic>,
+) -> Vec<Call<'a>> {
     let mut made = Vec::new();
     for call in calls(&module.prompt) {
         match call {
@@ -164,7 +168,7 @@ fn call_syntax<'a>(reading: &LoadContext<'_>, module: &'a Module, found: &mut Ve
     made
 }
 
-/// `{{module.meta.risk}}` takes from a module that is called or required.
+/// `{{module.meta.risk}}` refers to a module that is called or required.
 fn injections(reading: &LoadContext<'_>, module: &Module, made: &[Call<'_>], found: &mut Vec<Diagnostic>) {
     let required = module
         .manifest
@@ -185,7 +189,7 @@ fn injections(reading: &LoadContext<'_>, module: &Module, made: &[Call<'_>], fou
         };
         if !known.contains(name) {
             let message =
-                format!("`{{{{{path}}}}}` takes from `{name}`, which is neither called nor required");
+                format!("`{{{{{path}}}}}` refers to `{name}`, which is neither called nor required");
             let diagnostic = Diagnostic::new(Rule::UNKNOWN_PLACEHOLDER, message);
             let diagnostic = diagnostic.at(reading.in_prompt(at..at + inner.len() + 4));
             let hint = match nearest(name, known.iter().copied()) {

@@ -1,4 +1,4 @@
-//! The contract: sections that are there, schemas that are schemas, references that lead somewhere.
+//! Contract rules: sections are present, schemas are valid, references resolve.
 
 use jsonschema::Draft;
 use jsonschema::error::ValidationErrorKind;
@@ -10,12 +10,12 @@ use crate::diagnostic::{Diagnostic, Location, Rule, Severity};
 use crate::document::{EntryPart, join};
 use crate::format::Format;
 use crate::load::LoadContext;
-use crate::schema::{Contract, Visit, ReferenceProblem, ReferenceProblemKind, Section, walk};
+use crate::schema::{Contract, ReferenceProblem, ReferenceProblemKind, Section, Visit, walk};
 
-/// Most complaints about one section; the first few tell what is wrong.
+/// Maximum number of diagnostics for one section; the first few show the cause.
 const PER_SECTION_MAX: usize = 10;
 
-/// Keywords that demand something of a value.
+/// Keywords that constrain a value.
 const RULES: &[&str] = &[
     "additionalItems",
     "additionalProperties",
@@ -69,7 +69,7 @@ pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
     reading.report.extend(found);
 }
 
-/// Sections that the format asks for. Without a readable schema there is nothing to add.
+/// Sections that the format requires. Without a readable schema there is nothing to add.
 fn sections(
     reading: &LoadContext<'_>,
     format: Format,
@@ -87,7 +87,7 @@ fn sections(
         (Section::Input, Severity::Error),
         (Section::Data, Severity::Error),
     ];
-    // The strict lists have their own word on these two.
+    // The strict lists have separate rules for these two.
     if format >= Format::V2_2 && strict == Strict::Standard {
         wanted.extend([
             (Section::Meta, Severity::Warning),
@@ -118,13 +118,13 @@ fn sections(
         found.push(
             diagnostic
                 .at(reading.in_json("schema.json", "/output", EntryPart::Key))
-                .hint("since v2.2 the section is called `data`"),
+                .hint("since v2.2 the section is named `data`"),
         );
     }
 }
 
 fn reference(reading: &LoadContext<'_>, problem: &ReferenceProblem) -> Diagnostic {
-    // A schema from a file of its own has been moved; its author wrote the shorter reference.
+    // A schema from a separate file has been moved; its author wrote the shorter reference.
     let written = match problem.reference.strip_prefix('#') {
         Some(target) => format!("#{}", reading.origin_of(target).1),
         None => problem.reference.clone(),
@@ -132,17 +132,17 @@ fn reference(reading: &LoadContext<'_>, problem: &ReferenceProblem) -> Diagnosti
     let (rule, message, hint) = match problem.kind {
         ReferenceProblemKind::Remote => (
             Rule::REMOTE_REFERENCE,
-            format!("`$ref: {written}` leaves the document"),
-            "nothing is ever fetched: copy the schema into `$defs` and write `#/$defs/NAME`",
+            format!("`$ref: {written}` points outside the document"),
+            "remote schemas are not fetched: copy the schema into `$defs` and write `#/$defs/NAME`",
         ),
         ReferenceProblemKind::Broken => (
             Rule::BROKEN_REFERENCE,
-            format!("`$ref: {written}` leads nowhere"),
-            "references count from the root of the file: `#/$defs/NAME`",
+            format!("`$ref: {written}` does not resolve"),
+            "references are relative to the root of the file: `#/$defs/NAME`",
         ),
         ReferenceProblemKind::Loop => (
             Rule::REFERENCE_LOOP,
-            format!("`$ref: {written}` leads back to itself"),
+            format!("`$ref: {written}` resolves to itself"),
             "a schema may contain itself only inside a property or an item",
         ),
     };
@@ -150,7 +150,7 @@ fn reference(reading: &LoadContext<'_>, problem: &ReferenceProblem) -> Diagnosti
     Diagnostic::new(rule, message).at(place).hint(hint)
 }
 
-/// Rules that look as if they held and do not: up to draft-07 a `$ref` silences everything beside it.
+/// Keywords without effect: up to draft-07 a `$ref` disables all keywords beside it.
 fn beside_references(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     if matches!(contract.draft(), Draft::Draft201909 | Draft::Draft202012) {
         return;
@@ -174,12 +174,12 @@ fn beside_references(reading: &LoadContext<'_>, contract: &Contract, found: &mut
         found.push(
             Diagnostic::new(Rule::SILENT_KEYWORD, message)
                 .at(reading.in_contract(&join(&here, &keyword), EntryPart::Key))
-                .hint("write `allOf: [{$ref: ...}, {...}]` to have both"),
+                .hint("write `allOf: [{$ref: ...}, {...}]` to apply both"),
         );
     }
 }
 
-/// Where schemas begin: the sections and the definitions.
+/// The roots of all schemas: the sections and the definitions.
 fn roots(contract: &Contract) -> Vec<String> {
     let mut roots: Vec<String> = Section::ALL
         .into_iter()
@@ -194,8 +194,8 @@ fn roots(contract: &Contract) -> Vec<String> {
     roots
 }
 
-/// Each section and each definition against the meta-schema of its draft. The document as a whole is
-/// not a schema, so the meta-schema has to be led to the places where schemas stand.
+/// Validates each section and each definition against the meta-schema of its draft. The document as a whole
+/// is not a schema, so the meta-schema is applied to each root.
 fn meta(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     let document = contract.document();
     for root in roots(contract) {
@@ -208,7 +208,11 @@ fn meta(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnost
         let complaints = meta_violations(contract.draft(), schema);
         for violation in complaints.into_iter().take(PER_SECTION_MAX) {
             let pointer = format!("{root}{}", violation.pointer);
-            let part = if violation.at_key { EntryPart::Key } else { EntryPart::Value };
+            let part = if violation.at_key {
+                EntryPart::Key
+            } else {
+                EntryPart::Value
+            };
             let mut diagnostic = Diagnostic::new(Rule::INVALID_SCHEMA, violation.message);
             diagnostic = diagnostic.at(reading.in_contract(&pointer, part));
             if let Some(hint) = violation.hint {
@@ -257,8 +261,10 @@ fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
                     .instance()
                     .as_str()
                     .and_then(|word| crate::diagnostic::nearest(word, types));
-                violation.message =
-                    format!("{} is not a JSON type", super::violation::quoted(error.instance()));
+                violation.message = format!(
+                    "{} is not a JSON type",
+                    super::violation::quoted(error.instance())
+                );
                 violation.hint = Some(match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("use one of {}", types.join(", ")),
@@ -269,7 +275,7 @@ fn meta_violations(draft: Draft, schema: &Value) -> Vec<Violation> {
         .collect()
 }
 
-/// What only shows when a section is compiled.
+/// Problems that only compilation detects.
 fn compile(reading: &LoadContext<'_>, contract: &Contract, found: &mut Vec<Diagnostic>) {
     for section in Section::ALL {
         if let Err(error) = contract.validator(section) {

@@ -1,4 +1,4 @@
-//! The two strict lists: what v2.2 and v2.5 ask for beyond what a runtime can do without.
+//! The two strict lists: requirements of v2.2 and v2.5 that a runtime does not depend on.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::manifest::Modality;
 use crate::module::Module;
 use crate::schema::{Section, resolve};
 
-/// A prompt shorter than this can hardly say what it must.
+/// A shorter prompt is unlikely to state everything required.
 const PROMPT_CHARS_MIN: usize = 100;
 
 pub(super) fn check(reading: &mut LoadContext<'_>, strict: Strict) {
@@ -52,13 +52,13 @@ impl StrictList<'_> {
         self.module.source.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// A module that speaks of overflow or media without a tier runs, but as what?
+    /// A module with overflow or media but without a tier can run; the default tier is reported.
     fn missing_tier(&self, found: &mut Vec<Diagnostic>) {
         if self.module.format >= Format::V2_2 && !self.has("tier") {
             let hint = "add `tier: exec`, `tier: decision` or `tier: exploration`";
             let diagnostic = self.manifest(
                 Rule::STRICT_TIER,
-                "the module has no tier and is taken for a decision",
+                "the module has no tier; `decision` is assumed",
                 hint,
             );
             found.push(diagnostic.severity(Severity::Warning));
@@ -71,7 +71,7 @@ impl StrictList<'_> {
             let wanted = if strict == Strict::V25 { "v2.5" } else { "v2.2" };
             let message = format!("the module is written in {format}, not in {wanted}");
             let hint = format!(
-                "`cogn migrate --to {}` brings it there",
+                "`cogn migrate --to {}` converts it",
                 wanted.trim_start_matches('v')
             );
             found.push(self.manifest(Rule::STRICT_FORMAT, &message, &hint));
@@ -123,7 +123,7 @@ impl StrictList<'_> {
         }
     }
 
-    /// The schema of a section, references followed, with the pointer it stands at.
+    /// The schema of a section with references resolved, and its pointer.
     fn section(&self, section: Section) -> Option<(&Value, &str)> {
         let contract = &self.module.contract;
         let schema = contract.schema(section)?;
@@ -176,7 +176,7 @@ impl StrictList<'_> {
                 found.push(
                     diagnostic
                         .at(place)
-                        .hint("every answer says why: require `rationale`, a text"),
+                        .hint("every answer must have a rationale: require `rationale`, a string"),
                 );
             }
             let extensions = self.property(data, "extensions").is_some()
@@ -185,12 +185,12 @@ impl StrictList<'_> {
                 let place = self.at(pointer, EntryPart::Key);
                 let diagnostic = Diagnostic::new(
                     Rule::STRICT_EXTENSIONS,
-                    "overflow is on, but `data` has no `extensions`",
+                    "overflow is enabled, but `data` has no `extensions`",
                 );
                 found.push(
                     diagnostic
                         .at(place)
-                        .hint("add `extensions: {insights: [...]}`, or turn overflow off"),
+                        .hint("add `extensions: {insights: [...]}`, or disable overflow"),
                 );
             }
         }
@@ -204,7 +204,7 @@ impl StrictList<'_> {
         }
     }
 
-    /// Whether a schema requires a field, itself or through `allOf`.
+    /// Whether a schema requires a field, directly or through `allOf`.
     fn requires(&self, schema: &Value, key: &str) -> bool {
         let document = self.module.contract.document();
         let listed = |schema: &Value| {
@@ -246,7 +246,7 @@ impl StrictList<'_> {
             found.push(
                 diagnostic
                     .at(place.clone())
-                    .hint("say what goes into `meta` and what into `data`"),
+                    .hint("describe the contents of `meta` and `data`"),
             );
         }
         if prompt.chars().count() < PROMPT_CHARS_MIN {
@@ -291,10 +291,12 @@ impl StrictList<'_> {
         ] {
             if media(list) && self.section(section).is_some() && !has_place_for_media(self.module, section) {
                 let message = format!(
-                    "media {key} is declared, but the `{}` schema has no place for it",
+                    "media {key} is declared, but the `{}` schema has no field for it",
                     section.as_str()
                 );
-                let place = self.reading.in_manifest(&format!("/modalities/{key}"), EntryPart::Key);
+                let place = self
+                    .reading
+                    .in_manifest(&format!("/modalities/{key}"), EntryPart::Key);
                 let hint = "add a field with `type` (url, base64, file) and `media_type`";
                 found.push(Diagnostic::new(rule, message).at(place).hint(hint));
             }
@@ -303,7 +305,7 @@ impl StrictList<'_> {
             let message = "media is declared, but the prompt has no $MEDIA_INPUTS";
             let diagnostic =
                 Diagnostic::new(Rule::STRICT_MEDIA_PROMPT, message).at(self.reading.in_prompt(0..0));
-            found.push(diagnostic.hint("put $MEDIA_INPUTS where the media should stand"));
+            found.push(diagnostic.hint("put $MEDIA_INPUTS at the position of the media"));
         }
         self.error_pattern(found);
     }
@@ -327,7 +329,7 @@ impl StrictList<'_> {
             found.push(
                 diagnostic
                     .at(place)
-                    .hint("`\"pattern\": \"^E[1-9][0-9]{3}$\"` takes them all"),
+                    .hint("`\"pattern\": \"^E[1-9][0-9]{3}$\"` accepts all of them"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What a validator found, in plain words: which value, what is wrong with it, what would be right.
+//! Validator errors in plain words: the value, the problem, and the expected value.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::diagnostic::nearest;
 use crate::document::dotted;
 
-/// Longest value that is repeated in a message, in characters.
+/// Longest value quoted in a message, in characters.
 const SHOWN_CHARS_MAX: usize = 40;
 
 pub(crate) struct Violation {
-    /// Where in the value that was checked.
+    /// Pointer into the checked value.
     pub(crate) pointer: String,
-    /// Whether the key is meant rather than its value.
+    /// Whether the problem is in the key and not in its value.
     pub(crate) at_key: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -23,7 +23,7 @@ impl Violation {
     pub(crate) fn of(error: &ValidationError<'_>) -> Self {
         let pointer = error.instance_path().to_string();
         let name = name(&pointer);
-        let (message, hint) = words(error, &name);
+        let (message, hint) = describe(error, &name);
         Self {
             at_key: matches!(
                 error.kind(),
@@ -36,7 +36,7 @@ impl Violation {
     }
 }
 
-/// How a place in a value is called in a sentence.
+/// The name of a value in a message.
 fn name(pointer: &str) -> String {
     if pointer.is_empty() {
         String::from("the value")
@@ -45,7 +45,7 @@ fn name(pointer: &str) -> String {
     }
 }
 
-fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
+fn describe(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
     let instance = error.instance().as_ref();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -62,7 +62,7 @@ fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
             (format!("`{key}` is missing{place}"), hint)
         }
         ValidationErrorKind::Type { kind } => {
-            let wanted = wanted(kind);
+            let wanted = expected_type(kind);
             (
                 format!("{name} must be {wanted}, not {}", type_of(instance)),
                 type_hint(kind, instance),
@@ -83,43 +83,43 @@ fn words(error: &ValidationError<'_>, name: &str) -> (String, Option<String>) {
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let keys: Vec<String> = unexpected.iter().map(|key| format!("`{key}`")).collect();
-            (format!("{name} does not take {}", keys.join(", ")), None)
+            (format!("{name} does not allow {}", keys.join(", ")), None)
         }
         ValidationErrorKind::Pattern { pattern } => (
             format!("{name} is {}, which does not match `{pattern}`", quoted(instance)),
             None,
         ),
         ValidationErrorKind::FalseSchema => (format!("{name} is not allowed here"), None),
-        ValidationErrorKind::UniqueItems => (format!("{name} holds the same item twice"), None),
+        ValidationErrorKind::UniqueItems => (format!("{name} contains the same item twice"), None),
         ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => (
-            format!("{name} fits none of its {} forms", context.len()),
+            format!("{name} matches none of its {} forms", context.len()),
             branch_hint(context),
         ),
         ValidationErrorKind::OneOfMultipleValid { .. } => {
-            (format!("{name} fits more than one of its forms"), None)
+            (format!("{name} matches more than one of its forms"), None)
         }
         kind => (format!("{name} {}", limit(kind, instance)), None),
     }
 }
 
-/// The limits, which all read alike.
+/// Limit violations, which share one form.
 fn limit(kind: &ValidationErrorKind, instance: &Value) -> String {
     let value = quoted(instance);
     match kind {
-        ValidationErrorKind::Maximum { limit } => format!("is {value}; the most is {limit}"),
-        ValidationErrorKind::Minimum { limit } => format!("is {value}; the least is {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("is {value}; the maximum is {limit}"),
+        ValidationErrorKind::Minimum { limit } => format!("is {value}; the minimum is {limit}"),
         ValidationErrorKind::ExclusiveMaximum { limit } => format!("is {value}; it must be below {limit}"),
         ValidationErrorKind::ExclusiveMinimum { limit } => format!("is {value}; it must be above {limit}"),
         ValidationErrorKind::MaxLength { limit } => {
             let actual = instance.as_str().map_or(0, |text| text.chars().count());
-            format!("has {actual} characters; the most is {limit}")
+            format!("has {actual} characters; the maximum is {limit}")
         }
         ValidationErrorKind::MinLength { limit: 1 } => String::from("must not be empty"),
-        ValidationErrorKind::MinLength { limit } => format!("is too short; the least is {limit} characters"),
-        ValidationErrorKind::MaxItems { limit } => format!("has too many items; the most is {limit}"),
-        ValidationErrorKind::MinItems { limit } => format!("has too few items; the least is {limit}"),
+        ValidationErrorKind::MinLength { limit } => format!("has fewer than {limit} characters"),
+        ValidationErrorKind::MaxItems { limit } => format!("has too many items; the maximum is {limit}"),
+        ValidationErrorKind::MinItems { limit } => format!("has too few items; the minimum is {limit}"),
         ValidationErrorKind::Format { format } => format!("is {value}, which is not a valid {format}"),
-        other => format!("breaks the rule `{}`", other.keyword()),
+        other => format!("violates the rule `{}`", other.keyword()),
     }
 }
 
@@ -127,15 +127,15 @@ fn type_word(kind: JsonType) -> &'static str {
     match kind {
         JsonType::Array => "a list",
         JsonType::Boolean => "true or false",
-        JsonType::Integer => "a whole number",
+        JsonType::Integer => "an integer",
         JsonType::Null => "null",
         JsonType::Number => "a number",
         JsonType::Object => "a mapping",
-        JsonType::String => "a text",
+        JsonType::String => "a string",
     }
 }
 
-fn wanted(kind: &TypeKind) -> String {
+fn expected_type(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(kind) => String::from(type_word(*kind)),
         TypeKind::Multiple(kinds) => {
@@ -150,7 +150,7 @@ pub(crate) fn type_of(value: &Value) -> String {
         Value::Null => String::from("empty"),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => format!("the text {}", quoted(value)),
+        Value::String(_) => format!("the string {}", quoted(value)),
         Value::Array(_) => String::from("a list"),
         Value::Object(_) => String::from("a mapping"),
     }
@@ -186,18 +186,18 @@ fn enum_hint(instance: &Value, options: &[&Value]) -> String {
     format!("use one of {}", all.join(", "))
 }
 
-/// The first complaint of the form that came nearest, which is the one with the fewest complaints.
+/// The first error of the form with the fewest errors.
 fn branch_hint(context: &[Vec<ValidationError<'static>>]) -> Option<String> {
     let nearest = context
         .iter()
         .filter(|errors| !errors.is_empty())
         .min_by_key(|errors| errors.len())?;
     let first = nearest.first()?;
-    let (message, _) = words(first, &name(&first.instance_path().to_string()));
-    Some(format!("the nearest form says: {message}"))
+    let (message, _) = describe(first, &name(&first.instance_path().to_string()));
+    Some(format!("closest form: {message}"))
 }
 
-/// A value as it is repeated in a message.
+/// A value quoted in a message.
 pub(crate) fn quoted(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),

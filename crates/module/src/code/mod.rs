@@ -1,6 +1,6 @@
-//! The one registry of error (E) and warning (W) codes: name, HTTP status, whether trying again can
-//! help, and what to do about it. Every envelope, HTTP answer, document page and `cogn explain` reads
-//! this table; a code that is not here cannot be emitted by the runtime.
+//! The registry of error (E) and warning (W) codes: name, HTTP status, recoverability and suggestion.
+//! Envelopes, HTTP responses, documentation pages and `cogn explain` read this table; the runtime cannot emit
+//! a code that is not in it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Recoverable {
     Yes,
     No,
-    /// The occurrence decides; callers that cannot tell say no.
+    /// Depends on the occurrence; `no` if the caller cannot decide.
     Depends,
 }
 
@@ -21,11 +21,11 @@ pub struct CodeEntry {
     pub http_status: u16,
     pub recoverable: Recoverable,
     pub summary: &'static str,
-    /// What a caller can do; goes into `error.suggestion` unless the occurrence knows better.
+    /// What a caller can do; used as `error.suggestion` unless the occurrence has its own.
     pub suggestion: &'static str,
 }
 
-/// A registered code. Comparing and copying it is free; unknown codes cannot be made.
+/// A registered code; cheap to copy and compare. Unregistered codes cannot be constructed.
 #[derive(Clone, Copy)]
 pub struct Code(&'static CodeEntry);
 
@@ -106,7 +106,7 @@ pub fn http_status(text: &str) -> u16 {
     }
 }
 
-/// Spellings from before numbered codes that modules in the field still answer with.
+/// Spellings from before numbered codes that existing modules still return.
 fn legacy(text: &str) -> Option<Code> {
     Some(match text {
         "SCHEMA_VALIDATION_FAILED" => Code::E3001,
@@ -119,7 +119,7 @@ fn legacy(text: &str) -> Option<Code> {
 
 macro_rules! registry {
     ($($code:ident $name:ident $status:literal $recoverable:ident $summary:literal => $suggestion:literal;)*) => {
-        static TABLE: &[Entry] = &[$(Entry {
+        static TABLE: &[CodeEntry] = &[$(CodeEntry {
             code: stringify!($code),
             name: stringify!($name),
             http_status: $status,
@@ -141,35 +141,35 @@ macro_rules! registry {
 
 registry! {
     E1000 PARSE_ERROR 400 No "the text is not the JSON it should be"
-        => "return one JSON object and nothing around it";
+        => "return one JSON object and no other text";
     E1001 INVALID_INPUT 400 Yes "the input does not fit the module's input schema"
         => "correct the fields named in details and send the request again";
     E1002 MISSING_REQUIRED_FIELD 400 Yes "a required field is missing"
         => "add the field named in details";
     E1003 TYPE_MISMATCH 400 Yes "a field has the wrong type"
-        => "change the field named in details to the type the schema asks for";
+        => "change the field named in details to the type that the schema requires";
     E1004 UNSUPPORTED_VALUE 400 Depends "a value is outside what the module supports"
         => "use one of the values named in the schema";
     E1005 INPUT_TOO_LARGE 413 Yes "the input is larger than the module or the server takes"
         => "shorten the input or split it into several calls";
     E1006 INVALID_REFERENCE 400 Yes "a path, id or pointer leads nowhere"
-        => "check that the reference exists and may be read from here";
+        => "check that the reference exists and is accessible";
     E1010 UNSUPPORTED_MEDIA_TYPE 415 Yes "the module does not take this kind of media"
         => "convert the media to one of the types the module lists under modalities";
     E1011 MEDIA_TOO_LARGE 413 Yes "the media exceeds a limit of size, duration, pages or count"
         => "shrink, shorten or split the media to the limit in details.allowed";
     E1012 MEDIA_FETCH_FAILED 424 Yes "the media could not be fetched from its URL"
-        => "check that the URL is public and answers, or upload the media instead";
+        => "check that the URL is public and reachable, or upload the media instead";
     E1013 MEDIA_DECODE_FAILED 400 Yes "the media could not be decoded"
-        => "check the base64 text and that the file is whole";
+        => "check the base64 text and that the file is complete";
     E1014 MEDIA_TYPE_MISMATCH 400 Yes "the bytes are not of the declared media type"
-        => "declare the type in details.detected_type, or send the file you meant";
+        => "declare the type in details.detected_type, or send the intended file";
     E1015 MEDIA_DIMENSION_EXCEEDED 400 Yes "the picture is wider or higher than allowed"
-        => "scale the picture down to the limit in details";
+        => "scale the image down to the limit in details";
     E1016 MEDIA_DIMENSION_TOO_SMALL 400 Yes "the picture is smaller than allowed"
-        => "send a picture of at least the size in details";
+        => "send an image of at least the size in details";
     E1017 MEDIA_PIXEL_LIMIT 400 Yes "the picture has more pixels than allowed"
-        => "scale the picture down";
+        => "scale the image down";
     E1018 UPLOAD_EXPIRED 410 Yes "the upload has expired"
         => "start a new upload";
     E1019 UPLOAD_NOT_FOUND 404 Yes "no such upload"
@@ -181,13 +181,13 @@ registry! {
     E2002 TIMEOUT 504 Depends "no answer within the time allowed"
         => "try again, or raise the timeout";
     E2003 TOKEN_LIMIT 422 Yes "the model stopped at its token limit"
-        => "raise the output limit or ask for less";
+        => "raise the output limit or request a shorter answer";
     E2004 NO_ACTION_POSSIBLE 422 No "there is nothing the module could do with this input"
-        => "check that this is the input you meant";
+        => "check that the input is the intended one";
     E2005 SEMANTIC_CONFLICT 422 Depends "the task contradicts the module's contract"
-        => "change the request so that it fits what the module promises";
+        => "change the request to match the module's contract";
     E2006 AMBIGUOUS_INPUT 422 Yes "the input can be read in more than one way"
-        => "say which reading is meant";
+        => "state the intended interpretation";
     E2007 INSUFFICIENT_CONTEXT 422 Yes "the input lacks what the task needs"
         => "add the missing context to the input";
     E2010 STREAM_INTERRUPTED 502 Depends "the stream broke off before its end"
@@ -199,23 +199,23 @@ registry! {
     E3002 PARTIAL_RESULT 500 Depends "only a part of the work succeeded"
         => "use partial_data, or repeat the parts named in details.failed";
     E3003 MISSING_RATIONALE 500 No "the answer has no data.rationale"
-        => "make the prompt demand a rationale, then run again";
+        => "require a rationale in the prompt, then run again";
     E3004 OVERFLOW_LIMIT 500 No "the answer carries more insights than the module allows"
-        => "raise overflow.max_items in module.yaml, or make the prompt ask for fewer";
+        => "raise overflow.max_items in module.yaml, or request fewer in the prompt";
     E3005 INVALID_ENUM 500 No "the answer uses an enum value that the module does not allow"
         => "add the value to the schema, or set enums.strategy to extensible";
     E3006 CONSTRAINT_VIOLATION 500 No "the answer breaks a rule of its module or tier"
-        => "look at details for the rule; run again or send the case to a person";
+        => "see details for the rule; run again or have a person review the case";
     E4000 INTERNAL_ERROR 500 No "something went wrong inside cogn"
         => "report this with the run id";
     E4001 PROVIDER_UNAVAILABLE 503 Yes "no back-end could answer"
-        => "try again, or name a second back-end that takes over";
+        => "try again, or configure a second back-end for failover";
     E4002 RATE_LIMITED 429 Yes "too many requests"
-        => "wait, for as long as retry_after_ms says, then try again";
+        => "wait for retry_after_ms, then try again";
     E4003 CONTEXT_OVERFLOW 500 Depends "the input does not fit the model's context window"
         => "shorten the input or choose a model with a longer context";
     E4004 CIRCULAR_DEPENDENCY 500 No "modules call each other in a circle"
-        => "remove one of the calls in the circle named in the message";
+        => "remove one of the calls in the cycle named in the message";
     E4005 MAX_DEPTH_EXCEEDED 500 No "modules call each other too deeply"
         => "flatten the composition, or raise composition.max_depth";
     E4006 MODULE_NOT_FOUND 404 Yes "no such module"
@@ -225,15 +225,15 @@ registry! {
     E4008 ENDPOINT_NOT_FOUND 404 No "no such endpoint"
         => "check the path and the method; GET /v1/modules lists what can be run";
     E4009 RESOURCE_NOT_FOUND 404 No "no such resource"
-        => "check the id; what belongs to others is not visible";
+        => "check the id; resources of other owners are not visible";
     E4010 STREAMING_NOT_SUPPORTED 406 No "streaming was demanded and cannot be had"
         => "leave out `_options.strict`, or call a module whose response.mode allows streaming";
     E4011 MULTIMODAL_NOT_SUPPORTED 501 No "no back-end takes this media"
         => "configure a back-end that supports it, or send text";
     E4012 RECOVERY_NOT_SUPPORTED 501 No "this server keeps no journal to resume from"
-        => "start the run anew";
+        => "start a new run";
     E4013 SESSION_EXPIRED 410 No "the run to resume is gone"
-        => "start the run anew";
+        => "start a new run";
     E4014 CHECKPOINT_INVALID 409 Yes "the checkpoint does not match what was sent"
         => "drop the partial data and resume without a checkpoint";
     E4015 BUDGET_EXHAUSTED 402 No "the budget is used up"
@@ -243,23 +243,23 @@ registry! {
     W1011 INLINE_MEDIA_LARGE 200 No "inline media this large is better uploaded and referred to"
         => "upload the media and send its reference";
     W1015 MEDIA_ADAPTED 200 No "the picture was made to fit"
-        => "send a picture within the limits, or set media.oversize to refuse";
+        => "send an image within the limits, or set media.oversize to refuse";
     W2001 LOW_CONFIDENCE 200 No "the answer is less sure than decisions should be"
-        => "let a person look at it, or use a stronger back-end";
+        => "have a person review the answer, or use a stronger back-end";
     W2003 ANSWER_SHORTENED 200 No "the answer was closed because its tokens ran out"
-        => "raise the output limit or ask for less; the last fields may be cut short";
+        => "raise the output limit or request a shorter answer; the last fields may be truncated";
     W3001 CONFIDENCE_AGGREGATION_MISMATCH 200 No "meta.confidence is not the declared aggregate of the items"
         => "recompute the confidence, or drop confidence_aggregation";
     W3002 STEP_LEFT_OUT 200 No "an optional step of a composition failed and was left out"
-        => "look at the step named in the warning; the answer was made without it";
+        => "check the step named in the warning; the answer was produced without it";
     W4001 BACKEND_REMARK 200 No "the back-end did not do everything as it was asked"
-        => "look at the message; use a back-end that supports what was asked for";
+        => "see the message; use a back-end that supports the requested features";
     W4006 MODULE_REPLACED 200 No "a module of a composition was replaced by its fallback, or is missing"
         => "install the module that the warning names, or drop it from the composition";
     W4010 STREAMING_UNAVAILABLE 200 No "streaming was asked for and a whole answer was given"
-        => "call a module and a back-end that stream";
+        => "call a module and a back-end that support streaming";
     W4011 MULTIMODAL_DEGRADED 200 No "media was replaced by its text"
-        => "configure a back-end that takes the media";
+        => "configure a back-end that accepts the media";
     W4013 SESSION_RESTARTED 200 No "the run to resume was gone; a new one was started"
         => "drop the partial data";
     W4014 CHECKPOINT_MISMATCH 200 No "the checkpoint did not match; the stream starts over"

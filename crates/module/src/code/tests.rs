@@ -18,7 +18,7 @@ fn codes_are_unique_and_well_formed() {
 }
 
 #[test]
-fn constants_name_their_own_row() {
+fn constants_match_their_rows() {
     assert_eq!(Code::E1000.as_str(), "E1000");
     assert_eq!(Code::E4015.as_str(), "E4015");
     assert_eq!(Code::W4014.as_str(), "W4014");
@@ -37,7 +37,7 @@ fn finds_numbers_names_and_legacy_spellings() {
 }
 
 #[test]
-fn statuses_follow_the_rulings() {
+fn codes_have_expected_http_statuses() {
     let expected = [
         ("E1001", 400),
         ("E1005", 413),
@@ -70,7 +70,7 @@ fn statuses_follow_the_rulings() {
 }
 
 #[test]
-fn module_specific_codes_have_a_form() {
+fn recognises_module_specific_codes() {
     assert!(is_module_specific("E5001") && is_module_specific("E9999"));
     for text in ["E4001", "E50011", "E500", "e5001", "E5O01", ""] {
         assert!(!is_module_specific(text), "{text}");

@@ -1,11 +1,11 @@
-//! Values from several places become one object.
+//! Aggregation of the values of several sources into one object.
 
 use serde_json::{Map, Value};
 
 use crate::manifest::Aggregate;
 
-/// Joins `values`, which come with the names of where they are from. What is not an object cannot be merged
-/// and stands under the name of its source.
+/// Aggregates `values`, given with the names of their sources. A value that is not an object cannot be
+/// merged and is stored under the name of its source.
 pub(super) fn aggregate(values: Vec<(&str, Value)>, how: Aggregate) -> Map<String, Value> {
     match how {
         Aggregate::Array => {
@@ -34,7 +34,7 @@ fn as_object(name: &str, value: Value) -> Map<String, Value> {
     }
 }
 
-/// Objects are merged all the way down; of anything else the later wins.
+/// Merges objects recursively; other values are replaced by the later one.
 pub(super) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {

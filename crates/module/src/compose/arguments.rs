@@ -1,11 +1,11 @@
-//! The arguments of an `@call` become the input of the module that is called.
+//! Converts the arguments of an `@call` to the input of the called module.
 //!
 //! | arguments | input |
 //! |---|---|
 //! | none, or `$INPUT` | the caller's own input |
-//! | `$.path` | the value there: of the caller's input, or of an earlier step |
-//! | a JSON object | that object; strings in it that are paths or hold placeholders are filled in |
-//! | anything else | free text, placeholders filled in |
+//! | `$.path` | the value at the path in the caller's input or in the result of an earlier step |
+//! | a JSON object | that object; paths and placeholders in its strings are resolved |
+//! | anything else | free text with placeholders resolved |
 
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ impl Arguments {
         }
     }
 
-    /// Every path that is looked at, so that the steps it leads to come first.
+    /// Every path in the arguments; the steps they refer to must finish first.
     pub(super) fn paths(&self) -> Vec<Path> {
         fn within(value: &Value, paths: &mut Vec<Path>) {
             match value {

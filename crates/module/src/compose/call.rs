@@ -1,4 +1,4 @@
-//! `@call:name(arguments)[options]` in a prompt, taken apart without being carried out.
+//! Parses `@call:name(arguments)[options]` in a prompt. Does not run the call.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::manifest::Tier;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a str,
-    /// What stands between the parentheses; `None` without them.
+    /// The text between the parentheses; `None` without them.
     pub arguments: Option<&'a str>,
     pub options: CallOptions,
     pub range: Range<usize>,
 }
 
-/// What stands in brackets behind a call.
+/// The options in brackets after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallOptions {
-    /// The answer goes on without the result if the call fails.
+    /// The composition continues without the result if the call fails.
     pub optional: bool,
-    /// The call may be made beside others. Its result is waited for all the same.
+    /// The call may run in parallel with others. The composition still waits for its result.
     pub beside: bool,
     pub timeout_ms: Option<u64>,
     pub tier: Option<Tier>,
@@ -61,14 +61,14 @@ fn read(text: &str, at: usize) -> Result<Call<'_>, CallError> {
     if text.get(end..).is_some_and(|rest| rest.starts_with('(')) {
         let open = end;
         end = closing(text, end, b'(', b')')
-            .ok_or_else(|| fail(end + 1, "the arguments of @call are never closed"))?;
+            .ok_or_else(|| fail(end + 1, "`)` is missing after the arguments of @call"))?;
         arguments = text.get(open + 1..end - 1).map(str::trim);
     }
     let mut options = CallOptions::default();
     if text.get(end..).is_some_and(|rest| rest.starts_with('[')) {
         let open = end;
         end = closing(text, end, b'[', b']')
-            .ok_or_else(|| fail(end + 1, "the options of @call are never closed"))?;
+            .ok_or_else(|| fail(end + 1, "`]` is missing after the options of @call"))?;
         for option in text.get(open + 1..end - 1).unwrap_or_default().split(',') {
             options
                 .read(option.trim())

@@ -1,20 +1,20 @@
-//! What the names in mappings and conditions mean: first a field of the source that the data comes from,
-//! then one of its data, then a step of the composition, then the input of the whole.
+//! Resolves names in mappings and conditions, in this order: a field of the data source, a field of its
+//! `data`, a step of the composition, the input of the composition.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::results::Results;
-use crate::expression::{Path, Variables, PathSegment, select};
+use crate::expression::{Path, PathSegment, Variables, select};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionScope<'a> {
     pub(super) results: &'a Results,
     pub(super) input: &'a Value,
-    /// Where data comes from, if it comes from one place.
+    /// The source of the data, if there is exactly one.
     pub(super) source: Option<&'a Value>,
-    /// The result that the composition has come to so far.
+    /// The step that finished successfully last.
     pub(super) current: Option<&'a str>,
 }
 
@@ -45,7 +45,7 @@ impl Variables for ExpressionScope<'_> {
     }
 }
 
-/// `$.length` speaks about the source itself.
+/// `$.length` is the length of the source itself.
 fn is_length(segments: &[PathSegment]) -> bool {
     matches!(segments, [PathSegment::Name(name)] if name == "length")
 }

@@ -1,19 +1,19 @@
-//! One composed run as a pure machine: which steps may start, with which input, and what the whole comes
-//! to. It knows no clock and no model; whoever drives it runs what [`Flow::start`] names, tells it how each
-//! ended, and asks for the outcome when nothing is left to run.
+//! The state machine of one composed run: which steps may start, with which input, and the outcome. It uses
+//! no clock and no model. The driver runs the steps returned by [`CompositionMachine::start`], reports each
+//! result with [`CompositionMachine::finish`] and reads [`CompositionMachine::outcome`].
 //!
-//! What it keeps: a step starts once, after everything it looks at; no more run side by side than the
-//! limit; a required step that failed is the end of it.
+//! Invariants: a step starts once, after all steps that it depends on; the number of parallel steps is
+//! limited; a failed required step ends the composition.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::aggregate::{aggregate, merge};
+use super::expression_scope::ExpressionScope;
 use super::outcome;
 use super::results::Results;
-use super::expression_scope::ExpressionScope;
-use super::step::{StepInput, StepGraph, DataflowEdge, MappingSource, StepSource};
+use super::step::{DataflowEdge, MappingSource, StepGraph, StepInput, StepSource};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::expression::Variables as _;
@@ -26,11 +26,11 @@ pub struct CompositionMachine {
     pub(super) module: Arc<Module>,
     pub(super) layout: StepGraph,
     states: Vec<State>,
-    /// The input of the whole, without what belongs to the runtime.
+    /// The input of the composition, without keys of the runtime (`_...`).
     own: Map<String, Value>,
     input: Value,
     pub(super) results: Results,
-    /// The step that finished well last.
+    /// The step that finished successfully last.
     pub(super) current: Option<usize>,
     failed: Vec<Failed>,
     warnings: Vec<Value>,
@@ -42,11 +42,11 @@ enum State {
     Waiting,
     Running,
     Done,
-    /// Failed where that is allowed, or never asked.
+    /// Failed, or never started.
     Skipped,
 }
 
-/// A step that is to be run now.
+/// A step to run now.
 #[derive(Clone, Debug)]
 pub struct StepStart {
     pub index: usize,
@@ -63,15 +63,15 @@ struct Failed {
     error: ErrorBody,
 }
 
-/// What a composition comes to.
+/// The outcome of a composition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The module's own model is to be asked, with this input and these results.
+    /// The module's own model must be called, with this input and these results.
     Ask {
         input: Map<String, Value>,
         results: Results,
     },
-    /// The steps have made the answer; it is still to be held against the contract.
+    /// The answer, composed of results; not yet checked against the contract.
     Answer(Map<String, Value>),
     Fail {
         error: Box<ErrorBody>,
@@ -80,7 +80,7 @@ pub enum Outcome {
 }
 
 impl CompositionMachine {
-    /// The flow of a module for an input; `None` for a module that is not composed of others.
+    /// The state machine of a module for an input; `None` for a module without steps.
     pub fn new(module: &Arc<Module>, input: &Map<String, Value>) -> Result<Option<Self>, Box<ErrorBody>> {
         let layout = StepGraph::of(module)?;
         if layout.steps.is_empty() {
@@ -102,7 +102,7 @@ impl CompositionMachine {
         }))
     }
 
-    /// The steps that may start now; they count as running from here on.
+    /// The steps that may start now; they are marked as running.
     pub fn start(&mut self) -> Vec<StepStart> {
         let mut starts = Vec::new();
         if !self.failed.is_empty() {
@@ -126,8 +126,8 @@ impl CompositionMachine {
                         input,
                     }));
                 }
-                // Nothing flows into it, so there is nothing to ask.
-                None => self.leave_out(index),
+                // No data flows into the step, so it is skipped.
+                None => self.skip(index),
             }
         }
     }
@@ -149,16 +149,16 @@ impl CompositionMachine {
         };
         let id = step.id.clone();
         if step.requirement.optional {
-            let message = format!("step `{id}` failed and was left out: {}", error.message);
+            let message = format!("optional step `{id}` failed: {}", error.message);
             self.warn(Code::W3002, &message, &id);
-            self.leave_out(index);
+            self.skip(index);
         } else {
             self.set(index, State::Skipped);
             self.failed.push(Failed { step: id, error });
         }
     }
 
-    /// What it has come to; `None` while steps run or could be started.
+    /// The outcome; `None` while steps run or may start.
     pub fn outcome(&self) -> Option<Outcome> {
         if let Some(failed) = self.failed.first() {
             return Some(self.failure(failed));
@@ -168,7 +168,7 @@ impl CompositionMachine {
         is_over.then(|| outcome::of(self))
     }
 
-    /// Ends it for a reason that lies outside, such as the time that is up.
+    /// Ends the composition for an external reason, such as a timeout.
     pub fn abort(&self, error: ErrorBody) -> Outcome {
         Outcome::Fail {
             error: Box::new(error),
@@ -176,7 +176,7 @@ impl CompositionMachine {
         }
     }
 
-    /// The data of the steps that are done, by step; `None` where there is none or it may not be shown.
+    /// The data of the finished steps, by step; `None` if there is none or partial data is not allowed.
     fn partial(&self) -> Option<Map<String, Value>> {
         let mut partial = Map::new();
         for step in &self.layout.steps {
@@ -189,13 +189,13 @@ impl CompositionMachine {
         (allowed && !partial.is_empty()).then_some(partial)
     }
 
-    /// How many steps have ended, and how many there can be.
+    /// Number of ended steps and of all steps.
     pub fn progress(&self) -> (usize, usize) {
         let ended = self.count(State::Done) + self.count(State::Skipped);
         (ended, self.states.len())
     }
 
-    /// `_warnings` about what was left out or replaced.
+    /// `_warnings` about skipped steps and fallbacks.
     pub fn warnings(&self) -> &[Value] {
         &self.warnings
     }
@@ -217,21 +217,21 @@ impl CompositionMachine {
         let is_open =
             |index: &usize| matches!(self.states.get(*index), Some(State::Waiting | State::Running));
         let running = self.count(State::Running);
-        let alone = self.module.manifest.composition.pattern != Pattern::Parallel && !step.parallel;
+        let exclusive = self.module.manifest.composition.pattern != Pattern::Parallel && !step.parallel;
         self.states.get(index) == Some(&State::Waiting)
             && !step.routed
             && !step.needs.iter().any(is_open)
             && running < limits::COMPOSITION_PARALLEL_MAX
-            && !(alone && self.is_anyone_alone())
+            && !(exclusive && self.is_exclusive_step_running())
     }
 
-    /// Whether a step runs that wants no other in its turn beside it.
-    fn is_anyone_alone(&self) -> bool {
+    /// Whether a step is running that must not run in parallel with other steps.
+    fn is_exclusive_step_running(&self) -> bool {
         let mut running = self.layout.steps.iter().zip(&self.states);
         running.any(|(step, state)| *state == State::Running && !step.parallel)
     }
 
-    /// Takes the first route that holds and leads on. `true` if a step may start now.
+    /// Takes the first matching route to a step that has not started. `true` if a step may start now.
     fn follow_route(&mut self) -> bool {
         if self.is_settled {
             return false;
@@ -259,14 +259,14 @@ impl CompositionMachine {
                     .filter(|index| self.layout.steps.get(*index).is_some_and(|step| step.routed))
                     .collect();
                 for index in &left {
-                    self.leave_out(*index);
+                    self.skip(*index);
                 }
                 !left.is_empty()
             }
         }
     }
 
-    /// `None` when every line that leads into the step is cut off.
+    /// The input of a step; `None` if no dataflow edge into it carries data.
     fn input_of(&self, index: usize) -> Option<Map<String, Value>> {
         let step = self.layout.steps.get(index)?;
         match &step.feed {
@@ -281,19 +281,19 @@ impl CompositionMachine {
         }
     }
 
-    /// What flows along these lines together; the later wins.
+    /// The merged data of these dataflow edges; later edges take precedence.
     pub(super) fn merged_data(&self, lines: &[usize]) -> Option<Map<String, Value>> {
         let lines = lines.iter().filter_map(|line| self.layout.lines.get(*line));
         let values: Vec<_> = lines.filter_map(|line| self.edge_data(line)).collect();
-        let mut whole = values.into_iter();
-        let mut first = whole.next()?;
-        for value in whole {
+        let mut values = values.into_iter();
+        let mut first = values.next()?;
+        for value in values {
             merge(&mut first, value);
         }
         Some(first)
     }
 
-    /// What one line carries; `None` when its condition does not hold or its sources are empty.
+    /// The data of one dataflow edge; `None` if its condition is false or its sources are empty.
     fn edge_data(&self, line: &DataflowEdge) -> Option<Map<String, Value>> {
         let sources: Vec<(&str, &Value)> = line.from.iter().filter_map(|from| self.source(from)).collect();
         let single = match (line.from.len(), sources.first()) {
@@ -348,7 +348,7 @@ impl CompositionMachine {
         }
     }
 
-    /// The input for the module's own model: its own, and what flows into it.
+    /// The input for the module's own model: the input of the composition and the data that flows into it.
     pub(super) fn own_input(&self) -> Map<String, Value> {
         let mut input = self.own.clone();
         if let Some(more) = self.merged_data(&self.layout.lines_into(self.module.name())) {
@@ -381,7 +381,7 @@ impl CompositionMachine {
         }
     }
 
-    fn leave_out(&mut self, index: usize) {
+    fn skip(&mut self, index: usize) {
         self.set(index, State::Skipped);
         if let Some(step) = self.layout.steps.get(index) {
             self.results.insert(&step.id, Value::Null);
@@ -399,7 +399,7 @@ impl CompositionMachine {
     }
 }
 
-/// What a source carries where no mapping says otherwise: of an envelope its data.
+/// The value of a source without a mapping: `data` of a successful envelope, else the value itself.
 pub(super) fn payload(value: &Value) -> Value {
     match (value.get("ok"), value.get("data")) {
         (Some(Value::Bool(true)), Some(data)) => data.clone(),

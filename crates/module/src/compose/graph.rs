@@ -1,11 +1,10 @@
-//! Everything that a module leads to, followed to the end before anything runs: circles (E4004), chains
-//! that are too deep (E4005), modules that cannot be had (E4006) and modules that may not be called from
-//! here (E4007).
+//! The dependency graph of a module, checked before any step runs: cycles (E4004), chains that are too deep
+//! (E4005), unresolved modules (E4006) and modules that may not be called here (E4007).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::resolve::{ResolveError, Resolved, FindModule, Dependency, resolve, dependencies};
+use super::resolve::{Dependency, FindModule, ResolveError, Resolved, dependencies, resolve};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::limits;
@@ -17,9 +16,9 @@ use crate::module::Module;
 pub struct Graph {
     pub root: String,
     pub nodes: BTreeMap<String, Node>,
-    /// Each circle once, its first name again at its end.
+    /// Each cycle once, with its first name repeated at the end.
     pub cycles: Vec<Vec<String>>,
-    /// How many calls the longest chain is deep; `None` where there is a circle.
+    /// Number of calls in the longest chain; `None` if there is a cycle.
     pub depth: Option<usize>,
     max_depth: u64,
     problems: Vec<ErrorBody>,
@@ -43,7 +42,7 @@ impl Node {
         }
     }
 
-    /// The modules that may be asked, fallbacks included: they are, when the first choice fails.
+    /// The modules that may run, including fallbacks.
     fn leads_to<'a>(&'a self, find: &'a FindModule<'_>) -> impl Iterator<Item = Arc<Module>> + 'a {
         self.links.iter().flat_map(move |(link, choice)| {
             let chosen = choice.as_ref().ok().map(|choice| choice.module.clone());
@@ -53,7 +52,7 @@ impl Node {
     }
 }
 
-/// Follows what `root` leads to.
+/// Builds the dependency graph of `root`.
 pub fn build(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
     let mut graph = Graph {
         root: String::from(root.name()),
@@ -88,7 +87,7 @@ pub fn build(root: &Arc<Module>, find: &FindModule<'_>) -> Graph {
     if graph.cycles.is_empty() {
         graph.depth = Some(depth(&graph.root, &edges, &mut BTreeMap::new()));
     }
-    graph.find_absences();
+    graph.find_unresolved();
     graph.find_denials(&edges);
     graph
 }
@@ -102,7 +101,7 @@ impl Graph {
         }
     }
 
-    /// Every reason not to run.
+    /// All reasons why the composition may not run.
     pub fn errors(&self) -> Vec<ErrorBody> {
         let mut errors: Vec<ErrorBody> = Vec::new();
         for cycle in &self.cycles {
@@ -118,8 +117,8 @@ impl Graph {
         errors
     }
 
-    /// Modules that are missing where nothing can take their place.
-    fn find_absences(&mut self) {
+    /// Finds missing modules that are required and have no fallback.
+    fn find_unresolved(&mut self) {
         let mut needed = vec![self.root.clone()];
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
@@ -140,7 +139,7 @@ impl Graph {
         self.problems.extend(found);
     }
 
-    /// What a module denies is denied to all that it leads to, and some modules are not for others to call.
+    /// Finds modules that allow a policy which a caller denies, and modules that other modules may not call.
     fn find_denials(&mut self, edges: &BTreeMap<String, BTreeSet<String>>) {
         let mut denied: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         let mut pending = vec![self.root.as_str()];
@@ -191,9 +190,9 @@ fn refusals(caller: &str, callee: &Module, bans: &BTreeMap<&str, &str>) -> Vec<E
     }
     for (policy, by) in bans {
         if callee.manifest.policies.0.get(*policy) == Some(&Access::Allow) {
-            let message = format!("module `{name}` wants `{policy}`, which `{by}` denies");
+            let message = format!("module `{name}` requires `{policy}`, which `{by}` denies");
             let error = ErrorBody::new(Code::E4007, message)
-                .suggest("allow it in the policies of the module that composes, or call another module")
+                .suggest("allow it in the policies of the calling module, or call another module")
                 .detail("policy", *policy);
             found.push(error.detail("module", name).detail("denied_by", *by));
         }
@@ -201,35 +200,39 @@ fn refusals(caller: &str, callee: &Module, bans: &BTreeMap<&str, &str>) -> Vec<E
     found
 }
 
-/// Each circle that can be reached, once, from the module at which it was first entered.
+/// Each reachable cycle once, starting at the module where it was first entered.
 fn cycles(root: &str, edges: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut done: BTreeSet<&str> = BTreeSet::new();
-    // A stack of our own: a chain may be as long as there are modules.
-    let mut way: Vec<(&str, Vec<&str>)> = Vec::new();
+    // An explicit stack, not recursion: a chain may contain all modules.
+    let mut stack: Vec<(&str, Vec<&str>)> = Vec::new();
     let next = |name: &str| -> Vec<&str> {
         let next = edges.get(name).into_iter().flatten();
         next.map(String::as_str).rev().collect()
     };
-    way.push((root, next(root)));
-    while let Some((name, rest)) = way.last_mut() {
+    stack.push((root, next(root)));
+    while let Some((name, rest)) = stack.last_mut() {
         let Some(step) = rest.pop() else {
             done.insert(name);
-            way.pop();
+            stack.pop();
             continue;
         };
-        if let Some(at) = way.iter().position(|(name, _)| *name == step) {
-            let mut cycle: Vec<String> = way.iter().skip(at).map(|(name, _)| String::from(*name)).collect();
+        if let Some(at) = stack.iter().position(|(name, _)| *name == step) {
+            let mut cycle: Vec<String> = stack
+                .iter()
+                .skip(at)
+                .map(|(name, _)| String::from(*name))
+                .collect();
             cycle.push(String::from(step));
             found.push(cycle);
         } else if !done.contains(step) {
-            way.push((step, next(step)));
+            stack.push((step, next(step)));
         }
     }
     found
 }
 
-/// How many calls deep the longest chain from `name` is. There are no circles.
+/// Number of calls in the longest chain from `name`. The graph must be acyclic.
 fn depth<'a>(
     name: &'a str,
     edges: &'a BTreeMap<String, BTreeSet<String>>,

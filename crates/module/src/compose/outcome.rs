@@ -1,8 +1,8 @@
-//! What a composition comes to once all steps have ended: the module's own model is asked, or the steps
-//! have made the answer already.
+//! The outcome of a composition after all steps have ended: either the module's own model is called, or the
+//! answer is composed of the results.
 //!
-//! A prompt that uses results is there to be asked, and so is one that data flows into. Otherwise what flows
-//! into `output` is the answer, or the last result where routes decide.
+//! The own model is called if the prompt uses results or data flows into the module. Otherwise the answer is
+//! the data that flows into `output`, or the last result of a conditional composition.
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ pub(super) fn of(flow: &CompositionMachine) -> Outcome {
     }
 }
 
-/// An envelope around composed data: no surer than the least sure of its parts, as risky as the riskiest.
+/// An envelope around composed data, with the minimum confidence and the maximum risk of its parts.
 fn compose(flow: &CompositionMachine, mut data: Map<String, Value>, sources: &[&str]) -> Map<String, Value> {
     let mut parts: Vec<(&str, &Value)> = Vec::new();
     for id in sources {

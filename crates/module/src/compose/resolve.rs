@@ -1,5 +1,5 @@
-//! From a name in a composition to the module that it stands for here and now: the one that is named, in
-//! a version that will do, or its fallback, or none.
+//! Resolves a requirement of a composition to a module: the named module in a matching version, or its
+//! fallback.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::module::Module;
 /// Finds a module by name.
 pub type FindModule<'a> = dyn Fn(&str) -> Option<Arc<Module>> + 'a;
 
-/// One module that another leads to.
+/// A module that another module requires or calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependency {
-    /// As `composition.requires` states it, or with defaults where only the prompt names it.
+    /// As declared in `composition.requires`, or with defaults if only the prompt names it.
     pub requirement: Requirement,
     /// Whether the prompt calls it.
     pub called: bool,
 }
 
-/// The module that is taken, and why it is not the one that was named.
+/// The resolved module, and why the fallback was used, if it was.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub module: Arc<Module>,
     pub fallback_reason: Option<ResolveError>,
 }
 
-/// Why a module cannot be had.
+/// Why a requirement cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveError {
     pub name: String,
@@ -44,7 +44,7 @@ pub enum Reason {
     Version { found: String, wanted: String },
 }
 
-/// Everything that a module requires or calls, each name once: the required ones first.
+/// All dependencies of a module, each name once: required modules first, then called ones.
 pub fn dependencies(module: &Module) -> Vec<Dependency> {
     let mut links: Vec<Dependency> = Vec::new();
     for requirement in &module.manifest.composition.requires {
@@ -71,7 +71,7 @@ pub fn dependencies(module: &Module) -> Vec<Dependency> {
     links
 }
 
-/// The module that a requirement stands for.
+/// Resolves a requirement to a module.
 pub fn resolve(requirement: &Requirement, find: &FindModule<'_>) -> Result<Resolved, ResolveError> {
     let absence = match named(requirement, find) {
         Ok(module) => {
@@ -97,7 +97,7 @@ fn named(requirement: &Requirement, find: &FindModule<'_>) -> Result<Arc<Module>
         reason,
     };
     let module = find(&requirement.name).ok_or_else(|| absence(Reason::NotFound))?;
-    // A version that is not semantic fits no range but "any"; the checks have said so already.
+    // A version that is not semantic matches only `*`; the module checks report it.
     let fits = match (requirement.range(), Version::parse(&module.manifest.version)) {
         (Ok(range), Ok(version)) => range.matches(&version),
         _ => requirement.version.as_deref().is_none_or(|range| range == "*"),
@@ -117,20 +117,17 @@ impl fmt::Display for ResolveError {
         match &self.reason {
             Reason::NotFound => write!(f, "module `{name}` cannot be found"),
             Reason::Version { found, wanted } => {
-                write!(
-                    f,
-                    "module `{name}` is there in version {found}, but {wanted} is required"
-                )
+                write!(f, "module `{name}` has version {found}, but {wanted} is required")
             }
         }
     }
 }
 
 impl ResolveError {
-    pub(super) fn into_error(self, asked_by: &str) -> ErrorBody {
+    pub(super) fn into_error(self, required_by: &str) -> ErrorBody {
         let error = ErrorBody::new(Code::E4006, self.to_string())
             .detail("module", self.name)
-            .detail("required_by", asked_by);
+            .detail("required_by", required_by);
         match self.reason {
             Reason::NotFound => error,
             Reason::Version { found, wanted } => error.detail("found", found).detail("required", wanted),

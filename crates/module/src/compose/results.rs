@@ -1,14 +1,14 @@
-//! What the steps of a composition have come to so far, in the order in which they finished.
+//! The results of the finished steps of a composition, in completion order.
 
 use serde_json::{Map, Value};
 
 use super::segment::{Segment, segments};
 use crate::expression::{parse_path, select};
 
-/// The part of a result's meta that means something to another model.
+/// The fields of a result's `meta` that are shown to other models.
 const META_SHOWN: &[&str] = &["confidence", "risk", "explain"];
 
-/// Envelopes by step. A step that was skipped, or failed and may, is null.
+/// Envelopes by step. A skipped step and a failed optional step are null.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results(Map<String, Value>);
 
@@ -29,7 +29,7 @@ impl Results {
         self.0.insert(String::from(step), envelope);
     }
 
-    /// What `{{name.data.summary}}` stands for; `None` when there is no such step.
+    /// The text for a placeholder such as `{{name.data.summary}}`; `None` if there is no such step.
     pub(crate) fn injected(&self, path: &str) -> Option<String> {
         let name = path.split(['.', '[']).next().unwrap_or(path);
         let envelope = self.0.get(name)?;
@@ -42,7 +42,7 @@ impl Results {
         })
     }
 
-    /// What takes the place of a call in the prompt.
+    /// The text that replaces a call in the prompt.
     pub(crate) fn of_call(&self, step: &str) -> Option<String> {
         let envelope = self.0.get(step)?;
         Some(format!(
@@ -51,7 +51,7 @@ impl Results {
         ))
     }
 
-    /// The results that the template does not show in any place, to be added behind it.
+    /// The results that the template does not reference, to be appended to it.
     pub(crate) fn unreferenced(&self, template: &str) -> String {
         if self.is_empty() {
             return String::new();
@@ -76,7 +76,7 @@ impl Results {
     }
 }
 
-/// A result as a model reads it: what the runtime notes about it for itself is left out.
+/// A result as shown to a model, without annotations of the runtime.
 fn shown(envelope: &Value) -> Value {
     let Value::Object(map) = envelope else {
         return Value::Null;

@@ -1,5 +1,5 @@
-//! A prompt template cut at its calls and at the places where results are put in. What is neither is text,
-//! and placeholders of the input are looked for in that text alone: no result is ever read again.
+//! Splits a prompt template into calls, result placeholders and text. Placeholders of the input are expanded
+//! in text segments only: inserted results are never parsed as template.
 
 use memchr::memchr_iter;
 
@@ -16,7 +16,7 @@ pub(crate) enum Segment<'a> {
     },
 }
 
-/// The template in order. A call that cannot be read is text.
+/// The segments of the template in order. A malformed call is text.
 pub(crate) fn segments(template: &str) -> Vec<Segment<'_>> {
     let mut cuts: Vec<(std::ops::Range<usize>, Segment<'_>)> = calls(template)
         .flatten()
@@ -30,7 +30,7 @@ pub(crate) fn segments(template: &str) -> Vec<Segment<'_>> {
     let mut segments = Vec::new();
     let mut at = 0;
     for (range, segment) in cuts {
-        // What lies inside a call's arguments belongs to the call.
+        // A placeholder inside the arguments of a call belongs to the call.
         if range.start < at {
             continue;
         }

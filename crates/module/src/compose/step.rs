@@ -1,4 +1,4 @@
-//! The steps of a composition and what leads into each, read from the manifest and the prompt.
+//! The steps of a composition and their inputs, derived from the manifest and the prompt.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,35 @@ use crate::limits;
 use crate::manifest::{Aggregate, Composition, Pattern, Requirement, Tier};
 use crate::module::Module;
 
-/// One module that is asked on the way.
+/// One call of a module within a composition.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// The module's name; a second call of it is `name#2`.
+    /// The module's name; the second call of the same module is `name#2`.
     pub(super) id: String,
     pub(super) requirement: Requirement,
     pub(super) tier: Option<Tier>,
     pub(super) feed: StepInput,
-    /// The steps whose results it looks at.
+    /// The steps whose results it depends on.
     pub(super) needs: BTreeSet<usize>,
-    /// May run beside others whatever the pattern says.
+    /// May run in parallel with others, independent of the pattern.
     pub(super) parallel: bool,
-    /// Waits until a route leads to it.
+    /// Must not start until a route selects it.
     pub(super) routed: bool,
 }
 
-/// Where a step's input comes from.
+/// The source of a step's input.
 #[derive(Clone, Debug)]
 pub(super) enum StepInput {
     /// The input of the composition.
     Composition,
-    /// The data of the step before.
+    /// The data of the previous step.
     PreviousStep(usize),
-    /// The lines of the data flow that lead into it.
+    /// The dataflow edges into the step.
     Dataflow(Vec<usize>),
     Call(Arguments),
 }
 
-/// A line of the data flow.
+/// An entry of `composition.dataflow`.
 #[derive(Clone, Debug)]
 pub(super) struct DataflowEdge {
     pub(super) from: Vec<StepSource>,
@@ -65,7 +65,7 @@ pub(super) enum MappingSource {
     Constant(String),
 }
 
-/// What can be read off a module before it runs.
+/// Steps, dataflow edges and routes of a module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepGraph {
     pub(super) steps: Vec<Step>,
@@ -83,7 +83,9 @@ impl StepGraph {
             for (field, text) in &flow.mapping {
                 let mapped = match text.trim_start().starts_with('$') {
                     false => MappingSource::Constant(text.clone()),
-                    true => MappingSource::Path(parse_path(text).map_err(|why| unusable(&at("mapping"), &why))?),
+                    true => {
+                        MappingSource::Path(parse_path(text).map_err(|why| unusable(&at("mapping"), &why))?)
+                    }
                 };
                 mapping.push((field.clone(), mapped));
             }
@@ -145,8 +147,8 @@ impl StepGraph {
         }
     }
 
-    /// The required modules that run by themselves: those that data flows through or a route leads to, or
-    /// all of them, where neither is stated and the prompt calls none.
+    /// Adds the required modules that run as steps: those with dataflow edges or routes, or all of them if
+    /// there are neither dataflow edges nor calls in the prompt.
     fn add_required(&mut self, own: &str, composition: &Composition) {
         let has_calls = !self.steps.is_empty();
         let is_open = self.lines.is_empty() && !has_calls;
@@ -242,7 +244,7 @@ impl StepGraph {
         for (step, needs) in self.steps.iter_mut().zip(needs) {
             step.needs = needs;
         }
-        self.refuse_circles()
+        self.refuse_cycles()
     }
 
     fn needs_of(&self, index: usize) -> BTreeSet<usize> {
@@ -273,8 +275,8 @@ impl StepGraph {
         needs.filter(|needed| *needed != index).collect()
     }
 
-    /// Data that flows in a circle flows nowhere.
-    fn refuse_circles(&self) -> Result<(), Box<ErrorBody>> {
+    /// Refuses cycles in the dataflow.
+    fn refuse_cycles(&self) -> Result<(), Box<ErrorBody>> {
         let mut waiting: BTreeSet<usize> = (0..self.steps.len()).collect();
         loop {
             let free: Vec<usize> = waiting
@@ -302,7 +304,7 @@ impl StepGraph {
             return Ok(());
         }
         let message = format!(
-            "Circular dependency detected: data flows in a circle among {}",
+            "Circular dependency detected: the dataflow has a cycle among {}",
             ids.join(", ")
         );
         Err(Box::new(
@@ -318,7 +320,7 @@ impl DataflowEdge {
     }
 }
 
-/// `triage`, `triage.output` and `triage.data`; `output` is the whole envelope.
+/// Parses `triage`, `triage.output` and `triage.data`; `output` is the complete envelope.
 fn source(name: &str) -> StepSource {
     if name == "input" {
         return StepSource::Input;
@@ -342,16 +344,16 @@ fn first_name(path: &Path) -> Option<String> {
 }
 
 fn unusable(place: &str, why: &dyn std::fmt::Display) -> Box<ErrorBody> {
-    let error = ErrorBody::new(Code::E1004, format!("{place} cannot be used: {why}"))
-        .suggest("`cogn validate` shows the place");
+    let error = ErrorBody::new(Code::E1004, format!("{place} is invalid: {why}"))
+        .suggest("`cogn validate` shows the position");
     Box::new(error)
 }
 
 fn unknown_step(id: &str, own: &str) -> Box<ErrorBody> {
     let message = match id == own {
-        true => format!("nothing can come after the answer of `{own}` itself"),
-        false => format!("the data flow of `{own}` names `{id}`, which is no step of it"),
+        true => format!("no step can follow the answer of `{own}` itself"),
+        false => format!("the dataflow of `{own}` names `{id}`, which is not one of its steps"),
     };
-    let error = ErrorBody::new(Code::E1006, message).suggest("`cogn validate` shows the place");
+    let error = ErrorBody::new(Code::E1006, message).suggest("`cogn validate` shows the position");
     Box::new(error)
 }

@@ -47,31 +47,34 @@ fn bad(code: &str) -> Value {
     json!({"ok": false, "meta": {}, "error": {"code": code, "message": "m"}})
 }
 
-/// Runs to the end with one answer per step; gives the inputs in the order of the starts.
-fn drive(flow: &mut CompositionMachine, answer: impl Fn(&StepStart) -> Value) -> (Vec<(String, Value)>, Outcome) {
-    let mut asked = Vec::new();
+/// Runs to the outcome with one answer per step; returns the inputs in start order.
+fn drive(
+    flow: &mut CompositionMachine,
+    answer: impl Fn(&StepStart) -> Value,
+) -> (Vec<(String, Value)>, Outcome) {
+    let mut started = Vec::new();
     let mut running = Vec::new();
     loop {
         running.extend(flow.start());
         if let Some(outcome) = flow.outcome() {
-            return (asked, outcome);
+            return (started, outcome);
         }
         let start: StepStart = running.remove(0);
-        asked.push((start.step.clone(), Value::Object(start.input.clone())));
+        started.push((start.step.clone(), Value::Object(start.input.clone())));
         flow.finish(start.index, answer(&start));
     }
 }
 
-fn names(asked: &[(String, Value)]) -> Vec<&str> {
-    asked.iter().map(|(name, _)| name.as_str()).collect()
+fn names(started: &[(String, Value)]) -> Vec<&str> {
+    started.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 #[test]
-fn a_sequence_hands_data_on_and_the_own_model_is_asked_last() {
+fn sequence_passes_data_to_next_step_and_calls_own_model_last() {
     let mut flow = flow("  requires: [{name: a}, {name: b}]\n", "Sum up.");
-    let (asked, outcome) = drive(&mut flow, |start| good(&json!({"from": start.step})));
+    let (started, outcome) = drive(&mut flow, |start| good(&json!({"from": start.step})));
     assert_eq!(
-        asked,
+        started,
         [
             (String::from("a"), json!({"code": "x = 1"})),
             (String::from("b"), json!({"from": "a"}))
@@ -95,12 +98,12 @@ fn data_flows_through_mappings_conditions_and_aggregates() {
 ",
         "Unused.",
     );
-    let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+    let (started, outcome) = drive(&mut flow, |start| match start.step.as_str() {
         "a" => good(&json!({"words": [{"w": 1}, {}, {"w": 2}], "deep": {"x": 1}, "rationale": "of a"})),
         _ => good(&json!({"deep": {"y": 2}, "rationale": "of b"})),
     });
     assert_eq!(
-        asked,
+        started,
         [
             (String::from("a"), json!({"text": "x = 1", "tone": "dry"})),
             (String::from("b"), json!({"words": [1, 2], "risk": "low"})),
@@ -115,7 +118,7 @@ fn data_flows_through_mappings_conditions_and_aggregates() {
 }
 
 #[test]
-fn side_by_side_all_start_at_once_and_the_answer_is_as_sure_as_the_least_sure() {
+fn parallel_steps_start_together_and_minimum_confidence_wins() {
     let mut flow = flow(
         "  pattern: parallel
   requires: [{name: a}, {name: b}]
@@ -152,18 +155,18 @@ const ROUTED: &str = "  pattern: conditional
 ";
 
 #[test]
-fn routes_decide_who_is_asked_and_whose_result_it_is() {
+fn routes_select_next_step_and_result() {
     for (confidence, expected) in [
         (0.95, vec!["quick"]),
         (0.7, vec!["quick", "deep"]),
         (0.2, vec!["quick", "wild"]),
     ] {
         let mut flow = flow(ROUTED, "Unused.");
-        let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+        let (started, outcome) = drive(&mut flow, |start| match start.step.as_str() {
             "quick" => sure(confidence),
             _ => sure(0.99),
         });
-        assert_eq!(names(&asked), expected);
+        assert_eq!(names(&started), expected);
         let Outcome::Answer(envelope) = outcome else {
             panic!("{outcome:?}")
         };
@@ -174,18 +177,18 @@ fn routes_decide_who_is_asked_and_whose_result_it_is() {
 }
 
 #[test]
-fn calls_run_in_the_order_of_the_prompt_and_later_ones_see_earlier_ones() {
+fn calls_run_in_prompt_order_and_see_earlier_results() {
     let prompt = "@call:a @call:b($.a.data.found) @call:b(see ${code})[optional, timeout=2s] \
                   @call:c({\"x\": \"$.a.data\", \"y\": \"<$ARGUMENTS>\", \"z\": [1]})";
     let manifest = "requires: [{name: unused}]\n";
     let mut flow = flow(&format!("  {manifest}"), prompt);
-    let (asked, outcome) = drive(&mut flow, |start| match start.step.as_str() {
+    let (started, outcome) = drive(&mut flow, |start| match start.step.as_str() {
         "b#2" => bad("E2004"),
         _ => good(&json!({"found": "it"})),
     });
     let text = |text: &str| json!({"$ARGUMENTS": text, "query": text});
     assert_eq!(
-        asked,
+        started,
         [
             (String::from("a"), json!({"code": "x = 1"})),
             (String::from("b"), text("it")),
@@ -202,11 +205,11 @@ fn calls_run_in_the_order_of_the_prompt_and_later_ones_see_earlier_ones() {
 }
 
 #[test]
-fn a_required_step_that_fails_ends_it() {
+fn failed_required_step_ends_composition() {
     let composition = "  requires: [{name: a}, {name: b}]\n";
     let mut first = flow(composition, "p");
-    let (asked, outcome) = drive(&mut first, |_| bad("E2004"));
-    assert_eq!(names(&asked), ["a"]);
+    let (started, outcome) = drive(&mut first, |_| bad("E2004"));
+    assert_eq!(names(&started), ["a"]);
     let Outcome::Fail { error, partial_data } = outcome else {
         panic!()
     };
@@ -220,7 +223,7 @@ fn a_required_step_that_fails_ends_it() {
         panic!()
     };
     assert_eq!(error.code, "E3002");
-    assert!(error.recoverable, "another try may reach a back-end");
+    assert!(error.recoverable, "a retry may reach a back-end");
     assert_eq!(error.details.unwrap()["failed"][0]["code"], "E4001");
     assert_eq!(
         Value::Object(partial_data.unwrap()),
@@ -229,7 +232,7 @@ fn a_required_step_that_fails_ends_it() {
 }
 
 #[test]
-fn data_that_flows_in_a_circle_is_refused() {
+fn dataflow_cycle_is_refused() {
     let manifest = "composition:
   requires: [{name: a}, {name: b}]
   dataflow: [{from: a, to: b}, {from: b, to: a}]
@@ -239,11 +242,11 @@ fn data_that_flows_in_a_circle_is_refused() {
 }
 
 #[test]
-fn results_stand_where_the_prompt_wants_them_and_are_never_read_again() {
+fn results_are_inserted_once_and_not_parsed_as_template() {
     let own = module(
         "own",
         "composition:\n  requires: [{name: a}, {name: b}]\n",
-        "Risk {{a.meta.risk}}: {{a.data}} {{nobody.meta.risk}} {{ not one }} $INPUT",
+        "Risk {{a.meta.risk}}: {{a.data}} {{unknown.meta.risk}} {{ not one }} $INPUT",
     );
     let mut flow = CompositionMachine::new(&own, &input()).unwrap().unwrap();
     let (_, outcome) = drive(&mut flow, |start| {
@@ -259,7 +262,7 @@ fn results_stand_where_the_prompt_wants_them_and_are_never_read_again() {
     assert!(text.starts_with("Risk low: {\n"), "{text}");
     assert!(text.contains("a $INPUT {{b.data}}"), "{text}");
     assert!(
-        text.contains("{{nobody.meta.risk}} {{ not one }} {\n  \"code\""),
+        text.contains("{{unknown.meta.risk}} {{ not one }} {\n  \"code\""),
         "{text}"
     );
     assert!(text.contains("[Result from b]:"), "{text}");
@@ -278,7 +281,7 @@ fn requires(list: &str) -> String {
 }
 
 #[test]
-fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
+fn graph_check_reports_cycles_depth_missing_and_denied_modules() {
     let deep: Vec<(String, String)> = (0..7)
         .map(|n| (format!("d{n}"), requires(&format!("{{name: d{}}}", n + 1))))
         .collect();
@@ -293,9 +296,9 @@ fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
     );
     let (old, lost) = (
         requires("{name: leaf, version: ^2.0.0}"),
-        requires("{name: nobody}"),
+        requires("{name: missing}"),
     );
-    let saved = requires("{name: nobody, fallback: leaf}, {name: gone, optional: true}");
+    let saved = requires("{name: missing, fallback: leaf}, {name: gone, optional: true}");
     let strict = format!("policies: {{network: deny}}\n{}", requires("{name: middle}"));
     let middle = requires("{name: greedy}");
     let shy = requires("{name: hidden}");
@@ -319,16 +322,16 @@ fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
     for (root, code, message) in [
         ("a", "E4004", "Circular dependency detected: a → b → c → a"),
         ("d0", "E4005", "Maximum composition depth (5) exceeded"),
-        ("lost", "E4006", "module `nobody` cannot be found"),
+        ("lost", "E4006", "module `missing` cannot be found"),
         (
             "old",
             "E4006",
-            "module `leaf` is there in version 1.0.0, but ^2.0.0 is required",
+            "module `leaf` has version 1.0.0, but ^2.0.0 is required",
         ),
         (
             "strict",
             "E4007",
-            "module `greedy` wants `network`, which `strict` denies",
+            "module `greedy` requires `network`, which `strict` denies",
         ),
         (
             "shy",
@@ -346,10 +349,10 @@ fn circles_depth_absence_and_bans_are_known_before_anything_runs() {
 }
 
 proptest! {
-    /// Any flow without circles runs every step once, after everything that it looks at, never more side
-    /// by side than the limit, whatever order the answers come in.
+    /// Any acyclic dataflow runs every step once, after the steps it depends on, with at most the allowed
+    /// number of parallel steps, for any completion order.
     #[test]
-    fn order_respects_what_flows(
+    fn start_order_respects_dataflow(
         edges in prop::collection::vec((0usize..12, 0usize..12), 0..40),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 12),
         parallel: bool,
@@ -394,7 +397,7 @@ proptest! {
     }
 
     #[test]
-    fn any_prompt_is_cut_and_rendered(prompt in "[@{}a-z:.$()\\[\\] ]{0,60}") {
+    fn any_prompt_is_segmented_and_rendered(prompt in "[@{}a-z:.$()\\[\\] ]{0,60}") {
         let own = module("own", "", &prompt);
         prop_assert_eq!(
             super::segments(&prompt).iter().map(|segment| match segment {

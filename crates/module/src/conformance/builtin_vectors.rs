@@ -1,9 +1,9 @@
-//! Our own vectors, embedded as they stand in `vectors/`. A test compares this list with the folder.
+//! The built-in vectors, embedded from `vectors/`. A test compares this list with the folder.
 
 use serde_json::Value;
 
-/// Every embedded vector: its path below `vectors/`, and its JSON. A file that is not JSON comes out as
-/// null, which the runner reports as a malformed vector.
+/// Every embedded vector: its path below `vectors/`, and its JSON. A file that is not JSON yields null,
+/// which the runner reports as a malformed vector.
 pub fn embedded() -> impl Iterator<Item = (String, Value)> {
     FILES.iter().map(|(path, text)| {
         let value = serde_json::from_str(text).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A composition run on paper: the modules, what each model would answer, and what comes of it. The same
-//! machine decides that decides in real runs; only the models are replaced by what the vector says.
+//! Vectors of compositions: modules, the scripted answer of each, and the expected outcome. Driven by the
+//! same state machine as real runs; only the models are replaced by the answers in the vector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::evaluator::Finding;
-use crate::compose::{CompositionMachine, Outcome, StepStart, resolve, build};
+use crate::compose::{CompositionMachine, Outcome, StepStart, build, resolve};
 use crate::context;
 use crate::envelope::{CheckOptions, Envelope, ErrorBody, check_object};
 use crate::file_map::FileMap;
@@ -15,28 +15,28 @@ use crate::load::load;
 use crate::lower::admit_input;
 use crate::module::Module;
 
-/// What a vector says about a composition.
+/// The `composition` subject of a vector.
 struct CompositionVector {
     modules: BTreeMap<String, Arc<Module>>,
     root: Arc<Module>,
     input: Map<String, Value>,
     answers: Map<String, Value>,
-    /// Who is to be asked, in order, where the vector says.
+    /// Modules expected to run, in order, if the vector states them.
     asked: Option<Vec<String>>,
 }
 
-/// What is wrong with the outcome; `Err` where the vector itself cannot be understood.
+/// The faults of the outcome; `Err` if the vector itself is malformed.
 pub(super) fn judge(subject: &Value) -> Result<Vec<Finding>, String> {
     let scene = CompositionVector::read(subject)?;
-    let mut asked = Vec::new();
-    let error = match scene.run_root(&mut asked) {
+    let mut called = Vec::new();
+    let error = match scene.run_root(&mut called) {
         Ok(envelope) => envelope.error().cloned(),
         Err(error) => Some(*error),
     };
     if let Some(expected) = &scene.asked
-        && *expected != asked
+        && *expected != called
     {
-        let message = format!("asked {}, not {}", asked.join(", "), expected.join(", "));
+        let message = format!("ran {}, not {}", called.join(", "), expected.join(", "));
         return Ok(vec![Finding::new(crate::Code::E4000, "/asked", message)]);
     }
     Ok(error.iter().map(super::evaluator::of_error).collect())
@@ -59,7 +59,7 @@ impl CompositionVector {
             root: modules
                 .get(root)
                 .cloned()
-                .ok_or_else(|| format!("there is no module `{root}`"))?,
+                .ok_or_else(|| format!("module `{root}` not found"))?,
             modules,
             input: part("input").cloned().unwrap_or_default(),
             answers: part("answers").cloned().unwrap_or_default(),
@@ -67,19 +67,19 @@ impl CompositionVector {
         })
     }
 
-    fn run_root(&self, asked: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
+    fn run_root(&self, called: &mut Vec<String>) -> Result<Envelope, Box<ErrorBody>> {
         let find = |name: &str| self.modules.get(name).cloned();
         admit_input(&self.root, &Value::Object(self.input.clone()))?;
         context::admit(&self.root, &self.input)?;
         build(&self.root, &find).check()?;
-        Ok(self.run(&self.root, &self.input, asked))
+        Ok(self.run(&self.root, &self.input, called))
     }
 
-    /// Depth is bounded: the survey has refused circles and chains that are too deep.
-    fn run(&self, module: &Arc<Module>, input: &Map<String, Value>, asked: &mut Vec<String>) -> Envelope {
+    /// Depth is bounded: the graph check has refused cycles and chains that are too deep.
+    fn run(&self, module: &Arc<Module>, input: &Map<String, Value>, called: &mut Vec<String>) -> Envelope {
         let mut flow = match CompositionMachine::new(module, input) {
             Ok(Some(flow)) => flow,
-            Ok(None) => return self.answer(module, asked),
+            Ok(None) => return self.answer(module, called),
             Err(error) => return Envelope::failure(*error),
         };
         let mut waiting: Vec<StepStart> = Vec::new();
@@ -91,21 +91,21 @@ impl CompositionVector {
             if waiting.is_empty() {
                 return Envelope::failure(ErrorBody::new(
                     crate::Code::E4000,
-                    "the composition came to a halt",
+                    "the composition stalled: no step can start",
                 ));
             }
             let start = waiting.remove(0);
-            let envelope = self.step(&start, asked);
+            let envelope = self.step(&start, called);
             flow.finish(start.index, envelope.into_value());
         };
         match outcome {
-            Outcome::Ask { .. } => self.answer(module, asked),
+            Outcome::Ask { .. } => self.answer(module, called),
             Outcome::Answer(object) => check_object(module, object, &CheckOptions::default()),
             Outcome::Fail { error, .. } => Envelope::failure(*error),
         }
     }
 
-    fn step(&self, start: &StepStart, asked: &mut Vec<String>) -> Envelope {
+    fn step(&self, start: &StepStart, called: &mut Vec<String>) -> Envelope {
         let find = |name: &str| self.modules.get(name).cloned();
         let chosen = match resolve(&start.requirement, &find) {
             Ok(chosen) => chosen,
@@ -113,10 +113,10 @@ impl CompositionVector {
                 return Envelope::failure(ErrorBody::new(crate::Code::E4006, absence.to_string()));
             }
         };
-        let first = self.admitted(&chosen.module, &start.input, asked);
+        let first = self.admitted(&chosen.module, &start.input, called);
         let fallback = start.requirement.fallback.as_deref().and_then(find);
         match fallback.filter(|_| chosen.fallback_reason.is_none() && !first.is_ok()) {
-            Some(fallback) => self.admitted(&fallback, &start.input, asked),
+            Some(fallback) => self.admitted(&fallback, &start.input, called),
             None => first,
         }
     }
@@ -125,28 +125,28 @@ impl CompositionVector {
         &self,
         module: &Arc<Module>,
         input: &Map<String, Value>,
-        asked: &mut Vec<String>,
+        called: &mut Vec<String>,
     ) -> Envelope {
         match admit_input(module, &Value::Object(input.clone())) {
-            Ok(()) => self.run(module, input, asked),
+            Ok(()) => self.run(module, input, called),
             Err(error) => Envelope::failure(*error),
         }
     }
 
-    /// What the module's model says, held against its contract.
-    fn answer(&self, module: &Module, asked: &mut Vec<String>) -> Envelope {
-        asked.push(String::from(module.name()));
+    /// The scripted answer of a module, checked against its contract.
+    fn answer(&self, module: &Module, called: &mut Vec<String>) -> Envelope {
+        called.push(String::from(module.name()));
         match self.answers.get(module.name()) {
             Some(Value::Object(object)) => check_object(module, object.clone(), &CheckOptions::default()),
             _ => Envelope::failure(ErrorBody::new(
                 crate::Code::E4001,
-                "nobody answers for this module",
+                "the vector has no answer for this module",
             )),
         }
     }
 }
 
-/// A module of a vector: `manifest` as in module.yaml, and a prompt and a schema where they matter.
+/// A module of a vector: `manifest` as in module.yaml, with an optional prompt and schema.
 fn module(name: &str, given: &Value) -> Result<Module, String> {
     let mut manifest = given
         .get("manifest")
@@ -174,5 +174,5 @@ fn module(name: &str, given: &Value) -> Result<Module, String> {
     .collect();
     load(&files)
         .module
-        .ok_or_else(|| format!("nothing could be made of module `{name}`"))
+        .ok_or_else(|| format!("module `{name}` cannot be loaded"))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with the subject of a vector, seen by the same checks that everything else uses.
+//! Evaluates the subjects of a vector with the same checks that runs use.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use crate::media;
 use crate::module::Module;
 use crate::stream::{self, Assembler, Chunk, check_chunk};
 
-/// Fields of an input that hold media whatever they look like, so that an item without its `type` is
-/// still seen as a broken item and not as something else.
+/// Input fields that always contain media, so that an item without its `type` is reported as a broken media
+/// item.
 const MEDIA_FIELDS: &[&str] = &[
     "image",
     "images",
@@ -29,7 +29,7 @@ const MEDIA_FIELDS: &[&str] = &[
     "media",
 ];
 
-/// One thing that is wrong.
+/// One fault of a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub(super) code: String,
@@ -67,7 +67,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Judges every subject of a vector. `profile` is what its neighbours tell; without it the subject does.
+/// Evaluates every subject of a vector. `profile` is that of its folder; without it, it follows from the
+/// subject.
 pub(super) fn judge(vector: &Vector, profile: Option<Profile>) -> Verdict {
     if let Some(kind) = vector.foreign.first() {
         return Verdict::NotRun(format!("kind `{kind}` is not supported at this level yet"));
@@ -75,7 +76,7 @@ pub(super) fn judge(vector: &Vector, profile: Option<Profile>) -> Verdict {
     let module = match vector.module.as_ref().map(load_inline) {
         None => None,
         Some(Ok(module)) => Some(module),
-        Some(Err(message)) => return Verdict::NotRun(format!("its module does not load: {message}")),
+        Some(Err(message)) => return Verdict::NotRun(format!("its module cannot be loaded: {message}")),
     };
     let mut findings = Vec::new();
     for (kind, subject) in &vector.subjects {
@@ -84,7 +85,7 @@ pub(super) fn judge(vector: &Vector, profile: Option<Profile>) -> Verdict {
             "envelope" => findings.extend(judge_envelope(vector, subject, profile, module.as_ref())),
             "events" if speaks_other_dialect(subject) => {
                 return Verdict::NotRun(String::from(
-                    "these events are of another dialect (start, delta, end), which is not supported",
+                    "events of the dialect start, delta, end are not supported",
                 ));
             }
             "events" => findings.extend(judge_events(subject)),
@@ -98,8 +99,8 @@ pub(super) fn judge(vector: &Vector, profile: Option<Profile>) -> Verdict {
     Verdict::Found(findings)
 }
 
-/// An inline module: `manifest` as in module.yaml, `schema` as in schema.json. It is loaded like any
-/// other, so that defaults and definitions work as they do elsewhere.
+/// An inline module: `manifest` as in module.yaml, `schema` as in schema.json. It is loaded like any other
+/// module, so that defaults and definitions apply.
 fn load_inline(value: &Value) -> Result<Module, String> {
     let part = |key: &str| {
         let part = value.get(key).filter(|part| part.is_object());
@@ -109,13 +110,13 @@ fn load_inline(value: &Value) -> Result<Module, String> {
     let files: FileMap = [
         ("module.yaml", part("manifest")?),
         ("schema.json", part("schema")?),
-        ("prompt.md", String::from("This module is never asked.")),
+        ("prompt.md", String::from("This module is never run.")),
     ]
     .into_iter()
     .collect();
     load(&files)
         .module
-        .ok_or_else(|| String::from("nothing could be made of its manifest"))
+        .ok_or_else(|| String::from("the manifest cannot be loaded"))
 }
 
 fn is_chunk(vector: &Vector, subject: &Value) -> bool {
@@ -131,7 +132,7 @@ fn judge_chunk(subject: &Value) -> Vec<Finding> {
     check_chunk(subject).iter().filter_map(of_stream).collect()
 }
 
-/// Warnings tell of something odd, not of something wrong.
+/// Warnings are not findings.
 fn of_stream(violation: &stream::Violation) -> Option<Finding> {
     (violation.severity == Severity::Error)
         .then(|| Finding::new(violation.code, &*violation.pointer, violation.message.as_str()))
@@ -152,7 +153,7 @@ fn judge_envelope(
     for violation in check_structure(subject, profile) {
         findings.push(Finding::within("", &violation));
         if profile == Profile::Cep22 && violation.keyword == "maxItems" {
-            // The vectors of this profile call a full list a mismatch of types; both names hold there.
+            // The vectors of this profile report a full list as a type mismatch; both codes are accepted.
             findings.push(Finding::new(Code::E1003, violation.pointer, violation.message));
         }
     }
@@ -169,14 +170,14 @@ fn judge_envelope(
     findings
 }
 
-/// Whether the answer keeps the contract of its module. A refusal keeps it if it comes out with its code.
+/// Whether the answer satisfies the contract of its module. An error envelope does if its code is kept.
 fn judge_reply(module: &Module, subject: &Value) -> Vec<Finding> {
     let Value::Object(object) = subject else {
         return Vec::new();
     };
     let given = subject.pointer("/error/code").and_then(Value::as_str);
     let checked = check_object(module, object.clone(), &CheckOptions::default());
-    // An older name comes out as its number.
+    // A legacy code name is reported as its number.
     let same = |code: &str| {
         given.is_some_and(|given| {
             let number = Code::find(given);
@@ -202,14 +203,14 @@ pub(super) fn of_error(error: &ErrorBody) -> Finding {
 fn judge_input(subject: &Value, module: Option<&Module>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(module) = module {
-        // What the transport adds beside the module's own fields is not the module's business.
+        // Annotations added by the transport are not part of the module's input.
         let checked = check_input(module, &without_annotations(subject));
         findings.extend(checked.err().map(|error| of_error(&error)));
     }
     if subject.is_object() {
         inputs(subject, "", &mut findings);
     } else {
-        findings.push(Finding::new(Code::E1001, "", "an input is an object"));
+        findings.push(Finding::new(Code::E1001, "", "the input is not an object"));
     }
     findings
 }
@@ -222,8 +223,8 @@ fn without_annotations(subject: &Value) -> Value {
     subject
 }
 
-/// Every media item of an input. Fields known by name are media whatever they hold; elsewhere only what
-/// looks like media is.
+/// Checks every media item of an input. Fields known by name always contain media; elsewhere only objects
+/// with the form of media count.
 fn inputs(value: &Value, at: &str, findings: &mut Vec<Finding>) {
     match value {
         Value::Object(map) => {
@@ -261,7 +262,7 @@ fn input_item(item: &Value, at: &str, findings: &mut Vec<Finding>) {
     findings.extend(violations.iter().map(|violation| Finding::within(at, violation)));
 }
 
-/// A `media_type`, or one of the variants with the field that makes it one.
+/// Has a `media_type`, or the `type` of a variant with its payload field.
 fn looks_like_media(map: &serde_json::Map<String, Value>) -> bool {
     let partner = match map.get("type").and_then(Value::as_str) {
         Some("url") => "url",
@@ -273,7 +274,7 @@ fn looks_like_media(map: &serde_json::Map<String, Value>) -> bool {
     map.contains_key("media_type") || map.contains_key(partner)
 }
 
-/// Every media item of an answer: what has a `media_type`, and what is called generated.
+/// Checks every media item of an answer: objects with a `media_type`, and fields named `generated_*`.
 fn outputs(value: &Value, at: &str, name: &str, findings: &mut Vec<Finding>) {
     match value {
         Value::Object(map) if map.contains_key("media_type") || name.starts_with("generated_") => {
@@ -294,7 +295,7 @@ fn outputs(value: &Value, at: &str, name: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Events that carry their kind under `type`, as another runtime of the family writes them.
+/// Events with their kind under `type`, as written by another runtime.
 fn speaks_other_dialect(subject: &Value) -> bool {
     let first = subject.as_array().and_then(|events| events.first());
     first.is_some_and(|event| event.get("type").is_some_and(Value::is_string))
@@ -302,7 +303,7 @@ fn speaks_other_dialect(subject: &Value) -> bool {
 
 fn judge_events(subject: &Value) -> Vec<Finding> {
     let Value::Array(events) = subject else {
-        return vec![Finding::new(Code::E1003, "", "events are a list")];
+        return vec![Finding::new(Code::E1003, "", "the events are not a list")];
     };
     let mut findings = Vec::new();
     let mut assembler = Assembler::new();
@@ -319,12 +320,12 @@ fn judge_events(subject: &Value) -> Vec<Finding> {
         findings.extend(within);
     }
     let assembled = assembler.finish();
-    // What `push` reported is among these too; the first one found names the event, so it is enough.
+    // `finish` repeats the violations reported by `push`; those above include the event index.
     if findings.is_empty() {
         findings.extend(assembled.violations.iter().filter_map(of_stream));
     }
     if !assembled.ended {
-        let message = "the stream has neither a final chunk nor an error";
+        let message = "the stream has no terminal event (final or error)";
         findings.push(Finding::new(Code::E2010, "", message));
     }
     let envelope = check_structure(&assembled.envelope, Profile::Cognitive);

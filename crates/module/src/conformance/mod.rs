@@ -1,11 +1,11 @@
-//! Conformance: whether envelopes, inputs and streams that are known to be right or wrong are judged so.
-//! A vector is a JSON file that says what it holds and what is to come of it; a suite is a set of them.
-//! Vectors run against the checks without repair, since repair would hide what they ask about. Our own
-//! suite is embedded; any other comes in as JSON values with their paths. Nothing is skipped silently:
-//! a vector that cannot be run, or is itself malformed, is in the report.
+//! Conformance vectors: envelopes, inputs, streams and compositions with the expected verdict. A vector is a
+//! JSON file with a subject and the expected result; a suite is a set of vectors. Vectors run against the
+//! checks without repair, since repair would hide the faults under test. The built-in suite is embedded;
+//! other suites are given as JSON values with their paths. No vector is skipped silently: one that cannot be
+//! run or is malformed is in the report.
 
-mod composed;
 mod builtin_vectors;
+mod composed;
 mod evaluator;
 mod report;
 pub mod server;
@@ -13,6 +13,6 @@ mod suite;
 mod vector;
 
 pub use builtin_vectors::embedded;
-pub use report::{LevelCount, Outcome, VectorProblem, ConformanceReport, VectorResult};
+pub use report::{ConformanceReport, LevelCount, Outcome, VectorProblem, VectorResult};
 pub use suite::run;
 pub use vector::{Expects, LEVELS, Vector};

@@ -1,4 +1,4 @@
-//! What came of a suite. Serialises to what `cogn conformance --json` prints.
+//! Results of a suite. Serialises to the output of `cogn conformance --json`.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use super::vector::LEVELS;
 pub enum Outcome {
     Passed,
     Failed,
-    /// Known, but not something that this runner can run.
+    /// Recognised, but not supported by this runner.
     NotRun,
 }
 
-/// One vector and what came of it.
+/// The result of one vector.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VectorResult {
     pub path: String,
@@ -22,14 +22,14 @@ pub struct VectorResult {
     pub kind: String,
     pub expects: &'static str,
     pub outcome: Outcome,
-    /// Codes of what was found wrong with the subject.
+    /// Codes of the faults found in the subject.
     pub codes: Vec<String>,
-    /// Why it failed or was not run; for a passed rejection, what was wrong with the subject.
+    /// Why it failed or was not run; for a passed rejection, the fault of the subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Something wrong with a vector rather than with us.
+/// A fault of the vector itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VectorProblem {
     pub path: String,
@@ -51,7 +51,7 @@ pub struct ConformanceReport {
     pub levels: Vec<LevelCount>,
     pub vectors: Vec<VectorResult>,
     pub problems: Vec<VectorProblem>,
-    /// JSON files that are no vectors: they have no `$test`.
+    /// JSON files without `$test`, which are not vectors.
     pub ignored: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl ConformanceReport {
         }
     }
 
-    /// Nothing failed and every vector was understood.
+    /// No vector failed and none is malformed.
     pub fn is_good(&self) -> bool {
         self.problems.is_empty() && self.levels.iter().all(|level| level.failed == 0)
     }

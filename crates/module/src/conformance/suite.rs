@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::evaluator::{Finding, Verdict, judge};
-use super::report::{Outcome, VectorProblem, ConformanceReport, VectorResult};
+use super::report::{ConformanceReport, Outcome, VectorProblem, VectorResult};
 use super::vector::{Expects, Vector};
 use crate::envelope::Profile;
 
-/// Runs every vector up to `level_max`. Each comes as its path and its JSON; a file that is not JSON is
-/// the caller's to report, as it may have been read from anywhere.
+/// Runs every vector up to `level_max`. Each is given as its path and its JSON value; the caller reports
+/// files that are not JSON.
 pub fn run(files: impl IntoIterator<Item = (String, Value)>, level_max: u8) -> ConformanceReport {
     let mut report = ConformanceReport::default();
     let mut vectors = Vec::new();
@@ -39,8 +39,8 @@ pub fn run(files: impl IntoIterator<Item = (String, Value)>, level_max: u8) -> C
     report.finish()
 }
 
-/// The profile of each folder of vectors. Where every envelope that is to be accepted carries `version`,
-/// its absence is an error too, and only the neighbours of a vector can tell.
+/// The profile of each folder of vectors. If every envelope to be accepted in a folder carries `version`,
+/// its absence is an error in that folder. This is inferred from all vectors of the folder.
 fn profiles(vectors: &[Vector]) -> BTreeMap<&str, Profile> {
     let mut versioned = BTreeMap::<&str, bool>::new();
     for vector in vectors.iter().filter(|vector| vector.expects == Expects::Accept) {
@@ -60,7 +60,7 @@ fn profiles(vectors: &[Vector]) -> BTreeMap<&str, Profile> {
         .collect()
 }
 
-/// The folder above `valid/` and `invalid/`, which is what belongs together.
+/// The folder above `valid/` and `invalid/`: the unit for which a profile is inferred.
 fn folder(path: &str) -> &str {
     let parent = |path: &str| path.rfind('/').map_or(0, |at| at);
     let near = path.get(..parent(path)).unwrap_or_default();

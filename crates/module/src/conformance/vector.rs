@@ -1,5 +1,5 @@
-//! One vector: what its file says, read strictly. Keys that nobody knows are problems of the vector:
-//! a test whose condition is not understood proves nothing.
+//! Strict parser of a vector file. Unknown keys are reported as problems of the vector: a test whose
+//! condition is not understood proves nothing.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use crate::envelope::Profile;
 /// Levels of conformance, each including those below.
 pub const LEVELS: std::ops::RangeInclusive<u8> = 1..=4;
 
-/// Keys under which the thing to be judged may stand.
+/// Keys that may contain the subject of a vector.
 const SUBJECTS: &[&str] = &["envelope", "input", "events", "composition"];
-/// Kinds that other suites have and that need more than a check: a registry, a scripted run, a project.
+/// Kinds of other suites that require more than a check: a registry, a scripted run, a project.
 const FOREIGN: &[&str] = &["registry", "runtime", "core"];
 const TEST_KEYS: &[&str] = &[
     "name",
@@ -39,13 +39,13 @@ impl Expects {
 
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// Where it came from, for people.
+    /// Path of the file, for reports.
     pub path: String,
     pub name: String,
     pub expects: Expects,
     pub level: u8,
     pub category: Option<String>,
-    /// One of these must be among the codes of a rejection; empty means that any will do.
+    /// One of these must be among the codes of a rejection; empty accepts any code.
     pub error_codes: Vec<String>,
     /// The profile that the vector itself names.
     pub profile: Option<Profile>,
@@ -53,13 +53,13 @@ pub struct Vector {
     pub module: Option<Value>,
     /// Subjects by kind, in the order of the file.
     pub subjects: Vec<(&'static str, Value)>,
-    /// Kinds that are known and cannot be run here.
+    /// Kinds that are recognised but cannot be run here.
     pub foreign: Vec<&'static str>,
 }
 
 impl Vector {
-    /// Reads a vector; what is wrong with it is added to `problems`. `None` when too little is left to
-    /// run. A file without `$test` is no vector at all, which the caller has to have asked before.
+    /// Parses a vector and adds its faults to `problems`. `None` if too little is valid to run it. The
+    /// caller must have excluded files without `$test`, which are not vectors.
     pub fn read(path: &str, value: Value, problems: &mut Vec<String>) -> Option<Self> {
         let Value::Object(mut map) = value else {
             problems.push(String::from("a vector is a JSON object"));
@@ -84,13 +84,13 @@ impl Vector {
             subjects: Vec::new(),
             foreign: Vec::new(),
         };
-        // The description is for people, but a wrong type would be a sign of another format.
+        // Not used, but a wrong type indicates another format.
         text(&test, "description", problems);
         for (key, value) in map {
             vector.take(&key, value, problems);
         }
         if vector.subjects.is_empty() && vector.foreign.is_empty() {
-            problems.push(format!("none of {} is there", SUBJECTS.join(", ")));
+            problems.push(format!("missing one of {}", SUBJECTS.join(", ")));
             return None;
         }
         Some(vector)
@@ -109,7 +109,7 @@ impl Vector {
         }
     }
 
-    /// The kinds that this vector is about, for people.
+    /// The kinds of its subjects, for reports.
     pub fn kind(&self) -> String {
         let kinds: Vec<_> = self
             .subjects

@@ -1,26 +1,26 @@
-//! What of a given context reaches a module: the types it accepts, in the form it accepts them.
+//! Incoming context: filters `_context` by the types and forms that a module accepts.
 
 use serde_json::{Map, Value};
 
 use super::sanitise::sanitise;
-use super::{CONTEXT_KEY, breaches};
+use super::{CONTEXT_KEY, violations};
 use crate::code::Code;
 use crate::envelope::ErrorBody;
 use crate::manifest::ContextAccept;
 use crate::module::Module;
 use crate::schema::{Section, resolve};
 
-/// Context that may be shown to a model.
+/// Context that a model may receive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AcceptedContext {
     pub context: Map<String, Value>,
-    /// Types that were given and are not declared.
+    /// Received types that the module does not declare.
     pub left_out: Vec<String>,
 }
 
-/// Takes the context of an input through the module's declaration: undeclared types are left out, a
-/// required type that is missing and a value that does not fit its schema are errors. Of a conversation the
-/// latest turns stay, of an object the declared fields; secrets are blotted out.
+/// Filters the context of an input by the module's declaration: undeclared types are dropped; a missing
+/// required type and a value that violates its schema are errors. Conversations are cut to the latest turns,
+/// objects to the declared fields; secrets are redacted.
 pub fn admit(module: &Module, input: &Map<String, Value>) -> Result<AcceptedContext, Box<ErrorBody>> {
     let empty = Map::new();
     let given = match input.get(CONTEXT_KEY) {
@@ -62,7 +62,7 @@ pub fn admit(module: &Module, input: &Map<String, Value>) -> Result<AcceptedCont
         .filter(|accept| accept.required)
         .find(|accept| !given.contains_key(&accept.kind));
     if let Some(missing) = missing {
-        let message = format!("the module needs the context `{}`", missing.kind);
+        let message = format!("the module requires the context `{}`", missing.kind);
         let error = ErrorBody::new(Code::E1002, message)
             .suggest(format!("send it as `_context.{}`", missing.kind))
             .detail("stage", "input");
@@ -92,7 +92,7 @@ fn check(module: &Module, accept: &ContextAccept, value: &Value) -> Result<(), B
     let Some(reference) = &accept.schema else {
         return Ok(());
     };
-    match breaches(module, reference, value).first() {
+    match violations(module, reference, value).first() {
         None => Ok(()),
         Some(first) => {
             let pointer = format!("/_context/{}{}", accept.kind, first.pointer);
@@ -103,7 +103,7 @@ fn check(module: &Module, accept: &ContextAccept, value: &Value) -> Result<(), B
     }
 }
 
-/// Types that the input schema itself names under `_context`.
+/// Types that the input schema declares under `_context`.
 fn types_of_schema(module: &Module) -> Vec<String> {
     let document = module.contract.document();
     let under = |schema: &Value, key: &str| -> Option<Value> {

@@ -1,5 +1,5 @@
-//! Explicit context: what a caller hands a module beside its input under `_context`, and what the module
-//! hands back under `_emitted_context`. Nothing passes in either direction that the module does not declare.
+//! Explicit context: data that a caller passes to a module under `_context`, and data that the module returns
+//! under `_emitted_context`. Only types that the module declares pass in either direction.
 
 mod incoming;
 mod outgoing;
@@ -15,13 +15,13 @@ use serde_json::{Map, Value};
 use crate::envelope::{ShapeViolation, check_part};
 use crate::module::Module;
 
-/// The key of an input under which context stands.
+/// The input key of the context.
 pub const CONTEXT_KEY: &str = "_context";
-/// The key beside an envelope under which context is handed back.
+/// The annotation key of emitted context.
 pub const EMITTED_KEY: &str = "_emitted_context";
 
-/// What `value` breaks in the schema that `reference` names.
-fn breaches(module: &Module, reference: &str, value: &Value) -> Vec<ShapeViolation> {
+/// The violations of `value` against the schema that `reference` names.
+fn violations(module: &Module, reference: &str, value: &Value) -> Vec<ShapeViolation> {
     let Some(contract) = module.context_schemas.get(reference) else {
         return vec![ShapeViolation::new(
             "",
@@ -36,7 +36,7 @@ fn breaches(module: &Module, reference: &str, value: &Value) -> Vec<ShapeViolati
     found
 }
 
-/// Puts `context` into an input, or takes the key away where there is none.
+/// Sets the `_context` of an input, or removes the key if `context` is empty.
 pub fn put(input: &mut Map<String, Value>, context: Map<String, Value>) {
     if context.is_empty() {
         input.shift_remove(CONTEXT_KEY);

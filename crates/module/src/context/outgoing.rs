@@ -1,12 +1,12 @@
-//! What a module hands back as context: the types it declares, in the form it declares.
+//! Outgoing context: filters `_emitted_context` by the types and forms that a module declares.
 
 use serde_json::{Map, Value};
 
-use super::{EMITTED_KEY, breaches};
+use super::{EMITTED_KEY, violations};
 use crate::module::Module;
 
-/// Takes `_emitted_context` from an answer's annotations and gives back what may leave. A value that does
-/// not fit its schema stays behind: context is a convenience, and no answer fails for it.
+/// Removes `_emitted_context` from an answer's annotations and returns the allowed part. A value that
+/// violates its schema is dropped; invalid context is never an error of the answer.
 pub fn emitted(module: &Module, annotations: &mut Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Object(given)) = annotations.shift_remove(EMITTED_KEY) else {
         return Map::new();
@@ -22,7 +22,7 @@ pub fn emitted(module: &Module, annotations: &mut Map<String, Value>) -> Map<Str
     let allowed = given.into_iter().filter(|(kind, value)| {
         declared(kind).is_some_and(|emit| {
             let schema = emit.schema.as_deref();
-            schema.is_none_or(|reference| breaches(module, reference, value).is_empty())
+            schema.is_none_or(|reference| violations(module, reference, value).is_empty())
         })
     });
     allowed.collect()

@@ -1,11 +1,11 @@
-//! Context comes from stores and sessions, so it may hold what no model should read. Values under names
-//! that speak of secrets are blotted out, and very long texts are cut.
+//! Context comes from stores and sessions and may contain secrets. Values under names of secrets are
+//! redacted, and very long strings are truncated.
 
 use serde_json::Value;
 
 use crate::limits;
 
-const BLOT: &str = "[redacted]";
+const REDACTED: &str = "[redacted]";
 
 pub(super) fn sanitise(value: Value) -> Value {
     match value {
@@ -14,7 +14,7 @@ pub(super) fn sanitise(value: Value) -> Value {
         Value::Object(map) => {
             let clean = map.into_iter().map(|(key, value)| {
                 let value = match is_secret(&key) {
-                    true => Value::from(BLOT),
+                    true => Value::from(REDACTED),
                     false => sanitise(value),
                 };
                 (key, value)
@@ -37,8 +37,8 @@ fn cut(text: String) -> String {
     }
 }
 
-/// `password`, `client_secret`, `apiKey`; but not `key_points` or `token_count`, where the word only tells
-/// what kind of thing is counted.
+/// `password`, `client_secret`, `apiKey`; but not `key_points` or `token_count`, where `key` and `token` are
+/// not the last word.
 fn is_secret(key: &str) -> bool {
     let words = words(key);
     let any = [

@@ -37,7 +37,7 @@ fn given(context: &Value) -> serde_json::Map<String, Value> {
 }
 
 #[test]
-fn only_what_is_declared_passes_and_only_as_declared() {
+fn accepts_only_declared_context_in_declared_form() {
     let module = module(DECLARED);
     let admitted = admit(
         &module,
@@ -63,7 +63,7 @@ fn only_what_is_declared_passes_and_only_as_declared() {
 }
 
 #[test]
-fn what_is_missing_or_does_not_fit_is_refused() {
+fn missing_or_invalid_context_is_refused() {
     let module = module(DECLARED);
     for (context, code, pointer) in [
         (json!({}), "E1002", "/_context/session_state"),
@@ -86,16 +86,16 @@ fn what_is_missing_or_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_module_without_a_declaration_is_told_nothing() {
+fn undeclared_context_is_left_out() {
     let admitted = admit(&module(""), &given(&json!({"user_profile": {}}))).unwrap();
     assert!(admitted.context.is_empty());
     assert_eq!(admitted.left_out, ["user_profile"]);
 }
 
 #[test]
-fn only_declared_context_that_fits_leaves() {
+fn emits_only_declared_valid_context() {
     let module = module(DECLARED);
-    for (said, left) in [
+    for (emitted_context, expected) in [
         (
             json!({"session_state": {"n": 2}, "gossip": 1}),
             json!({"session_state": {"n": 2}}),
@@ -103,17 +103,17 @@ fn only_declared_context_that_fits_leaves() {
         (json!({"session_state": {"n": "two"}}), json!({})),
         (json!("text"), json!({})),
     ] {
-        let mut annotations = json!({"_emitted_context": said, "_note": 1})
+        let mut annotations = json!({"_emitted_context": emitted_context, "_note": 1})
             .as_object()
             .unwrap()
             .clone();
-        assert_eq!(Value::Object(emitted(&module, &mut annotations)), left);
+        assert_eq!(Value::Object(emitted(&module, &mut annotations)), expected);
         assert_eq!(Value::Object(annotations), json!({"_note": 1}));
     }
 }
 
 #[test]
-fn names_of_secrets_are_told_from_names_that_only_sound_so() {
+fn distinguishes_secret_names_from_similar_names() {
     for secret in [
         "password",
         "db_password_old",

@@ -1,27 +1,27 @@
-//! What is wrong with a module, where, and what to do about it. A check never stops at the first
-//! problem: it adds to a list of these. Each is self-contained (it carries its line of source), so that
-//! it can be rendered long after the file is gone. Rendering is not done here.
+//! Diagnostics of a module: problem, position and hint. A check does not stop at the first problem but adds
+//! to a list. Each diagnostic contains its source line, so that it can be rendered without the file.
+//! Rendering is not done here.
 
-mod suggestion;
 mod report;
 mod rule;
 mod source;
+mod suggestion;
 
 use serde::Serialize;
 
-pub use suggestion::{distance, nearest};
 pub use report::Report;
 pub use rule::Rule;
 pub use source::{Location, Source};
+pub use suggestion::{distance, nearest};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Informational.
     Note,
-    /// Works, but is likely not what was meant, or will stop working.
+    /// Works, but is probably not intended, or will stop working.
     Warning,
-    /// Breaks the contract of the format.
+    /// Violates the contract of the format.
     Error,
 }
 
@@ -35,7 +35,7 @@ impl Severity {
     }
 }
 
-/// One problem. The message says what is wrong with what; the hint says how to mend it.
+/// One problem. The message states the problem; the hint states how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub rule: Rule,
@@ -46,7 +46,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic with the rule's own severity and no place yet.
+    /// A diagnostic with the rule's own severity and without a location.
     pub fn new(rule: Rule, message: impl Into<String>) -> Self {
         Self {
             rule,

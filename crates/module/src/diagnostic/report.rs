@@ -1,4 +1,4 @@
-//! The bounded list that checks add to.
+//! The bounded list of diagnostics.
 
 use super::{Diagnostic, Severity};
 use crate::limits;
@@ -43,7 +43,7 @@ impl Report {
         self.warnings
     }
 
-    /// How many diagnostics were counted but not kept.
+    /// How many diagnostics were counted but not stored.
     pub fn dropped(&self) -> usize {
         self.dropped
     }
@@ -52,7 +52,7 @@ impl Report {
         self.errors > 0
     }
 
-    /// Files in reading order, then lines: the order in which a person mends things.
+    /// Sorts by file, then by position.
     pub fn sort(&mut self) {
         self.diagnostics.sort_by(|a, b| {
             let key = |d: &Diagnostic| d.location.as_ref().map(|l| (l.file.clone(), l.line, l.column));

@@ -1,5 +1,5 @@
-//! The registry of diagnostic codes (M) with their names and usual severities. Each has a page under
-//! `docs/errors`, which `cogn explain` prints. Codes are never reused; a rule that goes leaves a gap.
+//! The registry of diagnostic codes (M) with their names and default severities. Each has a page under
+//! `docs/errors`, which `cogn explain` prints. Codes are never reused; a removed rule leaves a gap.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl Rule {
         self.0.code
     }
 
-    /// The name in kebab case, for people and for suppressions.
+    /// The name in kebab case, for display and for suppressions.
     pub fn name(self) -> &'static str {
         self.0.name
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Rule {
 
 macro_rules! rules {
     ($($code:ident $constant:ident $name:literal $severity:ident $summary:literal;)*) => {
-        static TABLE: &[Entry] = &[$(Entry {
+        static TABLE: &[RuleEntry] = &[$(RuleEntry {
             code: stringify!($code),
             name: $name,
             severity: Severity::$severity,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_name_their_own_row() {
+    fn constants_match_their_rows() {
         assert_eq!(Rule::NOT_A_MODULE.code(), "M1001");
         assert_eq!(Rule::STRICT_ERROR_PATTERN.name(), "strict-error-pattern");
         assert_eq!(Rule::find("M3005"), Some(Rule::REMOTE_REFERENCE));

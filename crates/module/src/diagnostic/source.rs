@@ -1,12 +1,12 @@
-//! Places in a file: from a byte range to line, column and the line's text.
+//! Positions in a file: from a byte range to line, column and the line's text.
 
 use std::ops::Range;
 
 /// Longest piece of a source line that a diagnostic carries, in bytes.
 const SNIPPET_BYTES_MAX: usize = 240;
 
-/// A place in one of the module's files. Lines and columns count from 1; columns count characters.
-/// Line 0 means the file as a whole.
+/// A position in one of the module's files. Lines and columns count from 1; columns count characters. Line 0
+/// means the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub file: String,
@@ -14,7 +14,7 @@ pub struct Location {
     pub column: usize,
     /// Characters underlined, at least 1.
     pub length: usize,
-    /// The line's text, cut if it is very long; empty for a whole file.
+    /// The line's text, truncated if it is very long; empty for a whole file.
     pub snippet: String,
 }
 
@@ -31,7 +31,7 @@ impl Location {
     }
 }
 
-/// A file's text, for finding places in it.
+/// A file's text, for locating positions in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     pub file: &'a str,
@@ -39,8 +39,8 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The place of a byte range. Ranges outside the text or inside a character are moved to the
-    /// nearest border; a range over several lines is cut at the end of its first.
+    /// The location of a byte range. Ranges outside the text or inside a character are moved to the nearest
+    /// boundary; a range over several lines is truncated at the end of its first.
     pub fn locate(&self, range: Range<usize>) -> Location {
         let start = floor(self.text, range.start);
         let end = floor(self.text, range.end.max(start));
@@ -63,7 +63,7 @@ impl Source<'_> {
         }
     }
 
-    /// The place at a line and a column counted in characters, both from 1.
+    /// The location of a line and a column counted in characters, both from 1.
     pub fn locate_line(&self, line: usize, column: usize) -> Location {
         let start = self.line_start(line);
         let rest = self.text.get(start..).unwrap_or_default();
@@ -74,7 +74,7 @@ impl Source<'_> {
         self.locate(start + offset..start + offset)
     }
 
-    /// The place at a line and a column counted in bytes, both from 1.
+    /// The location of a line and a column counted in bytes, both from 1.
     pub fn locate_byte_column(&self, line: usize, column: usize) -> Location {
         let start = self.line_start(line) + column.saturating_sub(1);
         self.locate(start..start)
@@ -88,7 +88,7 @@ impl Source<'_> {
     }
 }
 
-/// The nearest character border at or before `at`.
+/// The nearest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }

@@ -1,6 +1,6 @@
-//! "Did you mean ...?": the nearest of some known words.
+//! "Did you mean ...?": the nearest of several known words.
 
-/// The candidate nearest to `word`, if it is near enough to be meant.
+/// The candidate nearest to `word`, if its distance is small enough for a misspelling.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let reach = match length {
@@ -17,7 +17,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance in which two swapped neighbours count as one mistake; case does not count.
+/// Edit distance that counts two swapped neighbours as one edit and ignores case.
 pub fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| -> Vec<char> { text.chars().map(|c| c.to_ascii_lowercase()).collect() };
     let (a, b) = (fold(a), fold(b));
@@ -44,7 +44,7 @@ mod tests {
     use super::{distance, nearest};
 
     #[test]
-    fn finds_the_word_that_was_meant_and_no_other() {
+    fn finds_nearest_known_word() {
         let tiers = ["exec", "decision", "exploration"];
         assert_eq!(nearest("desicion", tiers), Some("decision"));
         assert_eq!(nearest("Decision", tiers), Some("decision"));

@@ -9,7 +9,7 @@ pub struct FrontMatter {
     pub body: Range<usize>,
 }
 
-/// Splits a text. `None` when it does not begin with `---` or the block is never closed.
+/// Splits a text. `None` if it does not begin with `---` or the block is not closed.
 pub fn split_front_matter(text: &str) -> Option<FrontMatter> {
     let mut lines = lines(text);
     let (_, first_end) = lines.next().filter(|(line, _)| is_fence(line))?;

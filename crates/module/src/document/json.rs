@@ -1,5 +1,5 @@
-//! JSON into values in one pass, with keys that stand twice reported beside the value. The parser's own
-//! recursion limit bounds the depth.
+//! Parses JSON into values in one pass and reports duplicate keys. The recursion limit of serde_json bounds
+//! the depth.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::pointer;
 
-/// Most duplicate keys that are remembered; one is enough to refuse a file.
+/// Maximum number of duplicate keys recorded; one is enough to refuse a file.
 const DUPLICATES_MAX: usize = 20;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Json {
     pub duplicates: Vec<Duplicate>,
 }
 
-/// A key that stands twice in one object.
+/// A key that occurs twice in one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicate {
     /// Pointer of the member.
@@ -38,7 +38,7 @@ pub struct JsonError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonErrorKind {
     Syntax,
-    /// The text ends before the value does.
+    /// The text ends inside the value.
     Truncated,
     TooDeep,
 }
@@ -86,7 +86,7 @@ fn describe(error: &serde_json::Error) -> JsonError {
     }
 }
 
-/// The way from the root, as a list on the stack: it costs nothing until a duplicate is found.
+/// The path from the root, as a linked list on the stack: a pointer is built only for a duplicate.
 #[derive(Clone, Copy)]
 enum JsonPath<'a> {
     Root,

@@ -1,13 +1,13 @@
-//! From a pointer to a byte range in JSON text. Works on text that has been parsed before; on any other
-//! it stops early and answers with what it has, never panics and never reads a byte more than twice per
-//! level of the pointer.
+//! Finds the byte range of a pointer in JSON text. Intended for text that parses; on other text it stops
+//! early and returns the best position so far. It never panics and reads each byte at most twice per level of
+//! the pointer.
 
 use std::ops::Range;
 
 use super::{EntryPart, Span, pointer};
 
-/// Where `pointer` leads; the nearest ancestor when it leads nowhere. Of keys that stand twice the last
-/// one is meant, since it is the one whose value counts.
+/// The position of `pointer`; the nearest ancestor if it does not resolve. Of duplicate keys the last is
+/// used, since its value is the effective one.
 pub fn json_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     let mut scan = Scan {
         bytes: text.as_bytes(),
@@ -39,7 +39,7 @@ pub fn json_place(text: &str, pointer: &str, part: EntryPart) -> Span {
 
 type ObjectMember = (Option<Range<usize>>, Range<usize>);
 
-/// The member or item that `token` names within the value at `range`.
+/// The member or item named by `token` in the value at `range`.
 fn child(bytes: &[u8], text: &str, range: Range<usize>, token: &str) -> Option<ObjectMember> {
     let mut scan = Scan {
         bytes,
@@ -110,7 +110,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The end of the value that starts at `start`; brackets are counted, not recursed into.
+    /// The end of the value that starts at `start`; brackets are counted without recursion.
     fn value_end(&self, start: usize) -> usize {
         let mut depth = 0usize;
         let mut at = start;

@@ -1,6 +1,5 @@
-//! Texts that people write: YAML, JSON and front matter, parsed within limits, and the way back from
-//! a pointer into a value to a place in its text. Places are only searched for when there is something
-//! to say about them.
+//! Hand-written documents: YAML, JSON and front matter, parsed within limits, and the positions of pointers
+//! in their text. Positions are computed only when a diagnostic needs them.
 
 mod front_matter;
 mod json;
@@ -18,14 +17,14 @@ pub use yaml_span::yaml_place;
 
 use std::ops::Range;
 
-/// Which part of a mapping entry is meant.
+/// Which part of a mapping entry is located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryPart {
     Key,
     Value,
 }
 
-/// Where a pointer leads in a text. When the pointer leads nowhere, this is the nearest ancestor.
+/// The position of a pointer in a text; the nearest ancestor if the pointer does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range<usize>,

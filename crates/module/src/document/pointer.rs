@@ -1,4 +1,4 @@
-//! JSON pointers: taking them apart, putting them together, showing them to people.
+//! JSON pointers: splitting, joining, display.
 
 /// The unescaped tokens of a pointer; the empty pointer has none.
 pub fn tokens(pointer: &str) -> impl Iterator<Item = String> {
@@ -13,7 +13,7 @@ pub fn join(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A pointer as people write paths: `/tests/0/name` is `tests[0].name`.
+/// A pointer in the usual path notation: `/tests/0/name` is `tests[0].name`.
 pub fn dotted(pointer: &str) -> String {
     let mut text = String::new();
     for token in tokens(pointer) {

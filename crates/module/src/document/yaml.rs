@@ -1,5 +1,5 @@
-//! YAML into JSON values: duplicate keys refused, only `true` and `false` are booleans, and nothing
-//! expands beyond its budget.
+//! Parses YAML into JSON values: duplicate keys are refused, only `true` and `false` are booleans, and alias
+//! expansion is bounded by a budget.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::limits;
 
-/// Why a text is not acceptable YAML, and where: a byte offset when one is known.
+/// Why a text is not acceptable YAML, with line and column if known.
 #[derive(Debug)]
 pub struct YamlError {
     pub message: String,
@@ -61,11 +61,11 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
         }
         serde_saphyr::Error::RecursiveReferencesRequireWeakTypes { .. } => (
             YamlErrorKind::Limit,
-            String::from("the alias stands inside its own anchor"),
+            String::from("the alias is inside its own anchor"),
         ),
         serde_saphyr::Error::NonFiniteFloat { .. } => (
             YamlErrorKind::Syntax,
-            String::from("infinity and not-a-number have no place in a manifest"),
+            String::from("infinity and NaN are not allowed in a manifest"),
         ),
         _ => match limit(text) {
             Some(message) => (YamlErrorKind::Limit, String::from(message)),
@@ -86,10 +86,10 @@ fn duplicate(text: &str) -> String {
         .strip_prefix("duplicate mapping key: ")
         .and_then(|rest| rest.split(',').next())
         .unwrap_or("?");
-    format!("the key `{key}` stands twice in one mapping")
+    format!("the key `{key}` occurs twice in one mapping")
 }
 
-/// Which budget was exceeded; alias errors wrap the budget's own, so only the text tells.
+/// The exceeded budget; alias errors wrap the budget's own error, so only the text identifies it.
 fn limit(text: &str) -> Option<&'static str> {
     if text.contains("Depth {") || text.contains("recursion") || text.contains("nesting") {
         Some("the YAML is nested too deeply")

@@ -1,13 +1,13 @@
-//! From a pointer to a byte range in YAML text, by walking the parser's events once. Anchors are not
-//! followed: what stands behind an alias is placed at the alias, which is what the author sees.
+//! Finds the byte range of a pointer in YAML text, in one pass over the parser's events. Anchors are not
+//! followed: a value behind an alias is located at the alias, which is its visible position.
 
 use std::ops::Range;
 
-use granit_parser::{Event, Parser, Span};
+use granit_parser::{Event, Parser};
 
 use super::{EntryPart, Span, pointer};
 
-/// Where `pointer` leads; the nearest ancestor when it leads nowhere.
+/// The position of `pointer`; the nearest ancestor if it does not resolve.
 pub fn yaml_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     let target: Vec<String> = pointer::tokens(pointer).collect();
     let mut walk = Walk {
@@ -30,7 +30,7 @@ pub fn yaml_place(text: &str, pointer: &str, part: EntryPart) -> Span {
     }
 }
 
-/// A collection that is open, and what comes next in it.
+/// An open collection and its next entry.
 enum Level {
     Sequence {
         index: usize,
@@ -45,15 +45,15 @@ struct Walk<'a> {
     target: &'a [String],
     part: EntryPart,
     levels: Vec<Level>,
-    /// How many leading levels agree with the target.
+    /// The number of leading levels that match the target.
     matched: usize,
     best: Range<usize>,
     exact: bool,
 }
 
 impl Walk<'_> {
-    /// Takes one event; true when the answer is final.
-    fn step(&mut self, event: &Event<'_>, span: Span) -> bool {
+    /// Processes one event; true if the result is final.
+    fn step(&mut self, event: &Event<'_>, span: granit_parser::Span) -> bool {
         let range = span.byte_range().unwrap_or_default();
         match event {
             Event::Scalar(text, ..) => {
@@ -78,7 +78,7 @@ impl Walk<'_> {
             Event::MappingStart(..) => {
                 if self.is_key_expected() {
                     self.set_key("", range.clone());
-                    // A collection as a key: the entry that follows cannot be pointed at.
+                    // A collection as a key: pointers cannot refer to the entry that follows.
                 }
                 let done = self.node(range);
                 self.levels.push(Level::Mapping {
@@ -107,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A value begins at the present place: true when it is the one looked for.
+    /// Starts a value at the current position; true if it is the target.
     fn node(&mut self, range: Range<usize>) -> bool {
         let depth = self.levels.len();
         if depth == 0 {
@@ -139,7 +139,7 @@ impl Walk<'_> {
         last
     }
 
-    /// The value at the present place is over; the next entry follows.
+    /// Ends the value at the current position and moves to the next entry.
     fn leave_node(&mut self) -> bool {
         if self.matched >= self.levels.len() && !self.levels.is_empty() && self.matched > 0 {
             self.matched = self.levels.len() - 1;
@@ -153,7 +153,7 @@ impl Walk<'_> {
     }
 }
 
-/// Block collections span into the space after them; the place ends with their last visible byte.
+/// Block collections include trailing white space; the range ends at their last visible byte.
 fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     let Some(slice) = text.get(range.clone()) else {
         return range;

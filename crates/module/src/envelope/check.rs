@@ -1,25 +1,25 @@
-//! The machine: any bytes in, a valid envelope out. It never panics, never changes data, and says in the
-//! envelope itself what it repaired or why it refused.
+//! Converts any bytes to a valid envelope. It never panics and never changes data; repairs and the reason of
+//! a refusal are recorded in the envelope.
 
 use serde_json::{Map, Value};
 
 use super::confidence::{check_aggregation, check_confidence_fields};
 use super::error::ErrorBody;
-use super::runtime_meta::{CheckOptions, RuntimeMeta};
 use super::failure::{check_failure, replace_custom_risk, with_partial};
-use super::tier_rules::{TierVerdict, check_gate};
-use super::small_map::member;
 use super::meta::{Meta, Risk};
 use super::overflow::check_overflow;
 use super::repair::{RepairDefaults, repair_meta};
 use super::repair_log::RepairLog;
 use super::reply::{self, Reason, Unreadable, looks_like_envelope};
 use super::risk::{aggregate, escalate};
-use super::structure::{Profile, ShapeViolation, kind};
-use super::unreadable::refuse_unreadable;
+use super::runtime_meta::{CheckOptions, RuntimeMeta};
 use super::schema_errors::{answer_error, check_section, error_of};
+use super::small_map::member;
+use super::structure::{Profile, ShapeViolation, kind};
+use super::tier_rules::{TierVerdict, check_gate};
+use super::unreadable::refuse_unreadable;
 use super::wrap::{EnvelopeParts, split_parts, wraps};
-use super::{EnvelopeBody, Envelope};
+use super::{Envelope, EnvelopeBody};
 use crate::code::Code;
 use crate::context;
 use crate::limits;
@@ -27,26 +27,26 @@ use crate::manifest::EnumStrategy;
 use crate::module::Module;
 use crate::schema::{Contract, Section};
 
-/// What came of a reply.
+/// The result of checking a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Valid in every case.
+    /// Always a valid envelope.
     pub envelope: Envelope,
     pub reading: ReplyForm,
 }
 
-/// How the answer stood in the reply.
+/// The form of the answer in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyForm {
-    /// The reply was one object and nothing else.
+    /// The reply was one object and no other text.
     Whole,
-    /// The object stood in a fence, in prose, or among others.
+    /// The object was in a fence, in prose, or among others.
     Embedded,
-    /// There was no object to be had.
+    /// The reply contained no readable object.
     Unreadable,
 }
 
-/// Makes an envelope of a model's reply.
+/// Converts a model's reply to an envelope.
 pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Outcome {
     match reply::read(reply) {
         Ok(objects) => {
@@ -62,13 +62,17 @@ pub fn check_reply(module: &Module, reply: &[u8], options: &CheckOptions) -> Out
             }
         }
         Err(unreadable) => Outcome {
-            envelope: seal(refuse_unreadable(module, unreadable), options, RepairLog::default()),
+            envelope: seal(
+                refuse_unreadable(module, unreadable),
+                options,
+                RepairLog::default(),
+            ),
             reading: ReplyForm::Unreadable,
         },
     }
 }
 
-/// The same for an object that has been read already.
+/// Converts an object that is already parsed.
 pub fn check_object(module: &Module, object: Map<String, Value>, options: &CheckOptions) -> Envelope {
     let mut repairs = RepairLog::default();
     let envelope = match split_parts(object, wraps(module), &mut repairs) {
@@ -79,7 +83,7 @@ pub fn check_object(module: &Module, object: Map<String, Value>, options: &Check
             let mut error = answer_error(&[refused.violation]);
             if is_bare {
                 error = error.suggest(
-                    "answer with {ok, meta, data} as the prompt must demand, or set \
+                    "answer with {ok, meta, data} as required by the prompt, or set \
                      compat.runtime_auto_wrap in module.yaml to have bare objects wrapped",
                 );
             }
@@ -89,8 +93,8 @@ pub fn check_object(module: &Module, object: Map<String, Value>, options: &Check
     seal(envelope, options, repairs)
 }
 
-/// The same for an envelope that a runtime has made, for instance out of a stream: its facts and
-/// annotations are not a model's claims and stay, and its failures are its own.
+/// Checks an envelope that a runtime has produced, for example from a stream: its runtime fields and
+/// annotations are trusted and kept, and its failures are passed through.
 pub fn check_envelope(module: &Module, envelope: Value) -> Envelope {
     let Value::Object(mut map) = envelope else {
         let unreadable = Unreadable {
@@ -129,7 +133,7 @@ pub fn check_envelope(module: &Module, envelope: Value) -> Envelope {
     envelope
 }
 
-/// Puts `earlier` items before those that a list already has; what is found again is told once.
+/// Prepends `earlier` items to a list; duplicates are listed once.
 fn add_items(map: &mut Map<String, Value>, key: &str, mut earlier: Vec<Value>) {
     if let Some(Value::Array(later)) = map.get_mut(key) {
         later.retain(|item| !earlier.contains(item));
@@ -140,7 +144,7 @@ fn add_items(map: &mut Map<String, Value>, key: &str, mut earlier: Vec<Value>) {
     }
 }
 
-/// Of several objects the last that fits the module, else the last.
+/// Of several objects the last that matches the module, else the last.
 fn choose(module: &Module, mut list: Vec<Map<String, Value>>) -> Map<String, Value> {
     if list.len() > 1
         && let Some(index) = list.iter_mut().rposition(|object| fits(module, object))
@@ -179,7 +183,7 @@ fn contract(module: &Module) -> &Contract {
         .for_answers(manifest.strictness, manifest.enums.strategy)
 }
 
-/// Writes what the runtime knows, last, so that no check mistakes it for the model's words.
+/// Writes the runtime's fields last, so that no check treats them as the model's output.
 fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: RepairLog) -> Envelope {
     options.facts.write(&mut envelope.meta.more);
     if let Some(repairs) = repairs.into_value() {
@@ -188,7 +192,7 @@ fn seal(mut envelope: Envelope, options: &CheckOptions, repairs: RepairLog) -> E
     envelope
 }
 
-/// A failure of the answer, with its data as partial data where the module allows that.
+/// A failure of the answer, with its data as partial data if the module allows it.
 pub(super) fn refuse(
     module: &Module,
     error: ErrorBody,
@@ -204,8 +208,12 @@ fn check_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog)
     let mut found = parts.violations;
     let closed = [("error", &parts.error), ("partial_data", &parts.partial_data)];
     for (key, _) in closed.into_iter().filter(|(_, part)| part.is_some()) {
-        let message = format!("a success must not carry `{key}`");
-        found.push(ShapeViolation::new(format!("/{key}"), "additionalProperties", message));
+        let message = format!("a success must not have `{key}`");
+        found.push(ShapeViolation::new(
+            format!("/{key}"),
+            "additionalProperties",
+            message,
+        ));
     }
     let mut data = match parts.data {
         Some(Value::Object(data)) => data,
@@ -251,7 +259,7 @@ fn check_success(module: &Module, parts: EnvelopeParts, repairs: &mut RepairLog)
     envelope
 }
 
-/// Tier gates and warnings: the last word on an answer that is good in itself.
+/// Applies tier rules and adds warnings to an answer that is otherwise valid.
 fn finish(
     module: &Module,
     meta: Map<String, Value>,
@@ -279,7 +287,7 @@ fn finish(
     }
 }
 
-/// Older answers carry their confidence inside the data. It is copied, not moved: data stays as it is.
+/// Older answers have their confidence inside the data. It is copied, not moved: data does not change.
 fn promoted_confidence(wrapped: bool, data: &Map<String, Value>) -> Value {
     wrapped
         .then(|| member(data, "confidence"))
@@ -289,7 +297,7 @@ fn promoted_confidence(wrapped: bool, data: &Map<String, Value>) -> Value {
         .unwrap_or_else(|| Value::from(0.5))
 }
 
-/// v1 `require_confidence`: a default does not count as an answer.
+/// v1 `require_confidence`: a default value does not satisfy it.
 fn require_confidence(
     module: &Module,
     meta: Option<&Value>,
@@ -320,28 +328,28 @@ fn check_parts(
     let before = found.len();
     check_map(contract, Section::Data, data, found)?;
     let mut from_schema = found.split_off(before);
-    // The schema says again, with a worse code, what has just been said.
+    // The schema would report the same problem again with a less specific code.
     from_schema.retain(|violation| {
         let about_rationale = violation.pointer == "/data/rationale"
             || (violation.pointer == "/data" && violation.message == "`rationale` is missing");
         !about_rationale || has_rationale
     });
-    add_untold(found, from_schema);
+    add_unlisted(found, from_schema);
     check_confidence_fields(meta, found);
     let before = found.len();
     check_map(contract, Section::Meta, meta, found)?;
     let from_schema = found.split_off(before);
     let refused_by_schema = !from_schema.is_empty();
-    add_untold(found, from_schema);
+    add_unlisted(found, from_schema);
     if member(meta, "risk").is_some_and(Value::is_object) && !refused_by_schema {
         check_custom_risk(module, meta, found);
     }
     Ok(())
 }
 
-/// Adds what a schema found and nothing else has: a value of the wrong type breaks the rules for the right
-/// one, too, and a schema often repeats what every envelope has to keep.
-fn add_untold(found: &mut Vec<ShapeViolation>, mut from_schema: Vec<ShapeViolation>) {
+/// Adds the schema violations that are not yet listed: a value of the wrong type also violates the rules for
+/// the right type, and a schema often repeats the rules of every envelope.
+fn add_unlisted(found: &mut Vec<ShapeViolation>, mut from_schema: Vec<ShapeViolation>) {
     from_schema.retain(|new| {
         let is_same = |old: &ShapeViolation| match &*old.keyword {
             "type" => true,
@@ -369,13 +377,13 @@ fn check_rationale(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) -
     false
 }
 
-/// A risk of the module's own making needs a schema that offers it and a strategy that allows it.
+/// A custom risk requires a schema that declares it and a strategy that allows it.
 fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     let schema = module.contract.schema(Section::Meta);
-    let speaks_of_risk = schema
+    let declares_risk = schema
         .and_then(|schema| schema.get("properties"))
         .is_some_and(|properties| properties.get("risk").is_some());
-    let offered = speaks_of_risk && module.manifest.enums.strategy == EnumStrategy::Extensible;
+    let offered = declares_risk && module.manifest.enums.strategy == EnumStrategy::Extensible;
     let text = |key: &str| {
         meta.get("risk")
             .and_then(|risk| risk.get(key))
@@ -387,7 +395,7 @@ fn check_custom_risk(module: &Module, meta: &Map<String, Value>, found: &mut Vec
     }
 }
 
-/// Validates a map where the validator wants a value, without copying it.
+/// Validates a map without copying it, although the validator requires a value.
 fn check_map(
     contract: &Contract,
     section: Section,
@@ -402,7 +410,7 @@ fn check_map(
     checked
 }
 
-/// The module's rules across meta and data.
+/// Checks the module's rules across meta and data.
 fn check_rules(
     module: &Module,
     meta: &mut Map<String, Value>,

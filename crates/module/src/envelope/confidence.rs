@@ -1,6 +1,6 @@
-//! The optional fields of meta that say more about a confidence: the scores of a generated picture, how
-//! the confidences of several items were put together, and how sure a transcript is over time. They
-//! are checked where they are present and pass unchanged.
+//! The optional confidence fields of meta: the scores of a generated image, the aggregation of the
+//! confidences of several items, and the confidence of a transcript over time. They are checked if present
+//! and are not changed.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +8,11 @@ use super::structure::{ShapeViolation, kind};
 use crate::code::Code;
 use crate::limits;
 
-/// How far a stated aggregate may lie from the recomputed one: models round to two places.
+/// Largest accepted difference between a stated aggregate and the recomputed one: models round to two places.
 const TOLERANCE: f64 = 0.0051;
 
 pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
-    // Confidence, risk and explanation are always there, so three fields leave room for no other.
+    // Confidence, risk and explanation are always present, so there is no other field among three.
     if meta.len() <= 3 {
         return;
     }
@@ -24,7 +24,11 @@ pub(super) fn check_confidence_fields(meta: &Map<String, Value>, found: &mut Vec
         Some(Value::String(method)) if matches!(method.as_str(), "mean" | "min" | "weighted_mean") => {}
         Some(_) => {
             let message = "must be one of mean, min, weighted_mean";
-            found.push(ShapeViolation::new("/meta/confidence_aggregation", "enum", message));
+            found.push(ShapeViolation::new(
+                "/meta/confidence_aggregation",
+                "enum",
+                message,
+            ));
         }
     }
     if let Some(temporal) = meta.get("temporal_confidence") {
@@ -93,8 +97,8 @@ fn not_an_object(pointer: &str, value: &Value) -> ShapeViolation {
     ShapeViolation::new(pointer, "type", format!("must be an object, not {}", kind(value)))
 }
 
-/// A warning when `meta.confidence` is not what its `confidence_aggregation` makes of the items. Where
-/// the data holds several lists of items with confidences, any of them may be the one meant.
+/// A warning if `meta.confidence` is not the aggregate of the items by `confidence_aggregation`. If the data
+/// contains several lists of items with confidences, any of them may be the basis.
 pub(super) fn check_aggregation(meta: &Map<String, Value>, data: &Map<String, Value>) -> Option<Value> {
     if meta.len() <= 3 {
         return None;
@@ -138,7 +142,7 @@ fn collect(value: &Value, method: &str, depth: usize, candidates: &mut Vec<f64>)
     }
 }
 
-/// The aggregate of a list whose items all carry a confidence.
+/// The aggregate of a list in which every item has a confidence.
 fn combine(items: &[Value], method: &str) -> Option<f64> {
     let confidences: Option<Vec<f64>> = items
         .iter()
@@ -148,7 +152,7 @@ fn combine(items: &[Value], method: &str) -> Option<f64> {
     match method {
         "min" => confidences.into_iter().min_by(f64::total_cmp),
         "mean" => Some(mean(confidences.iter().map(|confidence| (*confidence, 1.0)))),
-        // Weights that are not written down (areas, say) cannot be recomputed.
+        // Weights that are not in the data (areas, for example) cannot be recomputed.
         "weighted_mean" => {
             let weight = |item: &Value| item.get("weight").or_else(|| item.get("importance"))?.as_f64();
             let weights: Option<Vec<f64>> = items.iter().map(weight).collect();

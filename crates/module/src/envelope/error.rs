@@ -1,4 +1,4 @@
-//! The error of a failed answer. Its code is a registered one, a module's own, or a legacy spelling.
+//! The error of a failed answer. Its code is a registered code, a module's own code, or a legacy spelling.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ pub struct ErrorBody {
     pub recoverable: bool,
     pub suggestion: Option<String>,
     pub details: Option<Map<String, Value>>,
-    /// Further fields a module's error carries.
+    /// Further fields of a module's error.
     pub more: Map<String, Value>,
 }
 
@@ -28,8 +28,8 @@ impl ErrorBody {
         }
     }
 
-    /// The error object of a failure envelope. What it leaves out comes from the registry, so that
-    /// `recoverable` and `suggestion` are always there for a code that is registered.
+    /// Reads the error object of a failure envelope. Missing fields are taken from the registry, so that
+    /// `recoverable` and `suggestion` are always set for a registered code.
     pub fn from_map(map: Map<String, Value>) -> Self {
         let mut error = Self {
             code: String::new(),

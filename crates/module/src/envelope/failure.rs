@@ -1,20 +1,19 @@
-//! A model that says it failed. Its error passes if it has a code and a message and fits the module's
-//! error schema; otherwise the answer fails as a broken answer, with the model's error in the details.
-//! Registered, legacy and module-specific codes stay as they are (a legacy name becomes its number only
-//! where the module's schema takes nothing else); any other word moves to `details.module_code`, and
-//! E2004 says in its place that the module could not do its work.
+//! A model's own failure. Its error is accepted if it has a code and a message and matches the module's error
+//! schema; otherwise the answer fails as invalid, with the model's error in the details. Registered, legacy
+//! and module-specific codes are kept (a legacy name becomes its number only if the module's schema accepts
+//! nothing else); any other code is moved to `details.module_code` and replaced by E2004.
 
 use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
-use super::small_map::member_mut;
 use super::meta::{Meta, Risk};
 use super::repair::{RepairDefaults, repair_meta};
 use super::repair_log::{Action, RepairLog};
-use super::structure::{ShapeViolation, check_error, kind};
 use super::schema_errors::{answer_error, check_section};
+use super::small_map::member_mut;
+use super::structure::{ShapeViolation, check_error, kind};
 use super::wrap::EnvelopeParts;
-use super::{EnvelopeBody, Envelope};
+use super::{Envelope, EnvelopeBody};
 use crate::code::{Code, is_module_specific};
 use crate::limits;
 use crate::module::Module;
@@ -24,7 +23,7 @@ pub(super) fn check_failure(module: &Module, parts: EnvelopeParts, repairs: &mut
     let mut found = parts.violations;
     let mut partial = partial_data(module, parts.partial_data, repairs, &mut found);
     if let Some(data) = parts.data {
-        let message = "a failure must not carry data; unfinished work goes into partial_data";
+        let message = "a failure must not have data; return unfinished work in partial_data";
         found.push(ShapeViolation::new("/data", "additionalProperties", message));
         if let (None, Value::Object(data)) = (&partial, data) {
             partial = module.manifest.failure.partial_allowed.then_some(data);
@@ -32,7 +31,7 @@ pub(super) fn check_failure(module: &Module, parts: EnvelopeParts, repairs: &mut
     }
     let mut error = parts.error;
     if let (true, Some(Value::String(text))) = (parts.wrapped, &mut error) {
-        // Older answers often give nothing but a sentence.
+        // Older answers often have only a message.
         let body = ErrorBody::new(Code::E2004, std::mem::take(text));
         error = Some(Value::Object(body.into_map()));
     }
@@ -88,8 +87,8 @@ pub(super) fn with_partial(
     envelope
 }
 
-/// The envelope's risk is one of four words; a risk of a module's own making is acted on as high and kept
-/// beside it.
+/// The envelope's risk is one of four levels; a module's custom risk is treated as high and kept in
+/// `risk_custom`.
 pub(super) fn replace_custom_risk(meta: &mut Map<String, Value>, repairs: &mut RepairLog) {
     if let Some(risk @ Value::Object(_)) = member_mut(meta, "risk") {
         let custom = std::mem::replace(risk, Value::from(Risk::High.as_str()));
@@ -108,7 +107,7 @@ fn partial_data(
     match given? {
         Value::Object(partial) if module.manifest.failure.partial_allowed => Some(partial),
         Value::Object(_) => {
-            // The module promises all or nothing, so the record must not carry it either.
+            // The module allows no partial data, so the repair log must not contain it either.
             repairs.record("/partial_data", Action::Removed, None, None);
             None
         }
@@ -142,15 +141,15 @@ fn check_error_part(
     }
     let mut broken = error_violations(module, error)?;
     if broken.iter().any(|violation| violation.pointer == "/error/code") {
-        // A schema may know codes by number while the model still uses the older name.
+        // A schema may list codes by number while the model still uses the older name.
         broken = retry_with_number(module, error, broken, repairs)?;
     }
-    let said = |new: &ShapeViolation| {
+    let is_listed = |new: &ShapeViolation| {
         found
             .iter()
             .any(|old| (&old.pointer, &old.keyword) == (&new.pointer, &new.keyword))
     };
-    broken.retain(|violation| !said(violation));
+    broken.retain(|violation| !is_listed(violation));
     found.append(&mut broken);
     Ok(())
 }
@@ -162,7 +161,7 @@ fn error_violations(module: &Module, error: &Value) -> Result<Vec<ShapeViolation
         .for_answers(manifest.strictness, manifest.enums.strategy);
     let mut found = Vec::new();
     check_section(contract, Section::Error, error, &mut found)?;
-    // Whatever keyword a module's error breaks, it is the shape of the answer that is wrong.
+    // Any keyword that a module's error violates is a shape error of the answer.
     for violation in &mut found {
         violation.code = Code::E3001;
     }

@@ -1,18 +1,18 @@
-//! Whether an input fits a module, before any model is asked.
+//! Checks whether an input matches a module, before any model is called.
 
 use serde_json::Value;
 
 use super::error::ErrorBody;
-use super::structure::ShapeViolation;
 use super::schema_errors::{check_section, error_of};
+use super::structure::ShapeViolation;
 use crate::code::Code;
 use crate::manifest::Modality;
 use crate::media;
 use crate::module::Module;
 use crate::schema::Section;
 
-/// Holds `input` against the module's input schema. The error lists everything that is wrong. Its code is
-/// the special one when all problems are of one kind (E1002 missing, E1003 type), else E1001.
+/// Validates `input` against the module's input schema. The error lists all problems. Its code is specific if
+/// all problems are of one kind (E1002 missing, E1003 type), else E1001.
 pub fn check_input(module: &Module, input: &Value) -> Result<(), Box<ErrorBody>> {
     let mut found = Vec::new();
     check_section(&module.contract, Section::Input, input, &mut found)?;
@@ -33,8 +33,8 @@ pub fn check_input(module: &Module, input: &Value) -> Result<(), Box<ErrorBody>>
     Err(Box::new(error.detail("stage", "input")))
 }
 
-/// A schema only says that an item of media fits none of its variants. What is wrong with the variant it
-/// was meant to be is said here.
+/// A schema reports only that a media item matches none of its variants; this adds the problems of the
+/// intended variant.
 fn explain_media(input: &Value, found: Vec<ShapeViolation>) -> Vec<ShapeViolation> {
     let mut explained: Vec<ShapeViolation> = Vec::with_capacity(found.len());
     for violation in found {
@@ -64,7 +64,7 @@ fn looks_like_media(item: &Value) -> bool {
         .any(|key| item.get(key).is_some())
 }
 
-/// The code of one problem of an input. A schema knows only those of answers.
+/// The code of one problem of an input. Schema violations have the codes of answers.
 fn code_of(violation: &ShapeViolation) -> Code {
     let of_an_answer = [Code::E3001, Code::E3005].contains(&violation.code);
     match &*violation.keyword {

@@ -1,4 +1,4 @@
-//! The control plane of an answer: how sure, how risky, in one sentence.
+//! The meta of an answer: confidence, risk and a one-sentence explanation.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl Risk {
         })
     }
 
-    /// The level that is meant, whatever its case and the blanks around it.
+    /// The level with this spelling, ignoring case and surrounding white space.
     pub fn guess(text: &str) -> Option<Self> {
         Self::find(text).or_else(|| Self::find(&text.trim().to_ascii_lowercase()))
     }
@@ -50,8 +50,8 @@ impl fmt::Display for Risk {
     }
 }
 
-/// A complete meta. `risk` is a level, or the object a module's own schema allows in its place; further
-/// fields (`trace_id`, `model`, `repairs`, whatever the model added) ride along in `more`.
+/// A complete meta. `risk` is a level, or the object that a module's own schema allows instead; further
+/// fields (`trace_id`, `model`, `repairs`, fields added by the model) are kept in `more`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
     pub confidence: f64,
@@ -70,7 +70,7 @@ impl Meta {
         }
     }
 
-    /// What a runtime says of a failure that nobody else speaks about: certain of nothing, and risky.
+    /// The meta of a failure without a meta of its own: confidence 0 and high risk.
     pub fn of_failure(message: &str) -> Self {
         Self::new(0.0, Risk::High, truncate(message.trim()))
     }
@@ -98,7 +98,7 @@ impl Meta {
         }
     }
 
-    /// The level to act on: a custom risk object counts as high.
+    /// The level to apply: a custom risk object counts as high.
     pub fn risk_level(&self) -> Risk {
         self.risk.as_str().and_then(Risk::find).unwrap_or(Risk::High)
     }

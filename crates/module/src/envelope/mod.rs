@@ -1,19 +1,15 @@
-//! The envelope: the only form in which an answer leaves this system. `ok` with `meta` and `data`, or
-//! not `ok` with `meta` and `error`. Keys that begin with `_` are annotations of the transport; they
-//! stand beside the envelope and are not part of the contract.
+//! The envelope: the final document of a run. `ok` with `meta` and `data`, or not `ok` with `meta` and
+//! `error`. Keys that begin with `_` are transport annotations and not part of the contract.
 //!
-//! [`check_reply`] is the machine that makes one out of whatever a model wrote: find the object (`reply`),
-//! take it apart or wrap it (`wrap`), repair its meta and nothing else (`repair`), hold it against the
-//! module's schema, limits and tier, and answer with an envelope that is valid in every case.
+//! [`check_reply`] converts a model's reply to an envelope: find the object (`reply`), split or wrap it
+//! (`wrap`), repair its meta only (`repair`), check it against the module's schema, limits and tier, and
+//! return an envelope that is always valid.
 
 mod check;
 mod confidence;
 mod error;
-mod runtime_meta;
 mod failure;
-mod tier_rules;
 mod input;
-mod small_map;
 mod meta;
 mod overflow;
 mod render;
@@ -21,29 +17,32 @@ mod repair;
 mod repair_log;
 mod reply;
 mod risk;
+mod runtime_meta;
 mod salvage;
-mod structure;
-mod unreadable;
 mod schema_errors;
+mod small_map;
+mod structure;
+mod tier_rules;
+mod unreadable;
 mod wrap;
 
 use serde_json::{Map, Value};
 
 pub use check::{Outcome, ReplyForm, check_envelope, check_object, check_reply};
 pub use error::ErrorBody;
-pub use runtime_meta::{CheckOptions, RuntimeMeta};
 pub use input::check_input;
 pub use meta::{Meta, Risk};
+pub use runtime_meta::{CheckOptions, RuntimeMeta};
 pub use structure::{Profile, ShapeViolation, check_structure};
 
 pub(crate) use schema_errors::check_part;
 
-/// A finished answer. `body` decides which of the two shapes it has, so a mixture cannot be built.
+/// A final envelope. `body` determines which of the two shapes it has, so mixed shapes cannot be built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     pub meta: Meta,
     pub body: EnvelopeBody,
-    /// `_warnings`, `_usage` and the like, keys with their underscore.
+    /// `_warnings`, `_usage` and similar keys, including their underscore.
     pub annotations: Map<String, Value>,
 }
 

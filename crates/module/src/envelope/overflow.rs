@@ -1,7 +1,6 @@
-//! Insights beyond the schema: how many a module takes, and that each says where it belongs. Too many is
-//! E3004. An insight without its mapping is a matter of shape, so it is E3001, and it stays one even when
-//! the module does not demand mappings: the published envelope always does. What a module can waive is
-//! that the mapping says something.
+//! Insights beyond the schema: their number and their mapping. Too many insights are E3004. A missing mapping
+//! is a shape error, E3001, even if the module does not require mappings, since the published envelope does.
+//! A module can only waive that the mapping is not empty.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +10,7 @@ use crate::code::Code;
 use crate::limits;
 use crate::module::Module;
 
-/// The smallest of all limits in force; a module that has overflow switched off takes none.
+/// The smallest limit that applies; 0 for a module with overflow disabled.
 pub(super) fn insights_max(module: &Module) -> u64 {
     let overflow = &module.manifest.overflow;
     if !overflow.enabled {
@@ -32,15 +31,15 @@ pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: 
     };
     let max = insights_max(module);
     if insights.len() as u64 > max {
-        // The general bound says the same with a worse code.
+        // The general limit would report the same with a less specific code.
         let mut kept = found.split_off(before);
         kept.retain(|violation| violation.keyword != "maxItems");
         found.append(&mut kept);
         let message = match (insights.len(), max) {
-            (1, 0) => String::from("holds an insight, but the module takes none"),
-            (count, 0) => format!("holds {count} insights, but the module takes none"),
-            (count, 1) => format!("holds {count} insights, at most one is allowed"),
-            (count, max) => format!("holds {count} insights, at most {max} are allowed"),
+            (1, 0) => String::from("contains an insight, but the module allows none"),
+            (count, 0) => format!("contains {count} insights, but the module allows none"),
+            (count, 1) => format!("contains {count} insights, at most one is allowed"),
+            (count, max) => format!("contains {count} insights, at most {max} are allowed"),
         };
         let mut violation = ShapeViolation::new("/data/extensions/insights", "maxItems", message);
         violation.code = Code::E3004;
@@ -51,7 +50,7 @@ pub(super) fn check_overflow(module: &Module, data: &Map<String, Value>, found: 
             let mapping = insight.get("suggested_mapping").and_then(Value::as_str);
             if mapping.is_some_and(|mapping| mapping.trim().is_empty()) {
                 let pointer = format!("/data/extensions/insights/{index}/suggested_mapping");
-                let message = "must say where the insight belongs";
+                let message = "must state where the insight belongs";
                 found.push(ShapeViolation::new(pointer, "minLength", message));
             }
         }

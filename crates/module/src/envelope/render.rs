@@ -1,14 +1,14 @@
-//! Envelopes to JSON and back. Both directions keep every field.
+//! Conversion of envelopes to JSON and back. Both directions keep every field.
 
 use serde_json::{Map, Value};
 
 use super::error::ErrorBody;
 use super::meta::Meta;
 use super::structure::{Profile, ShapeViolation, check_structure};
-use super::{EnvelopeBody, Envelope};
+use super::{Envelope, EnvelopeBody};
 
 impl Envelope {
-    /// A failure about which nothing else is known: no confidence, high risk, the message as explanation.
+    /// A failure without further information: confidence 0, high risk, the message as explanation.
     pub fn failure(error: ErrorBody) -> Self {
         Self {
             meta: Meta::of_failure(&error.message),
@@ -20,7 +20,7 @@ impl Envelope {
         }
     }
 
-    /// The envelope that a value is, or why it is none.
+    /// Reads an envelope, or returns the reasons why the value is not one.
     pub fn from_value(value: Value, profile: Profile) -> Result<Self, Vec<ShapeViolation>> {
         let violations = check_structure(&value, profile);
         let Value::Object(map) = value else {
@@ -63,7 +63,7 @@ impl Envelope {
         self.into_profile(Profile::Cognitive)
     }
 
-    /// The same in a given profile; `version` comes first where there is one.
+    /// As JSON in a given profile; `version` comes first if the profile has it.
     pub fn into_profile(self, profile: Profile) -> Value {
         let mut map = Map::new();
         if profile == Profile::Cep22 {

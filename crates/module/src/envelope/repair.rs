@@ -1,18 +1,18 @@
-//! The repair of meta, and of meta alone: strings are trimmed, what is missing gets a conservative
-//! default, an explanation that is too long is cut, a confidence outside its range is clamped (never for
-//! tier exec, where a wrong number must not become a right one). Types are never changed and no risk
-//! level is invented from another word; what cannot be repaired is a violation.
+//! The repair of meta, the only part that is repaired: strings are trimmed, missing fields get a conservative
+//! default, an explanation that is too long is truncated, a confidence outside its range is clamped (never
+//! for tier exec, where an invalid number must not become valid). Types are never changed and no risk level
+//! is derived from another word; a field that cannot be repaired is a violation.
 
 use serde_json::{Map, Value};
 
-use super::small_map::{member, member_mut};
 use super::meta::Risk;
 use super::repair_log::{Action, RepairLog};
+use super::small_map::{member, member_mut};
 use super::structure::{ShapeViolation, exceeds, kind};
 use crate::limits;
 use crate::manifest::Tier;
 
-/// What only the runtime may say about an answer.
+/// Fields that only the runtime may set.
 const RUNTIME_FIELDS: [&str; 7] = [
     "model",
     "processing_time_ms",
@@ -23,19 +23,19 @@ const RUNTIME_FIELDS: [&str; 7] = [
     "repairs",
 ];
 
-/// What defaults are made of.
+/// The sources of default values.
 #[derive(Debug)]
 pub(super) struct RepairDefaults<'a> {
     pub(super) tier: Tier,
-    /// The confidence an older answer carries inside its data, or the default.
+    /// The confidence in the data of an older answer, or the default.
     pub(super) confidence: Value,
     pub(super) risk: Risk,
-    /// The text an explanation may be taken from, and how much of it.
+    /// The source of a missing explanation, and the maximum length taken from it.
     pub(super) explain: Option<&'a str>,
     pub(super) explain_chars: usize,
 }
 
-/// The repaired meta, or everything that is beyond repair.
+/// Repairs meta; problems that cannot be repaired are added to `found`.
 pub(super) fn repair_meta(
     meta: Option<Value>,
     basis: RepairDefaults<'_>,
@@ -51,7 +51,7 @@ pub(super) fn repair_meta(
             return Map::new();
         }
     };
-    // Comparing the few keys there are is cheaper than looking up the many that may not be.
+    // Comparing the few existing keys is cheaper than looking up each of the runtime fields.
     if meta.keys().any(|key| RUNTIME_FIELDS.contains(&key.as_str())) {
         for field in RUNTIME_FIELDS {
             if let Some(claimed) = meta.shift_remove(field) {
@@ -73,7 +73,12 @@ pub(super) fn repair_meta(
     meta
 }
 
-fn fill(meta: &mut Map<String, Value>, field: &str, default: impl FnOnce() -> Value, repairs: &mut RepairLog) {
+fn fill(
+    meta: &mut Map<String, Value>,
+    field: &str,
+    default: impl FnOnce() -> Value,
+    repairs: &mut RepairLog,
+) {
     let before = match member(meta, field) {
         None => None,
         Some(Value::Null) => Some(Value::Null),
@@ -107,8 +112,7 @@ fn repair_confidence(
         return;
     }
     if tier == Tier::Exec {
-        let message =
-            format!("must lie between 0 and 1, not at {confidence}; tier exec repairs nothing here");
+        let message = format!("must be between 0 and 1, not {confidence}; it is not repaired for tier exec");
         let keyword = if number < 0.0 { "minimum" } else { "maximum" };
         found.push(ShapeViolation::new("/meta/confidence", keyword, message));
         return;
@@ -118,7 +122,7 @@ fn repair_confidence(
     repairs.record("/meta/confidence", Action::Clamped, Some(before), Some(clamped));
 }
 
-/// A risk may also be the object that a module's own schema offers; that is for its schema to judge.
+/// A risk may also be an object that the module's own schema allows; the schema checks it.
 fn repair_risk(meta: &mut Map<String, Value>, repairs: &mut RepairLog, found: &mut Vec<ShapeViolation>) {
     let wrong = match member_mut(meta, "risk") {
         Some(Value::String(risk)) => {
@@ -172,7 +176,7 @@ fn repair_explain(meta: &mut Map<String, Value>, repairs: &mut RepairLog, found:
     );
 }
 
-/// At most [`limits::EXPLAIN_CHARS_MAX`] code points, an ellipsis included when something was cut.
+/// At most [`limits::EXPLAIN_CHARS_MAX`] code points, including an ellipsis if the text was truncated.
 pub(super) fn truncate(text: &str) -> String {
     if !exceeds(text, limits::EXPLAIN_CHARS_MAX) {
         return String::from(text);

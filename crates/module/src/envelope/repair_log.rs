@@ -1,27 +1,26 @@
-//! The record of what was changed on the way from a reply to its envelope. Each entry of `meta.repairs`
-//! is `{pointer, action, before?, after?}`: where in the envelope, what was done, what stood there and
-//! what stands there now. Nothing is changed without an entry.
+//! The log of changes between a reply and its envelope. Each entry of `meta.repairs` is `{pointer, action,
+//! before?, after?}`: pointer into the envelope, action, old and new value. Every change has an entry.
 
 use serde_json::{Map, Value};
 
 /// What was done to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Was absent or null and got a conservative default.
+    /// Was absent or null and was set to a conservative default.
     Filled,
-    /// Lost white space around it, or upper case.
+    /// Surrounding white space was removed, or upper case was converted.
     Normalised,
     /// Was too long.
     Truncated,
     /// Was a number outside its range.
     Clamped,
-    /// The data says more risk than the model did.
+    /// Raised to the risk that follows from the data.
     Escalated,
-    /// Was taken out: only the runtime writes it, or it was null where nothing may stand.
+    /// Was removed: only the runtime sets it, or it was null where no value is allowed.
     Removed,
-    /// Was replaced by what the published envelope can express.
+    /// Was replaced by a value that the published envelope allows.
     Replaced,
-    /// An older answer, or a bare object, was put into an envelope.
+    /// An older answer, or a bare object, was wrapped in an envelope.
     Wrapped,
 }
 
@@ -63,7 +62,7 @@ impl RepairLog {
         self.0.push(Value::Object(entry));
     }
 
-    /// Drops what was done to a meta that is not going to be used.
+    /// Removes the entries of a meta that is discarded.
     pub(super) fn drop_meta_entries(&mut self) {
         let about_meta = |entry: &Value| {
             entry

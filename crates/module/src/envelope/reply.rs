@@ -1,8 +1,7 @@
-//! From the bytes of a model's reply to the JSON objects in it. The common case, one object and nothing
-//! around it, costs a single parse. Everything else (fences, prose, several objects, a BOM, text cut
-//! off) is one scan: wherever a bracket opens, the JSON parser itself says whether a value begins there,
-//! so braces and backticks inside strings cannot confuse it. The scan's total work is bounded by a
-//! multiple of the text's length, whatever the text.
+//! Extracts the JSON objects from the bytes of a model's reply. The common case, one object and no other
+//! text, costs a single parse. Everything else (fences, prose, several objects, a BOM, truncated text) is one
+//! scan: the JSON parser is tried at each opening bracket, so braces and backticks inside strings are handled
+//! correctly. The total work of the scan is bounded by a multiple of the text's length.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +15,7 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Objects {
     pub(super) list: Vec<Map<String, Value>>,
-    /// The reply was one object and nothing else.
+    /// The reply was one object and no other text.
     pub(super) is_only_text: bool,
 }
 
@@ -26,15 +25,15 @@ pub(super) enum Reason {
     Empty,
     TooLarge,
     InvalidUtf8,
-    /// The text holds nothing that begins like an object.
+    /// The text contains no beginning of an object.
     NoJson,
-    /// An object begins, but its JSON is wrong.
+    /// An object begins, but its JSON is invalid.
     Malformed,
-    /// An object begins and the text ends before it does.
+    /// The text ends inside an object.
     Truncated,
-    /// Brackets are nested deeper than any parser here follows.
+    /// Brackets are nested deeper than the limit.
     Nesting,
-    /// Good JSON, but an array or a scalar.
+    /// Valid JSON, but an array or a scalar.
     NotAnObject(&'static str),
 }
 
@@ -43,7 +42,7 @@ pub(super) struct Unreadable {
     pub(super) reason: Reason,
     /// Byte position in the reply where reading failed.
     pub(super) offset: Option<usize>,
-    /// What was complete of a text that was cut off.
+    /// The complete parts of a truncated text.
     pub(super) salvaged: Option<Map<String, Value>>,
 }
 
@@ -66,7 +65,7 @@ pub(super) fn read(reply: &[u8]) -> Result<Objects, Unreadable> {
         .strip_prefix(b"\xEF\xBB\xBF")
         .unwrap_or(body)
         .trim_ascii_start();
-    // Positions are told in the reply as it came, before anything was trimmed.
+    // Offsets are relative to the reply before trimming.
     let skipped = reply.len() - body.len();
     let body = body.trim_ascii_end();
     if body.is_empty() {
@@ -93,7 +92,7 @@ pub(super) fn read(reply: &[u8]) -> Result<Objects, Unreadable> {
 
 fn read_scattered<'a>(body: &'a [u8], mut scan: Scan<'a>) -> Result<Objects, Unreadable> {
     if let Err(error) = std::str::from_utf8(body) {
-        // A text that ends within a character was cut off; anything else is not text at all.
+        // A text that ends within a character was truncated; any other invalid sequence means binary data.
         if error.error_len().is_some() {
             return Err(Unreadable::new(Reason::InvalidUtf8, Some(error.valid_up_to())));
         }
@@ -109,15 +108,15 @@ fn read_scattered<'a>(body: &'a [u8], mut scan: Scan<'a>) -> Result<Objects, Unr
     scan.finish()
 }
 
-/// One walk over a text in search of objects.
+/// One scan of a text for objects.
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that may still be looked at; what exceeds it is not a reply but an attack.
+    /// Bytes that may still be scanned; the limit protects against hostile replies.
     budget: usize,
     envelopes: Vec<Map<String, Value>>,
     others: Vec<Map<String, Value>>,
-    /// False after a broken object that never ends: what follows may be its inner parts.
+    /// False after a broken object without an end: the text after it may be its inner parts.
     trust_bare: bool,
     array_of_objects: bool,
     failure: Option<Unreadable>,
@@ -166,7 +165,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The first failure is the one worth telling.
+    /// Only the first failure is reported.
     fn fail(&mut self, reason: Reason, offset: usize) {
         self.failure
             .get_or_insert_with(|| Unreadable::new(reason, Some(offset)));
@@ -180,7 +179,7 @@ impl<'a> Scan<'a> {
         let start = self.at + offset;
         let text = rest.get(offset..).unwrap_or_default();
         let is_object = text.first() == Some(&b'{');
-        if is_object && !means_object(text) {
+        if is_object && !opens_object(text) {
             self.at = start + 1;
             return ControlFlow::Continue(());
         }
@@ -199,7 +198,7 @@ impl<'a> Scan<'a> {
                 let reached = position(text, &error);
                 self.spend(reached + 1)?;
                 if is_object {
-                    self.pass_broken(text, start, reached)
+                    self.skip_broken(text, start, reached)
                 } else {
                     self.at = start + 1;
                     ControlFlow::Continue(())
@@ -224,14 +223,14 @@ impl<'a> Scan<'a> {
         ControlFlow::Break(())
     }
 
-    /// Goes past an object that was meant as JSON and is not, without taking its inner parts for answers.
-    fn pass_broken(&mut self, text: &[u8], start: usize, reached: usize) -> ControlFlow<()> {
+    /// Skips an object that is invalid JSON, without treating its inner parts as answers.
+    fn skip_broken(&mut self, text: &[u8], start: usize, reached: usize) -> ControlFlow<()> {
         let left = text.get(reached..).unwrap_or_default();
         let only_fence = left
             .iter()
             .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b'`' | b'~'));
         if only_fence && !left.is_empty() {
-            // The object was cut off inside a fence that was closed all the same.
+            // The object was truncated inside a fence that was closed nevertheless.
             return self.stop_truncated(text.get(..reached).unwrap_or_default(), start);
         }
         let region = balanced(text);
@@ -252,7 +251,7 @@ impl<'a> Scan<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Envelopes stand before other objects; among equals the order of the text stays.
+    /// Envelopes take precedence over other objects; otherwise the order of the text is kept.
     fn finish(self) -> Result<Objects, Unreadable> {
         let list = if self.envelopes.is_empty() {
             self.others
@@ -260,7 +259,10 @@ impl<'a> Scan<'a> {
             self.envelopes
         };
         if !list.is_empty() {
-            return Ok(Objects { list, is_only_text: false });
+            return Ok(Objects {
+                list,
+                is_only_text: false,
+            });
         }
         Err(self.failure.unwrap_or_else(|| {
             let reason = if self.array_of_objects {
@@ -283,9 +285,9 @@ fn parse(text: &[u8]) -> Result<(Value, usize), serde_json::Error> {
     }
 }
 
-/// Whether a brace was written to open an object: a quote of any kind follows, or its end, or a comment,
-/// or a bare key and a colon as in JavaScript. Other braces are prose, code or mathematics.
-fn means_object(text: &[u8]) -> bool {
+/// Whether a brace was meant to open an object: it is followed by a quote of any kind, its end, a comment, or
+/// a bare key and a colon as in JavaScript. Other braces are prose, code or mathematics.
+fn opens_object(text: &[u8]) -> bool {
     let inside = text.get(1..).unwrap_or_default().trim_ascii_start();
     let begins = [&b"//"[..], b"/*", "“".as_bytes(), "‘".as_bytes()];
     if begins.iter().any(|begin| inside.starts_with(begin)) {
@@ -313,7 +315,7 @@ fn means_object(text: &[u8]) -> bool {
     }
 }
 
-/// An object that says of itself that it is an envelope.
+/// Whether an object has the keys of an envelope.
 pub(super) fn looks_like_envelope(object: &Map<String, Value>) -> bool {
     object.get("ok").is_some_and(Value::is_boolean)
         && ["meta", "data", "error"]
@@ -321,7 +323,7 @@ pub(super) fn looks_like_envelope(object: &Map<String, Value>) -> bool {
             .any(|key| object.contains_key(*key))
 }
 
-/// Where in `text` the parser gave up.
+/// The offset in `text` at which parsing failed.
 fn position(text: &[u8], error: &serde_json::Error) -> usize {
     let line_start = match error.line() {
         0 | 1 => 0,
@@ -333,12 +335,12 @@ fn position(text: &[u8], error: &serde_json::Error) -> usize {
 }
 
 struct Region {
-    /// Where the bracket that opens the text is closed.
+    /// The end of the first bracket's region, if it is closed.
     end: Option<usize>,
     depth: usize,
 }
 
-/// Follows brackets from the start of `text`, strings apart.
+/// Follows brackets from the start of `text`, ignoring strings.
 fn balanced(text: &[u8]) -> Region {
     let (mut open, mut deepest) = (0usize, 0usize);
     let (mut in_string, mut escaped) = (false, false);

@@ -1,15 +1,15 @@
-//! The risk that follows from the data, by the module's rule. It may only raise what the model said:
-//! a model that finds its own changes harmless does not outvote them. Under `explicit` its word stands.
+//! The risk derived from the data by the module's rule. It can only raise the stated risk, so a model cannot
+//! understate the risk of its own changes. Under `explicit` the stated risk is kept.
 
 use serde_json::{Map, Value};
 
-use super::small_map::{member, member_mut};
 use super::meta::Risk;
 use super::repair_log::{Action, RepairLog};
+use super::small_map::{member, member_mut};
 use crate::manifest::RiskRule;
 
-/// The highest risk among the items that the rule names. `None` when there is no such list or the rule
-/// looks at none; a list without items is low, an item without a known level counts as medium.
+/// The highest risk among the items of the list that the rule names. `None` if there is no such list or the
+/// rule is `explicit`; an empty list is low, an item without a known level counts as medium.
 pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Risk> {
     let field = match rule {
         RiskRule::MaxChangesRisk => "changes",
@@ -26,7 +26,7 @@ pub(super) fn aggregate(rule: RiskRule, data: &Map<String, Value>) -> Option<Ris
     Some(items.iter().map(level).max().unwrap_or(Risk::Low))
 }
 
-/// Raises `meta.risk` to the aggregate. A list that is absent says nothing, so it raises nothing.
+/// Raises `meta.risk` to the aggregate. Without a list nothing is raised.
 pub(super) fn escalate(meta: &mut Map<String, Value>, aggregated: Option<Risk>, repairs: &mut RepairLog) {
     let (Some(aggregated), Some(Value::String(risk))) = (aggregated, member_mut(meta, "risk")) else {
         return;

@@ -1,9 +1,9 @@
-//! What the runtime knows about an answer and the model cannot: which model it was, how long it took,
-//! which media went in. The model's own claims about these have been removed before they are written.
+//! Fields of meta that only the runtime can set: model, processing time, processed media. A model's own
+//! values for them are removed before these are written.
 
 use serde_json::{Map, Value};
 
-/// Facts for meta; what is `None` is not written.
+/// Runtime fields of meta; `None` is not written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuntimeMeta {
     /// `provider/model`.
@@ -15,14 +15,14 @@ pub struct RuntimeMeta {
     pub media_validation: Option<Value>,
 }
 
-/// What a check of a reply is told besides the reply.
+/// Inputs of a check besides the reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckOptions {
     pub facts: RuntimeMeta,
 }
 
 impl RuntimeMeta {
-    /// Takes the facts out of a meta that a runtime has written, as far as they have the form of facts.
+    /// Takes the runtime fields out of a meta that a runtime has written, if their types are correct.
     pub(super) fn take(meta: &mut Map<String, Value>) -> Self {
         let mut text = |key: &str| match meta.shift_remove(key)? {
             Value::String(text) => Some(text),
@@ -47,7 +47,7 @@ impl RuntimeMeta {
             }
         };
         put("model", self.model.as_deref().map(Value::from));
-        // Two generations of the format name the same duration differently; readers of both find theirs.
+        // Two versions of the format use different names for the same duration; both are written.
         let processing = self.processing_time_ms.or(self.latency_ms);
         let latency = self.latency_ms.or(self.processing_time_ms);
         put("processing_time_ms", processing.map(Value::from));

@@ -1,11 +1,11 @@
-//! What is whole in a JSON text that was cut off: every member and item that was finished, inside the
-//! brackets that were open. Nothing is guessed: a string or number without its end is left out.
+//! The complete parts of a truncated JSON text: every finished member and item inside the brackets that were
+//! open. Nothing is guessed: an unfinished string or number is omitted.
 
 use serde_json::{Map, Value};
 
 use crate::limits;
 
-/// The object that `text` begins, as far as it got. `None` when nothing in it was finished.
+/// The complete parts of the object at the start of `text`. `None` if nothing in it was finished.
 pub(super) fn salvage(text: &[u8]) -> Option<Map<String, Value>> {
     let mut open: Vec<u8> = Vec::new();
     let mut cut = None;
@@ -26,7 +26,7 @@ pub(super) fn salvage(text: &[u8]) -> Option<Map<String, Value>> {
                 }
                 cut = Some(index + 1);
             }
-            // What stands before a comma is finished; the comma itself must go.
+            // The text before a comma is complete; the comma itself is removed.
             b',' => cut = Some(index),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Schema errors as violations, and a list of violations as the one error an envelope carries: its code,
-//! a message that names the first field, a suggestion that says what to change, and the whole list.
+//! Converts schema errors to violations, and a list of violations to the one error of an envelope: its code,
+//! a message with the first field, a suggestion with the required change, and the complete list.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::code::Code;
 use crate::limits;
 use crate::schema::{Contract, SchemaError, Section};
 
-/// Adds everything that `value` breaks in a section of the contract. Good values cost one pass.
+/// Adds all violations of a section of the contract. Valid values cost one pass.
 pub(super) fn check_section(
     contract: &Contract,
     section: Section,
@@ -31,14 +31,14 @@ pub(super) fn check_section(
         let before = found.len();
         collect(validator, value, &root, found);
         if found.len() == before {
-            // The validator said no, so its silence about the reason must not become a yes.
-            found.push(ShapeViolation::new(root, "schema", "does not fit the schema"));
+            // The validator rejected the value without listing an error; the value must not pass.
+            found.push(ShapeViolation::new(root, "schema", "does not match the schema"));
         }
     }
     Ok(())
 }
 
-/// The same for a value that is no section of a module's own contract, but has a contract of its own.
+/// Checks a value that is not a section of the module's contract but has its own contract.
 pub(crate) fn check_part(
     contract: &Contract,
     value: &Value,
@@ -48,7 +48,7 @@ pub(crate) fn check_part(
 }
 
 fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<ShapeViolation>) {
-    // One more than is listed, so that the list can say that it is not complete.
+    // One more than is listed, to detect an incomplete list.
     for error in validator.iter_errors(value).take(limits::ERRORS_LISTED_MAX + 1) {
         let pointer = format!("{root}{}", error.instance_path());
         let keyword = String::from(error.kind().keyword());
@@ -62,7 +62,7 @@ fn collect(validator: &Validator, value: &Value, root: &str, found: &mut Vec<Sha
     }
 }
 
-/// Whether a value fails at an enum: one that is listed, or one that may be extended.
+/// Whether a value fails at an enum, plain or extensible.
 fn breaks_enum(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         ValidationErrorKind::Enum { .. } => true,
@@ -78,7 +78,7 @@ fn breaks_enum(error: &ValidationError<'_>) -> bool {
     }
 }
 
-/// The validator's words without the value, which may be long or private.
+/// The validator's message without the value, which may be long or private.
 fn describe(error: &ValidationError<'_>, is_enum: bool) -> String {
     match error.kind() {
         ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. } if is_enum => {
@@ -88,7 +88,7 @@ fn describe(error: &ValidationError<'_>, is_enum: bool) -> String {
                     "a custom value is not allowed here, or is not {{custom, reason}} with at most {max} characters"
                 )
             } else {
-                String::from("is none of the values that the schema lists")
+                String::from("is not one of the values listed in the schema")
             }
         }
         ValidationErrorKind::Enum { options } => describe_enum(options),
@@ -99,7 +99,7 @@ fn describe(error: &ValidationError<'_>, is_enum: bool) -> String {
     }
 }
 
-/// Whoever has to mend the value wants all that is allowed, not a sample.
+/// Lists all allowed values up to the limit.
 fn describe_enum(options: &Value) -> String {
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let listed: Vec<String> = options
@@ -121,16 +121,16 @@ pub(super) fn broken_contract(section: Section, error: &SchemaError) -> ErrorBod
     );
     ErrorBody::new(Code::E4000, message)
         .suggest(format!(
-            "correct the schema at `#{}`; `cogn validate` shows the place",
+            "correct the schema at `#{}`; `cogn validate` shows the position",
             error.pointer
         ))
         .detail("reason", "broken_schema")
         .detail("pointer", error.pointer.as_str())
 }
 
-/// One error for a list of violations of an answer; the list is not empty. A missing rationale and too
-/// many insights have codes that say more than that something is wrong; a wrong enum value has one only
-/// when nothing else is wrong.
+/// One error for a list of violations of an answer; the list is not empty. A missing rationale and too many
+/// insights take precedence because their codes are more specific; the code of an invalid enum value is used
+/// only if there is no other violation.
 pub(super) fn answer_error(found: &[ShapeViolation]) -> ErrorBody {
     let any = |code: Code| found.iter().find(|violation| violation.code == code);
     let first = any(Code::E3003)
@@ -142,7 +142,12 @@ pub(super) fn answer_error(found: &[ShapeViolation]) -> ErrorBody {
 }
 
 /// One error with the given code for a list of violations of `whole`.
-pub(super) fn error_of(code: Code, first: Option<&ShapeViolation>, found: &[ShapeViolation], whole: &str) -> ErrorBody {
+pub(super) fn error_of(
+    code: Code,
+    first: Option<&ShapeViolation>,
+    found: &[ShapeViolation],
+    whole: &str,
+) -> ErrorBody {
     let (place, what) = first.map_or_else(
         || (String::from(whole), String::from(code.summary())),
         |first| match first.pointer.as_str() {

@@ -1,9 +1,8 @@
-//! Looking up a member of an object that is small, as the parts of nearly every answer are. It knows nothing of what the
-//! members mean.
+//! Lookup in small objects, which most parts of an answer are. Independent of the meaning of the members.
 
 use serde_json::{Map, Value};
 
-/// Up to here, comparing the keys that there are costs less than hashing the one that is wanted.
+/// Up to this size, comparing keys is cheaper than hashing.
 const FEW: usize = 8;
 
 pub(super) fn member<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {

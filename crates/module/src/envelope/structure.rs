@@ -1,7 +1,6 @@
-//! Whether any JSON value is an envelope, judged by its shape alone: no module, no repair, no guessing.
-//! This is what conformance vectors run against and what everything the machine emits must pass. The
-//! checks are written by hand, so that they cost nothing beside parsing; a test holds them against a
-//! schema of the same meaning.
+//! Checks whether a JSON value is an envelope by its shape alone: no module, no repair. Conformance vectors
+//! run against it, and every emitted envelope must pass it. The checks are written by hand, so that they are
+//! cheap compared with parsing; a test compares them with an equivalent schema.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,7 @@ use super::meta::Risk;
 use crate::code::Code;
 use crate::limits;
 
-/// Which of the two published envelope profiles is meant.
+/// One of the two published envelope profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// v2.2 and v2.5: closed at the top, no `version`; keys that begin with `_` are annotations.
@@ -22,7 +21,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile a person means by `2.2`, `2.5` or `cep-2.2`.
+    /// The profile with the name `2.2`, `2.5` or `cep-2.2`.
     pub fn find(text: &str) -> Option<Self> {
         match text {
             "2.2" | "2.5" | "v2.2" | "v2.5" => Some(Self::Cognitive),
@@ -32,10 +31,10 @@ impl Profile {
     }
 }
 
-/// One way in which a value is not an envelope.
+/// One reason why a value is not an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeViolation {
-    /// JSON pointer of the value that is wrong, or of the object that lacks a key.
+    /// JSON pointer of the invalid value, or of the object that lacks a key.
     pub pointer: String,
     /// The JSON Schema keyword that states the same rule.
     pub keyword: Cow<'static, str>,
@@ -63,7 +62,7 @@ impl ShapeViolation {
     }
 }
 
-/// Everything about `value` that keeps it from being an envelope; empty means that it is one.
+/// All reasons why `value` is not an envelope; empty if it is one.
 pub fn check_structure(value: &Value, profile: Profile) -> Vec<ShapeViolation> {
     let mut found = Vec::new();
     let Value::Object(map) = value else {
@@ -94,7 +93,11 @@ fn check_version(map: &Map<String, Value>, profile: Profile, found: &mut Vec<Sha
         }
         (Profile::Cep22, Some(Value::String(version))) if version == "2.2" => {}
         (Profile::Cep22, Some(_)) => {
-            found.push(ShapeViolation::new("/version", "const", "`version` must be \"2.2\""));
+            found.push(ShapeViolation::new(
+                "/version",
+                "const",
+                "`version` must be \"2.2\"",
+            ));
         }
         (Profile::Cep22, None) => found.push(ShapeViolation::missing("", "version")),
     }
@@ -125,11 +128,11 @@ fn check_failure(map: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     }
 }
 
-/// The top level is closed, but for annotations.
+/// The top level allows no other keys except annotations.
 pub(super) fn check_closed(map: &Map<String, Value>, known: &[&str], found: &mut Vec<ShapeViolation>) {
     for key in map.keys() {
         if !known.contains(&key.as_str()) && !key.starts_with('_') {
-            let message = format!("`{key}` has no place here: an envelope is closed at the top");
+            let message = format!("`{key}` is not allowed here: an envelope is closed at the top level");
             found.push(ShapeViolation::new(
                 format!("/{}", escape(key)),
                 "additionalProperties",
@@ -146,7 +149,7 @@ fn check_meta(meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
                 .as_f64()
                 .is_some_and(|number| (0.0..=1.0).contains(&number))
             {
-                let message = format!("must lie between 0 and 1, not at {number}");
+                let message = format!("must be between 0 and 1, not {number}");
                 found.push(ShapeViolation::new("/meta/confidence", "maximum", message));
             }
         }
@@ -179,7 +182,11 @@ fn check_meta(meta: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     }
     if let Some(latency) = meta.get("latency_ms") {
         match latency.as_f64() {
-            None => found.push(ShapeViolation::wrong_type("/meta/latency_ms", "a number", latency)),
+            None => found.push(ShapeViolation::wrong_type(
+                "/meta/latency_ms",
+                "a number",
+                latency,
+            )),
             Some(number) if number < 0.0 => {
                 let message = "must not be negative";
                 found.push(ShapeViolation::new("/meta/latency_ms", "minimum", message));
@@ -197,7 +204,7 @@ fn check_rationale(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     }
 }
 
-/// The overflow container: closed, and at most [`limits::INSIGHTS_MAX`] insights whatever a module says.
+/// The overflow container: no other keys, and at most [`limits::INSIGHTS_MAX`] insights in any module.
 pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<ShapeViolation>) {
     let extensions = match data.get("extensions") {
         None => return,
@@ -208,7 +215,7 @@ pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<ShapeV
         }
     };
     for key in extensions.keys().filter(|key| *key != "insights") {
-        let message = format!("`{key}` has no place here: only `insights` stands under extensions");
+        let message = format!("`{key}` is not allowed here: extensions contains only `insights`");
         let pointer = format!("/data/extensions/{}", escape(key));
         found.push(ShapeViolation::new(pointer, "additionalProperties", message));
     }
@@ -217,11 +224,15 @@ pub(super) fn check_extensions(data: &Map<String, Value>, found: &mut Vec<ShapeV
         Some(Value::Array(insights)) => {
             if insights.len() as u64 > limits::INSIGHTS_MAX {
                 let message = format!(
-                    "holds {} insights, at most {} fit",
+                    "contains {} insights, at most {} are allowed",
                     insights.len(),
                     limits::INSIGHTS_MAX
                 );
-                found.push(ShapeViolation::new("/data/extensions/insights", "maxItems", message));
+                found.push(ShapeViolation::new(
+                    "/data/extensions/insights",
+                    "maxItems",
+                    message,
+                ));
             }
             for (index, insight) in insights.iter().enumerate() {
                 check_insight(insight, index, found);
@@ -251,7 +262,7 @@ fn check_insight(insight: &Value, index: usize, found: &mut Vec<ShapeViolation>)
     for (key, value) in insight {
         let pointer = || format!("{}/{}", at(), escape(key));
         if !matches!(key.as_str(), "text" | "suggested_mapping" | "evidence") {
-            let message = format!("`{key}` has no place in an insight");
+            let message = format!("`{key}` is not allowed in an insight");
             found.push(ShapeViolation::new(pointer(), "additionalProperties", message));
         } else if !value.is_string() {
             found.push(ShapeViolation::wrong_type(pointer(), "a string", value));
@@ -279,17 +290,17 @@ pub(super) fn check_error(error: &Map<String, Value>, found: &mut Vec<ShapeViola
     }
 }
 
-/// Whether `text` has more than `max` code points. Short texts are settled without counting.
+/// Whether `text` has more than `max` code points. Short texts are decided without counting.
 pub(super) fn exceeds(text: &str, max: usize) -> bool {
     text.len() > max && text.chars().nth(max).is_some()
 }
 
-/// A key as it stands in a JSON pointer.
+/// A key escaped for a JSON pointer.
 pub(super) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// What a value is, for people.
+/// The name of a value's type for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

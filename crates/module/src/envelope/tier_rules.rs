@@ -1,6 +1,6 @@
-//! What a tier demands of an answer that is otherwise good. Exec answers are acted on without a person,
-//! so they must be sure and harmless; a decision that is hardly sure is flagged; exploration is free.
-//! Gates apply only to modules that declare their tier.
+//! The requirements of a tier on an answer that is otherwise valid. Exec answers are applied without review,
+//! so they require high confidence and low risk; a decision with low confidence gets a warning; exploration
+//! has no requirements. The rules apply only to modules that declare their tier.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::meta::{Meta, Risk};
 use crate::code::Code;
 use crate::manifest::{Manifest, Tier};
 
-/// What a gate says about an answer.
+/// The result of the tier rules.
 #[derive(Debug)]
 pub(super) enum TierVerdict {
     Pass,
@@ -24,11 +24,15 @@ pub(super) fn check_gate(manifest: &Manifest, meta: &Meta) -> TierVerdict {
     let threshold = manifest.tier.confidence_min();
     let unsure = threshold.filter(|threshold| meta.confidence < *threshold);
     match (manifest.tier, unsure) {
-        (Tier::Exec, Some(threshold)) => TierVerdict::Refuse(Box::new(unsure_error(meta.confidence, threshold))),
-        (Tier::Exec, None) if meta.risk_level() > Risk::Low => TierVerdict::Refuse(Box::new(risky_error(meta))),
+        (Tier::Exec, Some(threshold)) => {
+            TierVerdict::Refuse(Box::new(unsure_error(meta.confidence, threshold)))
+        }
+        (Tier::Exec, None) if meta.risk_level() > Risk::Low => {
+            TierVerdict::Refuse(Box::new(risky_error(meta)))
+        }
         (Tier::Decision, Some(threshold)) => TierVerdict::Warn(json!({
             "code": Code::W2001.as_str(),
-            "message": format!("meta.confidence {} is below {threshold}: let a person look at this decision", meta.confidence),
+            "message": format!("meta.confidence {} is below {threshold}: a person should review this decision", meta.confidence),
             "threshold": threshold,
             "actual": meta.confidence,
         })),
@@ -37,7 +41,7 @@ pub(super) fn check_gate(manifest: &Manifest, meta: &Meta) -> TierVerdict {
 }
 
 fn unsure_error(actual: f64, threshold: f64) -> ErrorBody {
-    let message = format!("meta.confidence {actual} is below {threshold}, which tier exec demands");
+    let message = format!("meta.confidence {actual} is below {threshold}, the minimum of tier exec");
     ErrorBody::new(Code::E3001, message)
         .suggest(format!(
             "do not act on partial_data; raise meta.confidence to at least {threshold} by giving more context \
@@ -51,9 +55,9 @@ fn unsure_error(actual: f64, threshold: f64) -> ErrorBody {
 
 fn risky_error(meta: &Meta) -> ErrorBody {
     let risk = meta.risk_level();
-    let message = format!("meta.risk is {risk}, and tier exec takes only none or low");
+    let message = format!("meta.risk is {risk}; tier exec allows only none or low");
     ErrorBody::new(Code::E3006, message)
-        .suggest("do not act on partial_data; send the case to a person, or move the module to tier decision")
+        .suggest("do not act on partial_data; have a person decide, or move the module to tier decision")
         .detail("reason", "risk_too_high")
         .detail("allowed", json!(["none", "low"]))
         .detail("actual", risk.as_str())

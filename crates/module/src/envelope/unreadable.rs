@@ -1,4 +1,4 @@
-//! The envelope of a reply in which no answer could be read.
+//! The envelope of a reply without a readable answer.
 
 use serde_json::{Map, Value};
 
@@ -18,9 +18,12 @@ pub(super) fn refuse_unreadable(module: &Module, unreadable: Unreadable) -> Enve
             ("too_large", message)
         }
         Reason::InvalidUtf8 => ("invalid_utf8", String::from("the reply is not UTF-8 text")),
-        Reason::NoJson => ("no_json", String::from("the reply holds no JSON object")),
+        Reason::NoJson => ("no_json", String::from("no JSON object found in the reply")),
         Reason::Malformed => ("malformed", String::from("the reply's JSON is malformed")),
-        Reason::Truncated => ("truncated", String::from("the reply ends before its JSON does")),
+        Reason::Truncated => (
+            "truncated",
+            String::from("the reply ends before its JSON is complete"),
+        ),
         Reason::Nesting => {
             let message = format!("the reply is nested deeper than {} levels", limits::NESTING_MAX);
             ("nesting", message)
@@ -39,14 +42,14 @@ pub(super) fn refuse_unreadable(module: &Module, unreadable: Unreadable) -> Enve
     }
     if unreadable.reason == Reason::Truncated {
         error = error
-            .suggest("raise the back-end's output limit or ask for less, then run again")
+            .suggest("raise the back-end's output limit or request a shorter answer, then run again")
             .detail("truncated", true);
     }
     let salvaged = unreadable.salvaged.and_then(salvaged_data);
     refuse(module, error, salvaged, Map::new())
 }
 
-/// The data in what was salvaged: that of an envelope, or the bare object itself.
+/// The data of a salvaged object: that of an envelope, or the bare object itself.
 fn salvaged_data(mut object: Map<String, Value>) -> Option<Map<String, Value>> {
     let is_envelope = object.contains_key("ok") || object.get("meta").is_some_and(Value::is_object);
     if !is_envelope {

@@ -1,41 +1,41 @@
-//! An object becomes the parts of an envelope. Objects that already are one are taken apart as they
-//! stand; answers of older formats (`{ok, data}` without meta, or the bare data) are wrapped, where the
-//! module allows that. Data moves through here untouched.
+//! Splits an object into the parts of an envelope. Objects that already are envelopes are split as they are;
+//! answers of older formats (`{ok, data}` without meta, or the bare data) are wrapped if the module allows
+//! it. Data is not changed.
 
 use serde_json::{Map, Value};
 
-use super::small_map::member;
 use super::repair_log::{Action, RepairLog};
+use super::small_map::member;
 use super::structure::{ShapeViolation, check_closed, kind};
 use crate::module::Module;
 
-/// An answer in pieces, before any of them is judged.
+/// The parts of an answer before validation.
 #[derive(Debug, Default)]
 pub(super) struct EnvelopeParts {
     pub(super) ok: bool,
-    /// An older answer, whose data may carry what belongs into meta.
+    /// An older answer, whose data may contain fields that belong in meta.
     pub(super) wrapped: bool,
     pub(super) meta: Option<Value>,
     pub(super) data: Option<Value>,
     pub(super) error: Option<Value>,
     pub(super) partial_data: Option<Value>,
     pub(super) annotations: Map<String, Value>,
-    /// What is wrong at the top level.
+    /// Violations at the top level.
     pub(super) violations: Vec<ShapeViolation>,
 }
 
-/// Whether answers without `meta`, or without any envelope, are wrapped for this module. Formats from
-/// before the split of meta and data know nothing else.
+/// Whether answers without `meta`, or without an envelope, are wrapped for this module. Formats before the
+/// separation of meta and data have only such answers.
 pub(super) fn wraps(module: &Module) -> bool {
     let compat = &module.manifest.compat;
     compat.accepts_v21_payload || compat.runtime_auto_wrap || !module.format.separates_meta()
 }
 
-/// An object that is no envelope and may not be made into one.
+/// An object that is not an envelope and may not be wrapped.
 #[derive(Debug)]
 pub(super) struct NotAnEnvelope {
     pub(super) violation: ShapeViolation,
-    /// What of it looks most like data.
+    /// The part of it that is most likely the data.
     pub(super) data: Map<String, Value>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn split_parts(
             repairs.record("", Action::Wrapped, None, None);
             Ok(parts)
         }
-        // A business field that happens to be called `ok`.
+        // A data field that happens to be called `ok`.
         Some(_) if wraps && !has_parts => Ok(wrap_bare(object, repairs)),
         None if wraps => Ok(wrap_bare(object, repairs)),
         other => {
@@ -101,7 +101,7 @@ fn split(object: Map<String, Value>, ok: bool, repairs: &mut RepairLog) -> Envel
         match key.as_str() {
             "ok" | "version" => {}
             "meta" => parts.meta = Some(value),
-            // Null where nothing may stand says the same as nothing.
+            // Null where no value is allowed is treated as absent.
             "data" if !ok && value.is_null() => repairs.record("/data", Action::Removed, Some(value), None),
             "error" if ok && value.is_null() => repairs.record("/error", Action::Removed, Some(value), None),
             "partial_data" if value.is_null() => {
@@ -110,7 +110,7 @@ fn split(object: Map<String, Value>, ok: bool, repairs: &mut RepairLog) -> Envel
             "data" => parts.data = Some(value),
             "error" => parts.error = Some(value),
             "partial_data" => parts.partial_data = Some(value),
-            // The runtime alone speaks about usage and warnings.
+            // Usage and warnings are set by the runtime only.
             "_usage" | "_warnings" => {
                 repairs.record(format!("/{key}"), Action::Removed, Some(value), None);
             }
@@ -133,7 +133,7 @@ fn wrap_bare(data: Map<String, Value>, repairs: &mut RepairLog) -> EnvelopeParts
     }
 }
 
-/// A bare object with an error. What else it holds is the part of the work that was done.
+/// A bare object with an error. Its other fields are the completed part of the work.
 fn wrap_failure(object: Map<String, Value>, repairs: &mut RepairLog) -> EnvelopeParts {
     repairs.record("", Action::Wrapped, None, None);
     let mut parts = EnvelopeParts {
@@ -157,7 +157,7 @@ fn wrap_failure(object: Map<String, Value>, repairs: &mut RepairLog) -> Envelope
     parts
 }
 
-/// Not an envelope, and not to be made into one: the object is kept as what may be salvaged.
+/// Not an envelope and not wrapped: the object is kept as salvageable data.
 fn refuse(mut object: Map<String, Value>, violation: ShapeViolation) -> Box<NotAnEnvelope> {
     let data = match object.swap_remove("data") {
         Some(Value::Object(data)) => data,

@@ -9,15 +9,15 @@ use crate::limits;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// Holds if one of them does.
+    /// True if at least one part is true.
     Any(Vec<Self>),
-    /// Holds if all of them do.
+    /// True if all parts are true.
     All(Vec<Self>),
     Not(Box<Self>),
     Compare(Operand, Comparison, Operand),
-    /// Holds if the path leads somewhere.
+    /// True if the path has a value.
     Exists(Path),
-    /// Holds if the value is neither absent, null, false, zero nor empty.
+    /// True if the value is neither absent, null, false, zero nor empty.
     Truthy(Operand),
 }
 
@@ -148,10 +148,10 @@ fn word(scanner: &mut Scanner<'_>) -> Result<Operand, ExpressionError> {
         Some(literal) => Ok(Operand::Literal(literal)),
         None if word.is_empty() => {
             let symbol: String = start.chars().take(1).collect();
-            scanner.fail(format!("`{symbol}` was not expected here"))
+            scanner.fail(format!("unexpected `{symbol}`"))
         }
         None => scanner.fail(format!(
-            "`{word}` is neither a path nor a value; texts are quoted"
+            "`{word}` is neither a path nor a value; strings must be quoted"
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! Running expressions: a path picks a value, a condition holds or does not. Nothing here fails: what is
-//! not there is absent, and absent is neither more nor less than anything.
+//! Evaluation of expressions: a path yields a value, a condition a boolean. Evaluation never fails: a missing
+//! value is absent, and an absent value has no order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::condition::{Comparison, Condition, Operand};
 use super::path::{Path, PathSegment};
 
-/// Where paths are looked up.
+/// The variables in which paths are resolved.
 pub trait Variables {
     fn find(&self, path: &Path) -> Option<Cow<'_, Value>>;
 }
@@ -20,7 +20,7 @@ impl Variables for Value {
     }
 }
 
-/// The value that `segments` lead to. Behind `[*]` the values of all items that have one come as a list.
+/// The value at `segments`. `[*]` yields the list of the values of all items that have one.
 pub fn select<'a>(root: &'a Value, segments: &[PathSegment]) -> Option<Cow<'a, Value>> {
     let mut at = root;
     for (index, segment) in segments.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// Every path that the condition looks at.
+    /// Every path in the condition.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Self::Any(parts) | Self::All(parts) => parts.iter().flat_map(Self::paths).collect(),
@@ -108,7 +108,7 @@ impl Comparison {
     }
 }
 
-/// Absent and null are the same; numbers are equal by value, so that 1 is 1.0.
+/// Absent equals null; numbers are compared by value, so that 1 equals 1.0.
 fn is_equal(left: Option<&Value>, right: Option<&Value>) -> bool {
     let (left, right) = (left.unwrap_or(&Value::Null), right.unwrap_or(&Value::Null));
     match (left.as_f64(), right.as_f64()) {
@@ -117,7 +117,7 @@ fn is_equal(left: Option<&Value>, right: Option<&Value>) -> bool {
     }
 }
 
-/// Numbers by size, texts by their characters; nothing else has an order.
+/// Orders numbers by value and strings by code point; other values have no order.
 fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left.as_f64()?.partial_cmp(&right.as_f64()?),

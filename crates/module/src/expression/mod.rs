@@ -1,6 +1,6 @@
-//! The little language of compositions: paths (`$.a.b[0]`, `$.issues[*].risk`) and conditions
-//! (`$.triage.meta.confidence > 0.8 && exists($.triage.data)`). Parsing into trees is total and bounded
-//! in depth; running them never fails. What the names mean is the business of whoever composes modules.
+//! The expression language of compositions: paths (`$.a.b[0]`, `$.issues[*].risk`) and conditions
+//! (`$.triage.meta.confidence > 0.8 && exists($.triage.data)`). Parsing never panics and is bounded in depth;
+//! evaluation never fails. This module must not know how names are resolved; see [`Variables`].
 
 mod condition;
 mod evaluate;
@@ -16,7 +16,7 @@ pub use condition::{Comparison, Condition, Operand, parse_condition};
 pub use evaluate::{Variables, select};
 pub use path::{Path, PathSegment, parse_path};
 
-/// Why a text is no expression, and the byte at which that shows.
+/// Why a text is not a valid expression, and the byte offset of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     pub at: usize,

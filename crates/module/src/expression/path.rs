@@ -1,4 +1,4 @@
-//! Paths into a value. Names may hold hyphens, since modules' names do.
+//! Paths into a value. Names may contain hyphens, as module names do.
 
 use super::ExpressionError;
 use super::scanner::Scanner;
@@ -11,7 +11,7 @@ pub struct Path {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathSegment {
-    /// `.name` or `['name']`; as the last one, `.length` of a list or a text is its length.
+    /// `.name` or `['name']`; `.length` as the last segment is the length of a list or a string.
     Name(String),
     /// `[0]`
     Index(usize),
@@ -29,14 +29,14 @@ pub fn parse_path(text: &str) -> Result<Path, ExpressionError> {
 
 pub(super) fn take_path(scanner: &mut Scanner<'_>) -> Result<Path, ExpressionError> {
     if !scanner.take("$") {
-        return scanner.fail("a path begins with `$`");
+        return scanner.fail("a path must begin with `$`");
     }
     let mut segments = Vec::new();
     loop {
         if scanner.take(".") {
             let name = scanner.take_while(is_name);
             if name.is_empty() {
-                return scanner.fail("a name is expected after `.`");
+                return scanner.fail("expected a name after `.`");
             }
             segments.push(PathSegment::Name(String::from(name)));
         } else if scanner.take("[") {
@@ -55,7 +55,7 @@ fn bracket(scanner: &mut Scanner<'_>) -> Result<PathSegment, ExpressionError> {
     } else {
         match scanner.take_while(|c| c.is_ascii_digit()).parse() {
             Ok(index) => PathSegment::Index(index),
-            Err(_) => return scanner.fail("a number, `*` or a quoted name is expected in brackets"),
+            Err(_) => return scanner.fail("expected a number, `*` or a quoted name in brackets"),
         }
     };
     if scanner.take("]") {

@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
         self.rest().chars().next()
     }
 
-    /// Takes `token` if it comes next.
+    /// Consumes `token` if it is next.
     pub(super) fn take(&mut self, token: &str) -> bool {
         let hit = self.rest().starts_with(token);
         if hit {
@@ -37,7 +37,7 @@ impl<'a> Scanner<'a> {
         hit
     }
 
-    /// Takes characters as long as they fit.
+    /// Consumes characters while `fits` is true.
     pub(super) fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());
@@ -45,7 +45,7 @@ impl<'a> Scanner<'a> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// Takes a text in single or double quotes; a backslash keeps the next character.
+    /// Consumes a string in single or double quotes; a backslash escapes the next character.
     pub(super) fn quoted(&mut self) -> Result<String, ExpressionError> {
         let start = self.at;
         let quote = self.peek();
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
         }
         Err(ExpressionError {
             at: start,
-            message: String::from("the text in quotes is never closed"),
+            message: String::from("the quoted string is not closed"),
         })
     }
 
@@ -75,13 +75,13 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Nothing but space may follow.
+    /// Fails unless only whitespace follows.
     pub(super) fn end(&mut self) -> Result<(), ExpressionError> {
         self.space();
         if self.is_end() {
             Ok(())
         } else {
-            self.fail(format!("`{}` was not expected here", self.rest()))
+            self.fail(format!("unexpected `{}`", self.rest()))
         }
     }
 }

@@ -8,7 +8,7 @@ fn path(text: &str) -> Path {
 }
 
 #[test]
-fn paths_lead_through_names_with_hyphens_indices_and_stars() {
+fn parses_paths_with_hyphens_indices_and_wildcards() {
     let name = |text: &str| PathSegment::Name(String::from(text));
     assert_eq!(path("$").segments, []);
     assert_eq!(path("$.a.b").segments, [name("a"), name("b")]);
@@ -26,7 +26,7 @@ fn paths_lead_through_names_with_hyphens_indices_and_stars() {
 }
 
 #[test]
-fn conditions_bind_as_everywhere() {
+fn parses_conditions_with_usual_precedence() {
     let parsed =
         parse_condition("!exists($.a) || $.b.meta.confidence >= 0.8 && $.c == 'x'").expect("a condition");
     let expected = Condition::Any(vec![
@@ -48,7 +48,7 @@ fn conditions_bind_as_everywhere() {
 }
 
 #[test]
-fn what_is_no_expression_is_refused_at_its_place() {
+fn invalid_expressions_are_refused_with_position() {
     for (text, at) in [
         ("", 0),
         ("$.", 2),

@@ -1,5 +1,4 @@
-//! Which fields of the data schema any answer of the tests had. A field that no test ever saw is a field
-//! that may break unnoticed.
+//! Coverage of the data schema: which fields occurred in at least one answer of the golden tests.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Section, SchemaView};
+use crate::schema::{SchemaView, Section};
 
 /// Fields as `issues[].type`, and whether an answer had them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +15,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// All fields of the module's data, none seen yet.
+    /// All fields of the module's data, none covered.
     pub fn of(module: &Module) -> Self {
         let mut coverage = Self::default();
         if let Some(schema) = module.contract.schema(Section::Data) {
@@ -26,7 +25,7 @@ impl Coverage {
         coverage
     }
 
-    /// A schema that contains itself is followed to a depth, not for ever.
+    /// The depth is limited, since a schema may contain itself.
     fn collect(&mut self, shape: SchemaView<'_>, path: &str, depth: usize) {
         if depth > limits::COVERED_DEPTH_MAX || self.fields.len() >= limits::COVERED_FIELDS_MAX {
             return;
@@ -45,7 +44,7 @@ impl Coverage {
         }
     }
 
-    /// Takes note of what an answer has.
+    /// Marks the fields of an answer as covered.
     pub fn exercise(&mut self, data: &Value) {
         self.mark(data, "", 0);
     }
@@ -86,7 +85,7 @@ impl Coverage {
         self.fields.values().filter(|seen| **seen).count()
     }
 
-    /// A module without fields has nothing to exercise.
+    /// 100 for a module without fields.
     pub fn percent(&self) -> f64 {
         match self.total() {
             0 => 100.0,
@@ -94,7 +93,7 @@ impl Coverage {
         }
     }
 
-    /// Fields that no answer had.
+    /// Fields that occurred in no answer.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let unseen = self.fields.iter().filter(|(_, seen)| !**seen);
         unseen.map(|(field, _)| field.as_str())

@@ -1,4 +1,4 @@
-//! Which dialect a test is written in, and the answer held against it.
+//! Detects the dialect of a golden test and compares an answer with it.
 
 use serde_json::{Map, Value};
 
@@ -9,11 +9,11 @@ use crate::document::join;
 use crate::limits;
 use crate::module::Module;
 
-/// Parts of an envelope. A test that names nothing else speaks about the envelope; any other speaks about
+/// Top-level keys of an envelope. A test with these keys only is compared with the envelope, any other with
 /// the data.
 const PARTS: &[&str] = &["ok", "meta", "data", "error", "partial_data"];
 
-/// Every way in which `envelope` is not what `expected` asks for; none means that the test passes.
+/// All mismatches between `envelope` and `expected`; empty means that the test passes.
 pub fn compare_answer(module: &Module, expected: &Value, envelope: &Value) -> Vec<Mismatch> {
     let Value::Object(map) = expected else {
         return vec![Mismatch::new("", "the expected answer is not an object")];
@@ -31,7 +31,7 @@ pub fn compare_answer(module: &Module, expected: &Value, envelope: &Value) -> Ve
     found
 }
 
-/// Whatever the test shows must be there; what it leaves out may be anything.
+/// Every value in the test must be present; fields not in the test are ignored.
 fn check_answer(map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {
     let own: Map<String, Value> = map
         .iter()
@@ -49,8 +49,8 @@ fn check_answer(map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mism
     }
 }
 
-/// `{$validate: {data: <schema>}, $example: <envelope>}`: the example shows, the schemas decide. A test that
-/// has only the example is the answer itself.
+/// `{$validate: {data: <schema>}, $example: <envelope>}`: only the schemas are checked. If there is only an
+/// example, it is the expected answer.
 fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, found: &mut Vec<Mismatch>) {
     let Some(schemas) = map.get("$validate").and_then(Value::as_object) else {
         if let Some(Value::Object(example)) = map.get("$example") {
@@ -68,7 +68,7 @@ fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, fo
         let validator = match jsonschema::draft7::new(&with_definitions(module, schema)) {
             Ok(validator) => validator,
             Err(error) => {
-                let message = format!("the test's schema of `{part}` cannot be used: {error}");
+                let message = format!("the schema of `{part}` in the test is invalid: {error}");
                 found.push(Mismatch::new(&pointer, message));
                 continue;
             }
@@ -81,7 +81,7 @@ fn check_schemas(module: &Module, map: &Map<String, Value>, envelope: &Value, fo
     }
 }
 
-/// A test may lean on the definitions of the module's own schema.
+/// Adds the definitions of the module's schema, which a test may reference.
 fn with_definitions(module: &Module, schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let (Value::Object(map), Value::Object(document)) = (&mut schema, module.contract.document()) {

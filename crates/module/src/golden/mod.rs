@@ -1,6 +1,6 @@
-//! Golden tests: whether an envelope is what a test expects, in any of the three dialects that modules use,
-//! and which fields of the data schema the tests of a module exercise. `check::golden` says whether a test
-//! is well formed; here it is held against an answer.
+//! Golden tests: compares an envelope with a test in any of the three dialects, and measures which fields of
+//! the data schema the tests of a module cover. `check::golden` checks whether a test is well formed; this
+//! module compares it with an answer.
 
 mod coverage;
 mod matcher;
@@ -15,10 +15,10 @@ pub use matcher::compare_answer;
 
 use serde_json::{Value, json};
 
-/// Where an answer is not what was expected.
+/// A difference between the answer and the expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// Into the envelope.
+    /// JSON pointer into the envelope.
     pub pointer: String,
     pub message: String,
     pub expected: Option<Value>,

@@ -1,17 +1,17 @@
-//! Paths as tests write them: `issues[*].type`, `meta.confidence`, with or without `$.` before them. They
-//! start at the data, or at the envelope where they begin with one of its parts.
+//! Paths in golden tests: `issues[*].type`, `meta.confidence`, with an optional `$.` prefix. A path is
+//! resolved in the data, or in the envelope if the data has no match.
 
 use serde_json::Value;
 
 use crate::expression::{PathSegment, parse_path};
 
-/// Every value at a path, with its pointer into the envelope; none where nothing is there.
+/// Every value at a path, with its pointer into the envelope.
 pub(super) fn values<'a>(envelope: &'a Value, path: &str) -> Result<Vec<(String, &'a Value)>, String> {
     let whole = match path.strip_prefix('$') {
         Some(_) => String::from(path),
         None => format!("$.{path}"),
     };
-    let parsed = parse_path(&whole).map_err(|error| format!("`{path}` is no path: {error}"))?;
+    let parsed = parse_path(&whole).map_err(|error| format!("invalid path `{path}`: {error}"))?;
     let data = envelope.get("data").or_else(|| envelope.get("partial_data"));
     let start = if envelope.get("data").is_some() {
         "/data"

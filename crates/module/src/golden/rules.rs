@@ -1,4 +1,4 @@
-//! The dialect of rules: `_validate` with thresholds and words, `_contains` with values at paths.
+//! The rule dialect: `_validate` with thresholds and words, `_contains` with values at paths.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +40,7 @@ fn required(wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
     for path in texts(wanted) {
         match values(envelope, path) {
             Ok(values) if !values.is_empty() => {}
-            Ok(_) => found.push(Mismatch::new("", format!("`{path}` is required and not there"))),
+            Ok(_) => found.push(Mismatch::new("", format!("`{path}` is required but missing"))),
             Err(error) => found.push(Mismatch::new("", error)),
         }
     }
@@ -54,12 +54,12 @@ fn threshold(
     found: &mut Vec<Mismatch>,
 ) {
     let (pointer, have) = ("/meta/confidence", envelope.pointer("/meta/confidence"));
-    let kept = match (have.and_then(Value::as_f64), wanted.as_f64()) {
+    let ok = match (have.and_then(Value::as_f64), wanted.as_f64()) {
         (Some(have), Some(limit)) => holds(have, limit),
         _ => false,
     };
-    if !kept {
-        let message = format!("the confidence should be {word} {wanted}");
+    if !ok {
+        let message = format!("the confidence must be {word} {wanted}");
         found.push(Mismatch::new(pointer, message).values(Some(wanted), have));
     }
 }
@@ -74,7 +74,7 @@ fn rationale(wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
     }
 }
 
-/// A word, or several, anywhere in the texts of the data; or for each path in the texts at that path.
+/// Checks one or more words in all strings of the data, or per path in the strings at that path.
 fn words(wanted: &Value, envelope: &Value, should: bool, found: &mut Vec<Mismatch>) {
     let look = |word: &str, place: &str, text: &str, pointer: &str| {
         let verb = if should { "does not contain" } else { "contains" };
@@ -103,7 +103,7 @@ fn words(wanted: &Value, envelope: &Value, should: bool, found: &mut Vec<Mismatc
     }
 }
 
-/// All texts in a value, one to a line; a number counts by its digits.
+/// All strings in a value, one per line; numbers are included as text.
 fn gathered(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -114,14 +114,14 @@ fn gathered(value: &Value) -> String {
     }
 }
 
-/// Each of the values is among those at the path.
+/// Checks that each wanted value is among the values at the path.
 fn holds(path: &str, wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>) {
     let there = match values(envelope, path) {
         Ok(there) => there,
         Err(error) => return found.push(Mismatch::new("", error)),
     };
     let there: Vec<&Value> = there.into_iter().map(|(_, value)| value).collect();
-    // A list that the path itself leads to is looked into.
+    // If the path leads to a list, its items are compared.
     let items: Vec<&Value> = there
         .iter()
         .flat_map(|value| match value {
@@ -132,7 +132,7 @@ fn holds(path: &str, wanted: &Value, envelope: &Value, found: &mut Vec<Mismatch>
     let single = std::slice::from_ref(wanted);
     for value in wanted.as_array().map_or(single, Vec::as_slice) {
         if !items.iter().any(|item| same(value, item)) {
-            let message = format!("`{path}` does not hold {value}");
+            let message = format!("`{path}` does not contain {value}");
             let actual = Value::Array(items.iter().map(|item| (*item).clone()).collect());
             found.push(Mismatch::new("/data", message).values(Some(value), Some(&actual)));
         }

@@ -1,5 +1,5 @@
-//! What is shown must be there. Objects may hold more than is shown; lists are shown whole; numbers are
-//! equal when their values are.
+//! Subset comparison: objects may have additional keys, lists must match completely, numbers are compared by
+//! value.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::document::join;
 
 pub(super) fn compare(expected: &Value, actual: Option<&Value>, pointer: &str, found: &mut Vec<Mismatch>) {
     let Some(actual) = actual else {
-        let absent = Mismatch::new(pointer, "it is not there");
+        let absent = Mismatch::new(pointer, "the value is missing");
         found.push(absent.values(Some(expected), None));
         return;
     };
@@ -20,7 +20,7 @@ pub(super) fn compare(expected: &Value, actual: Option<&Value>, pointer: &str, f
         }
         (Value::Array(wanted), Value::Array(items)) => {
             if wanted.len() != items.len() {
-                let message = format!("it has {} items, not {}", items.len(), wanted.len());
+                let message = format!("the list has {} items, not {}", items.len(), wanted.len());
                 found.push(Mismatch::new(pointer, message).values(Some(expected), Some(actual)));
                 return;
             }
@@ -30,7 +30,7 @@ pub(super) fn compare(expected: &Value, actual: Option<&Value>, pointer: &str, f
         }
         _ if same(expected, actual) => {}
         _ => {
-            let other = Mismatch::new(pointer, "it is something else");
+            let other = Mismatch::new(pointer, "the value differs");
             found.push(other.values(Some(expected), Some(actual)));
         }
     }

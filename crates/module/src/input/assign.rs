@@ -1,5 +1,5 @@
-//! `key=value` and `key:=json` put into an input. The schema decides what a word means: `3` is a number
-//! where a number is wanted and a text where a text is.
+//! Assigns `key=value` and `key:=json` to an input. The schema decides the type of a value: `3` becomes a
+//! number for a number field and a string for a string field.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Number, Value};
 
 use crate::limits;
 use crate::module::Module;
-use crate::schema::{Section, SchemaView};
+use crate::schema::{SchemaView, Section};
 
-/// Why a word could not be put into the input.
+/// Why an assignment was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssignError {
     pub message: String,
@@ -38,13 +38,13 @@ impl fmt::Display for AssignError {
 
 impl std::error::Error for AssignError {}
 
-/// Puts one `key=value` into the input. Names are joined by dots, items of lists are counted from 0
-/// (`author.name`, `items.0.label`); a dot inside a name is written `\.`. A value for a list is added to it,
-/// unless it is a whole list in JSON.
+/// Assigns one `key=value` to the input. Names are separated by dots, list items are numbered from 0
+/// (`author.name`, `items.0.label`); a dot inside a name is written `\.`. A value for a list is appended,
+/// unless it is a complete list in JSON.
 pub fn assign(module: &Module, input: &mut Map<String, Value>, text: &str) -> Result<(), AssignError> {
     let Some((key, value)) = text.split_once('=') else {
         let error = AssignError::new(format!("`{text}` is not of the form key=value"));
-        return Err(error.hint("key=value takes the type from the input schema, key:=json takes JSON"));
+        return Err(error.hint("key=value uses the type from the input schema, key:=json expects JSON"));
     };
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => (key, Assignment::Json(value)),
@@ -84,7 +84,7 @@ fn names(key: &str) -> Result<Vec<String>, AssignError> {
         }
     }
     if names.iter().any(String::is_empty) {
-        return Err(AssignError::new(format!("`{key}` has an empty name in it")));
+        return Err(AssignError::new(format!("`{key}` contains an empty name")));
     }
     if names.len() > limits::NESTING_MAX {
         return Err(AssignError::new(format!("`{key}` is nested too deeply")));
@@ -106,14 +106,14 @@ fn put(
     if wants_list {
         let index: usize = name
             .parse()
-            .map_err(|_| AssignError::new(format!("`{name}` in `{key}` is no place in a list")))?;
+            .map_err(|_| AssignError::new(format!("`{name}` in `{key}` is not a list index")))?;
         let Value::Array(items) = or_new(target, Value::Array(Vec::new())) else {
-            return Err(in_the_way(name, key));
+            return Err(not_an_object(name, key));
         };
         if index > items.len() {
             let next = items.len();
             return Err(AssignError::new(format!(
-                "`{key}` leaves a gap: the next place is {next}"
+                "`{key}` skips list items: the next index is {next}"
             )));
         }
         if index == items.len() {
@@ -125,7 +125,7 @@ fn put(
         };
     }
     let Value::Object(map) = or_new(target, Value::Object(Map::new())) else {
-        return Err(in_the_way(name, key));
+        return Err(not_an_object(name, key));
     };
     let below = map.entry(name.clone()).or_insert(Value::Null);
     put(
@@ -144,9 +144,9 @@ fn or_new(target: &mut Value, new: Value) -> &mut Value {
     target
 }
 
-fn in_the_way(name: &str, key: &str) -> AssignError {
+fn not_an_object(name: &str, key: &str) -> AssignError {
     AssignError::new(format!(
-        "`{key}` does not fit: what stands before `{name}` is no object"
+        "`{key}` is invalid: the value before `{name}` is not an object"
     ))
 }
 
@@ -177,23 +177,23 @@ fn settle(
     Ok(())
 }
 
-/// The text as the schema means it.
+/// Parses the text by the type in the schema.
 fn read(text: &str, shape: Option<SchemaView<'_>>, key: &str) -> Result<Value, AssignError> {
     let Some(shape) = shape else {
         return Ok(Value::from(text));
     };
     let listed = shape.listed();
-    let meant = listed.iter().find(|value| match value {
+    let matching = listed.iter().find(|value| match value {
         Value::String(word) => word == text,
         other => other.to_string() == text,
     });
-    if let Some(value) = meant {
+    if let Some(value) = matching {
         return Ok((*value).clone());
     }
     if shape.allows("string") {
         return Ok(Value::from(text));
     }
-    let wrong = |wanted: &str| AssignError::new(format!("`{key}` is {wanted}, and `{text}` is none"));
+    let wrong = |wanted: &str| AssignError::new(format!("`{key}` must be {wanted}, not `{text}`"));
     if text == "null" && shape.allows("null") {
         return Ok(Value::Null);
     }

@@ -1,20 +1,20 @@
-//! Which field of an input a piece of media belongs into, by what the input schema and the names say.
+//! Selects the input field for a media item, by the input schema and the field names.
 
 use serde_json::{Map, Value};
 
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, SchemaView};
+use crate::schema::{SchemaView, Section};
 
-/// A top-level field of the input that holds media.
+/// A top-level field of the input for media.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaField {
     pub name: String,
-    /// It holds a list of items, not one.
+    /// The field is a list of items.
     pub many: bool,
 }
 
-/// Words by which fields for a kind of media are called.
+/// Words that identify fields for a kind of media by name.
 fn words(kind: Modality) -> &'static [&'static str] {
     match kind {
         Modality::Text => &[],
@@ -46,7 +46,7 @@ pub fn media_field(module: &Module, kind: Modality) -> Result<MediaField, String
         } else {
             takes.join(", ")
         };
-        return Err(format!("`{name}` takes no {wanted}; it takes {takes}"));
+        return Err(format!("`{name}` accepts no {wanted}; it accepts {takes}"));
     }
     let fields = fields(module);
     let called = |field: &&MediaField| {
@@ -63,7 +63,7 @@ pub fn media_field(module: &Module, kind: Modality) -> Result<MediaField, String
         several => {
             let names: Vec<_> = several.iter().map(|field| field.name.as_str()).collect();
             Err(format!(
-                "the input schema of `{name}` does not say which of {} is for {wanted}",
+                "the input schema of `{name}` does not define which of {} is for {wanted}",
                 names.join(", ")
             ))
         }
@@ -86,14 +86,14 @@ fn fields(module: &Module) -> Vec<MediaField> {
     fields.collect()
 }
 
-/// Puts an item into its field. A field for one item takes no second.
+/// Puts an item into its field. A field for one item refuses a second.
 pub fn put_media(input: &mut Map<String, Value>, field: &MediaField, item: Value) -> Result<(), String> {
     let there = input.entry(field.name.clone()).or_insert(Value::Null);
     match there {
         Value::Null if field.many => *there = Value::Array(vec![item]),
         Value::Null => *there = item,
         Value::Array(items) if field.many => items.push(item),
-        _ => return Err(format!("`{}` takes one item, and has one already", field.name)),
+        _ => return Err(format!("`{}` accepts one item and already has one", field.name)),
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Where media stands in an input, by what the input schema says. An object that only looks like media,
-//! in a module that takes none, is data.
+//! Locations of media items in an input, by the input schema. In a module without media inputs, an object
+//! with the form of media is data.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::document::join;
 use crate::limits;
 use crate::manifest::Modality;
 use crate::module::Module;
-use crate::schema::{Section, SchemaView};
+use crate::schema::{SchemaView, Section};
 
 /// Pointers to every media item of an input, in the order of the input.
 pub fn media_locations(module: &Module, input: &Map<String, Value>) -> Vec<String> {
@@ -21,15 +21,21 @@ pub fn media_locations(module: &Module, input: &Map<String, Value>) -> Vec<Strin
         .map(|schema| SchemaView::new(contract.document(), schema));
     let mut found = Vec::new();
     for (key, value) in input.iter().filter(|(key, _)| !key.starts_with('_')) {
-        // Without a schema, an item is what has the form of one.
+        // Without a schema, every object with the form of a media item is one.
         let inner = shape.map(|shape| shape.property(key));
         look(value, inner, &join("", key), 0, &mut found);
     }
     found
 }
 
-/// `shape` is `None` where there is no schema at all, and `Some(None)` where it says nothing of the place.
-fn look(value: &Value, shape: Option<Option<SchemaView<'_>>>, at: &str, depth: usize, found: &mut Vec<String>) {
+/// `shape` is `None` without a schema, and `Some(None)` if the schema does not describe this position.
+fn look(
+    value: &Value,
+    shape: Option<Option<SchemaView<'_>>>,
+    at: &str,
+    depth: usize,
+    found: &mut Vec<String>,
+) {
     if depth > limits::NESTING_MAX {
         return;
     }
@@ -55,7 +61,7 @@ fn look(value: &Value, shape: Option<Option<SchemaView<'_>>>, at: &str, depth: u
     }
 }
 
-/// One of the variants of a media input, whatever else is wrong with it.
+/// Whether `type` names a variant of a media input; other fields are not checked.
 fn has_form(map: &Map<String, Value>) -> bool {
     matches!(
         map.get("type").and_then(Value::as_str),
@@ -63,8 +69,8 @@ fn has_form(map: &Map<String, Value>) -> bool {
     )
 }
 
-/// Replaces each item by a word about it, so that the text of a prompt does not hold the bytes again, nor
-/// an address or a path that is nobody's business.
+/// Replaces each media item by its number and media type, so that the prompt text contains neither the bytes
+/// nor a URL or a path.
 pub fn insert_media(input: &mut Map<String, Value>, places: &[String], media_types: &[String]) {
     let mut whole = Value::Object(std::mem::take(input));
     for (index, (place, media_type)) in places.iter().zip(media_types).enumerate() {
@@ -81,7 +87,7 @@ pub fn insert_media(input: &mut Map<String, Value>, places: &[String], media_typ
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{media_locations, insert_media};
+    use super::{insert_media, media_locations};
     use crate::module::Module;
     use crate::{FileMap, load};
 
@@ -101,14 +107,14 @@ mod tests {
         media_locations(module, input.as_object().unwrap())
     }
 
-    const SEES: &str = "modalities:\n  input: [text, image]\n";
+    const IMAGES: &str = "modalities:\n  input: [text, image]\n";
 
     #[test]
-    fn media_is_found_where_the_schema_has_it() {
+    fn finds_media_where_schema_declares_it() {
         let item =
             json!({"type": "object", "properties": {"type": {"const": "url"}, "url": {}, "media_type": {}}});
         let module = module(
-            SEES,
+            IMAGES,
             &json!({"type": "object", "properties": {
                 "cover": item,
                 "pages": {"type": "array", "items": {"oneOf": [item]}},
@@ -121,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn a_module_of_text_has_no_media() {
+    fn text_module_has_no_media() {
         let module = module("", &json!({"type": "object"}));
         assert!(places(&module, &json!({"a": {"type": "url", "url": "http://a/"}})).is_empty());
     }
 
     #[test]
-    fn items_are_shown_as_words() {
+    fn items_are_replaced_by_number_and_type() {
         let mut input = json!({"a": [{"type": "base64", "data": "AAAA"}], "b": 1});
         let map = input.as_object_mut().unwrap();
         insert_media(map, &[String::from("/a/0")], &[String::from("image/png")]);

@@ -1,6 +1,5 @@
-//! Inputs put together word by word, the way a command line gives them: `key=value` read as the input
-//! schema means it, and the field that a picture, a sound or a document belongs into. Nothing is checked
-//! here that [`crate::lower::admit_input`] checks.
+//! Builds an input from command line arguments: `key=value` parsed by the type in the input schema, and media
+//! put into the matching field. Validation of the complete input is left to [`crate::lower::admit_input`].
 
 mod assign;
 mod media_field;
@@ -10,4 +9,4 @@ mod tests;
 
 pub use assign::{AssignError, assign};
 pub use media_field::{MediaField, media_field, put_media};
-pub use media_locations::{media_locations, insert_media};
+pub use media_locations::{insert_media, media_locations};

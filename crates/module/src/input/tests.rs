@@ -50,7 +50,7 @@ fn set(module: &Module, words: &[&str]) -> Result<Value, String> {
 }
 
 #[test]
-fn words_are_read_as_the_schema_means_them() {
+fn values_are_parsed_by_schema_type() {
     let module = typed();
     for (words, input) in [
         (&["text=3"][..], json!({"text": "3"})),
@@ -80,7 +80,7 @@ fn words_are_read_as_the_schema_means_them() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_assignments_are_refused() {
     let module = typed();
     for words in [
         &["text"][..],
@@ -100,7 +100,9 @@ fn what_cannot_be_meant_is_refused() {
 
 proptest! {
     #[test]
-    fn any_words_are_taken_or_refused(words in proptest::collection::vec("[a-z.:=\\\\0-9]{0,12}", 0..6)) {
+    fn any_assignments_are_accepted_or_refused(
+        words in proptest::collection::vec("[a-z.:=\\\\0-9]{0,12}", 0..6),
+    ) {
         let module = typed();
         let mut input = Map::new();
         for word in &words {
@@ -108,9 +110,9 @@ proptest! {
         }
     }
 
-    /// What is set as JSON is there, whatever it is.
+    /// A value assigned as JSON is stored unchanged.
     #[test]
-    fn json_is_taken_as_it_is(number in any::<i64>(), text in ".*") {
+    fn json_values_are_stored_unchanged(number in any::<i64>(), text in ".*") {
         let module = typed();
         let mut input = Map::new();
         let value = json!({"n": number, "t": text});
@@ -120,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn media_finds_its_field() {
+fn media_is_put_into_matching_field() {
     let media = json!({"$ref": "#/$defs/Media"});
     let list = json!({"type": "array", "items": media});
     let manifest = "modalities: {input: [text, image, audio, document]}\n";

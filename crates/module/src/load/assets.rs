@@ -1,4 +1,4 @@
-//! What lies under `assets/`.
+//! The files under `assets/`.
 
 use crate::file_map::{Entry, FileMap};
 use crate::module::Asset;

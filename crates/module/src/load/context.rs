@@ -1,5 +1,5 @@
-//! The schemas that a module's context is held against. What is wrong with the references is said by the
-//! checks; here a schema that cannot be had is simply not there, and the type is refused when it is used.
+//! The schemas that validate a module's context. Invalid references are reported by the checks; here an
+//! unavailable schema is omitted, and the type is refused when it is used.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn contract(files: &FileMap, reference: &str) -> Option<Contract> {
     let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let file = file_map::normalise(path)?;
     let mut document: Value = serde_json::from_slice(files.bytes(&file)?).ok()?;
-    // Under a key of its own, so that even a reference to the whole document has a pointer.
+    // Nested under a key, so that even a reference to the whole document has a pointer.
     rebase(&mut document, "/document");
     let pointer = format!("/document{}", super::percent_decoded(fragment));
     let whole = Value::Object(Map::from_iter([(String::from("document"), document)]));

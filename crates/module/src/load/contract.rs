@@ -1,6 +1,6 @@
-//! The contract of a module out of the files that state it. Most modules have one `schema.json`; when a
-//! section comes from another file, that file is put into the document under a key of its own and its
-//! local references are rewritten to lead there.
+//! Builds the contract of a module from its files. Most modules have one `schema.json`; if a section comes
+//! from another file, that file is embedded in the document under a separate key and its local references are
+//! rewritten.
 
 use serde_json::{Map, Value};
 
@@ -11,17 +11,17 @@ use crate::file_map;
 use crate::manifest::OutputAlias;
 use crate::schema::{Contract, Section};
 
-/// Key of the contract's document under which schemas from other files stand.
+/// Key of the contract's document that contains the schemas from other files.
 const FILES_KEY: &str = "x-files";
 
-/// A part of the contract's document and the file it was taken from.
+/// A part of the contract's document and its source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContractOrigin {
     pub(crate) prefix: String,
     pub(crate) file: String,
 }
 
-/// `schema.json` and the `io` references of the manifest as one contract.
+/// Combines `schema.json` and the `io` references of the manifest into one contract.
 pub(super) fn from_schema(reading: &mut LoadContext<'_>, source: &Map<String, Value>) -> Contract {
     let mut document = match reading.json("schema.json") {
         Some(Value::Object(map)) => map,
@@ -29,7 +29,7 @@ pub(super) fn from_schema(reading: &mut LoadContext<'_>, source: &Map<String, Va
             let diagnostic =
                 Diagnostic::new(Rule::INVALID_SCHEMA, "schema.json must be an object of sections");
             let diagnostic = diagnostic.at(reading.in_json("schema.json", "", EntryPart::Value));
-            reading.push(diagnostic.hint("it holds `input`, `data`, `meta` and `error`"));
+            reading.push(diagnostic.hint("it contains `input`, `data`, `meta` and `error`"));
             Map::new()
         }
         None => Map::new(),
@@ -65,8 +65,8 @@ const IO_KEYS: &[(Section, &[&str])] = &[
     (Section::Error, &["error"]),
 ];
 
-/// The sections that stand in the document by name. `output` is `data` where there is no `data`, or
-/// where the manifest says that it is the one that counts.
+/// The named sections of the document. `output` is used as `data` if there is no `data`, or if the manifest
+/// selects it.
 pub(super) fn sections(document: &Map<String, Value>, alias: OutputAlias) -> Vec<(Section, String)> {
     let mut pointers = Vec::new();
     for section in Section::ALL {
@@ -88,8 +88,8 @@ pub(super) fn sections(document: &Map<String, Value>, alias: OutputAlias) -> Vec
     pointers
 }
 
-/// `./schema.json#/data` as a pointer into the document. Another file of the module is taken into the
-/// document first.
+/// `./schema.json#/data` as a pointer into the document. Another file of the module is first embedded in the
+/// document.
 fn resolve(
     reading: &mut LoadContext<'_>,
     document: &mut Map<String, Value>,
@@ -106,7 +106,7 @@ fn resolve(
     };
     let example = "write it as `./schema.json#/data`";
     if !(fragment.is_empty() || fragment.starts_with('/')) {
-        let message = format!("`{reference}` does not name a place in a file");
+        let message = format!("`{reference}` is not a pointer into a file");
         return refuse(reading, Rule::BAD_POINTER, message, example);
     }
     let file = if path.is_empty() {
@@ -115,7 +115,7 @@ fn resolve(
         file_map::normalise(path)
     };
     let Some(file) = file else {
-        let message = format!("`{reference}` leads out of the module's folder");
+        let message = format!("`{reference}` points outside the module's folder");
         return refuse(reading, Rule::PATH_ESCAPES, message, example);
     };
     let prefix = if file == "schema.json" {
@@ -128,7 +128,7 @@ fn resolve(
     };
     let pointer = format!("{prefix}{fragment}");
     if pointer.is_empty() {
-        let message = format!("`{reference}` means the whole of schema.json, not a section of it");
+        let message = format!("`{reference}` refers to all of schema.json, not to a section");
         return refuse(reading, Rule::BAD_POINTER, message, example);
     }
     let found = document
@@ -138,19 +138,19 @@ fn resolve(
         Some(_) => Some(pointer),
         None if document.is_empty() => None,
         None => {
-            let message = format!("`{reference}` leads nowhere");
+            let message = format!("`{reference}` does not resolve");
             let names: Vec<String> = document
                 .keys()
                 .filter(|name| !name.starts_with('$') && *name != FILES_KEY)
                 .map(|name| format!("`{name}`"))
                 .collect();
-            let hint = format!("schema.json holds {}", names.join(", "));
+            let hint = format!("schema.json contains {}", names.join(", "));
             refuse(reading, Rule::BAD_POINTER, message, &hint)
         }
     }
 }
 
-/// Puts a schema file of its own into the document and answers with its pointer.
+/// Embeds a schema file in the document and returns its pointer.
 pub(super) fn embed(
     reading: &mut LoadContext<'_>,
     document: &mut Map<String, Value>,
@@ -173,8 +173,8 @@ pub(super) fn embed(
     Some(prefix)
 }
 
-/// Makes a schema that was a document of its own fit under `prefix`: its local references lead to their
-/// new place, and its own `$id` and `$schema` no longer apply.
+/// Adapts a separate schema document to its position under `prefix`: local references are rewritten, and its
+/// own `$id` and `$schema` are removed.
 pub(super) fn rebase(schema: &mut Value, prefix: &str) {
     if let Value::Object(map) = schema {
         map.shift_remove("$id");
@@ -214,7 +214,7 @@ fn rest(pointer: &str) -> &str {
     after.find('/').and_then(|at| after.get(at..)).unwrap_or_default()
 }
 
-/// `%24defs` is `$defs`: fragments of URIs may be percent-encoded.
+/// Decodes `%24defs` to `$defs`: fragments of URIs may be percent-encoded.
 pub(crate) fn percent_decoded(text: &str) -> String {
     if !text.contains('%') {
         return String::from(text);

@@ -1,4 +1,4 @@
-//! Which golden tests a module has: those its manifest lists, or else the pairs found in `tests/` and
+//! The golden tests of a module: those listed in its manifest, or else the pairs found in `tests/` and
 //! `examples/`.
 
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::document::{EntryPart, join};
 use crate::file_map::{FileMap, normalise};
 use crate::module::TestPair;
 
-/// How the two halves of a pair are named, in the order in which they are looked for.
+/// The file name endings of a pair, in order of precedence.
 const ENDINGS: &[(&str, &[&str])] = &[
     (".input.json", &[".expected.json", ".output.json"]),
     ("-input.json", &["-expected.json", "-output.json"]),
@@ -27,7 +27,7 @@ pub(super) fn listed_or_found(reading: &mut LoadContext<'_>, source: &Map<String
     }
 }
 
-/// Pairs by name; a half without a partner is left to the checks.
+/// Pairs by name; a file without a counterpart is reported by the checks.
 fn found(files: &FileMap) -> Vec<TestPair> {
     files.paths().filter_map(|path| pair_of(files, path)).collect()
 }
@@ -48,14 +48,14 @@ fn pair_of(files: &FileMap, input: &str) -> Option<TestPair> {
     })
 }
 
-/// The stem of an input's path and the endings its partner may have.
+/// The stem of an input's path and the possible endings of its counterpart.
 pub(crate) fn split_input(path: &str) -> Option<(&str, &'static [&'static str])> {
     ENDINGS
         .iter()
         .find_map(|(ending, partners)| Some((path.strip_suffix(ending)?, *partners)))
 }
 
-/// The stem of an expected answer's path and the ending its input should have.
+/// The stem of an expected answer's path and the ending of its input.
 pub(crate) fn split_expected(path: &str) -> Option<(&str, &'static str)> {
     ENDINGS.iter().find_map(|(input, partners)| {
         let stem = partners.iter().find_map(|ending| path.strip_suffix(ending))?;
@@ -74,7 +74,7 @@ fn name_of(input: &str) -> String {
     String::from(name)
 }
 
-/// One line of `tests:`. Its form is checked with the manifest; here it is only taken apart.
+/// Parses one line of `tests:`. Its form is validated with the manifest.
 fn read_line(reading: &mut LoadContext<'_>, index: usize, line: &str) -> Option<TestPair> {
     let (input, expected) = line.split_once("->")?;
     let mut resolve = |path: &str| {
@@ -82,9 +82,9 @@ fn read_line(reading: &mut LoadContext<'_>, index: usize, line: &str) -> Option<
         let resolved = normalise(path);
         if resolved.is_none() {
             let place = reading.in_manifest(&join("/tests", &index.to_string()), EntryPart::Value);
-            let message = format!("`{path}` leads out of the module's folder");
+            let message = format!("`{path}` points outside the module's folder");
             let diagnostic = Diagnostic::new(Rule::PATH_ESCAPES, message).at(place);
-            reading.push(diagnostic.hint("tests live inside the module, under tests/"));
+            reading.push(diagnostic.hint("store tests inside the module, under tests/"));
         }
         resolved
     };

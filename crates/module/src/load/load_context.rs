@@ -1,6 +1,5 @@
-//! A module while it is being read: the files, what became of them, where each part stands in which
-//! file, and the diagnostics so far. The checks work on this, so that a finding can be traced back to a
-//! line without keeping an index of every line.
+//! A module while it is loaded: the files, the parsed parts, the origin of each part, and the diagnostics so
+//! far. The checks work on this, so that a diagnostic can be located without an index of every line.
 
 use std::ops::Range;
 
@@ -13,7 +12,7 @@ use crate::file_map::FileMap;
 use crate::format::Format;
 use crate::module::{DerivedCache, Module};
 
-/// The file that holds the manifest, and the part of it that is YAML.
+/// The file that contains the manifest, and its YAML part.
 #[derive(Clone, Debug)]
 pub(crate) struct ManifestText<'a> {
     pub(crate) file: &'static str,
@@ -26,14 +25,14 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) files: &'a FileMap,
     pub(crate) report: Report,
     pub(crate) manifest: Option<ManifestText<'a>>,
-    /// Where the parts of the contract's document come from.
+    /// The source files of the parts of the contract's document.
     pub(crate) origins: Vec<ContractOrigin>,
-    /// The file of the prompt and where in it the prompt begins.
+    /// The file of the prompt and the offset of the prompt in it.
     pub(crate) prompt: Option<(&'static str, usize)>,
     pub(crate) module: Option<Module>,
 }
 
-/// What a format's reader found; the rest of a module is the same for all.
+/// The parts that depend on the format; the rest of a module is common to all formats.
 pub(super) struct FormatParts {
     pub(super) format: Format,
     pub(super) source: Map<String, Value>,
@@ -54,8 +53,8 @@ impl<'a> LoadContext<'a> {
         };
         let parts = match Format::of_files(files) {
             None => {
-                let message = "this folder holds no module.yaml, MODULE.md or module.md";
-                let hint = "`cogn new NAME` makes a module";
+                let message = "this folder contains no module.yaml, MODULE.md or module.md";
+                let hint = "`cogn new NAME` creates a module";
                 reading.push(Diagnostic::new(Rule::NOT_A_MODULE, message).hint(hint));
                 None
             }
@@ -84,7 +83,7 @@ impl<'a> LoadContext<'a> {
         self.report.push(diagnostic);
     }
 
-    /// The place of a pointer in the manifest.
+    /// The location of a pointer in the manifest.
     pub(crate) fn in_manifest(&self, pointer: &str, part: EntryPart) -> Location {
         let Some(manifest) = &self.manifest else {
             return Location::file("module.yaml");
@@ -99,7 +98,7 @@ impl<'a> LoadContext<'a> {
         source.locate(start + place.range.start..start + place.range.end)
     }
 
-    /// The place of a pointer in a JSON file of the module.
+    /// The location of a pointer in a JSON file of the module.
     pub(crate) fn in_json(&self, file: &str, pointer: &str, part: EntryPart) -> Location {
         let Some(text) = self.files.text(file) else {
             return Location::file(file);
@@ -108,13 +107,13 @@ impl<'a> LoadContext<'a> {
         source(file, text, json_place(text, pointer, part).range)
     }
 
-    /// The place of a pointer into the contract's document, which may be made of several files.
+    /// The location of a pointer in the contract's document, which may be composed of several files.
     pub(crate) fn in_contract(&self, pointer: &str, part: EntryPart) -> Location {
         let (file, pointer) = self.origin_of(pointer);
         self.in_json(&file, &pointer, part)
     }
 
-    /// The file and the pointer in it that a pointer into the contract's document stands for.
+    /// The source file and pointer of a pointer into the contract's document.
     pub(crate) fn origin_of(&self, pointer: &str) -> (String, String) {
         for origin in &self.origins {
             if let Some(rest) = pointer.strip_prefix(&origin.prefix)
@@ -126,7 +125,7 @@ impl<'a> LoadContext<'a> {
         (String::from("schema.json"), String::from(pointer))
     }
 
-    /// The place of a byte range in the prompt.
+    /// The location of a byte range in the prompt.
     pub(crate) fn in_prompt(&self, range: Range<usize>) -> Location {
         let Some((file, start)) = self.prompt else {
             return Location::file("prompt.md");

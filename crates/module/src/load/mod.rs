@@ -1,6 +1,6 @@
-//! From a file map to a [`Module`], whatever its format. Loading never stops at the first problem: it
-//! returns what could be made of the files together with everything that keeps them from being read.
-//! Whether the module is any good is the business of [`mod@crate::check`].
+//! Loads a [`Module`] of any format from a file map. Loading does not stop at the first problem: it returns
+//! the module as far as possible together with all diagnostics of reading. The contents are checked by
+//! [`mod@crate::check`].
 
 mod assets;
 mod context;
@@ -14,14 +14,14 @@ mod v2;
 
 pub(crate) use contract::percent_decoded;
 pub(crate) use examples::{is_test_path, split_expected, split_input};
-pub(crate) use load_context::{ManifestText, LoadContext};
+pub(crate) use load_context::{LoadContext, ManifestText};
 pub(crate) use text::refusals;
 
 use crate::diagnostic::Report;
 use crate::file_map::FileMap;
 use crate::module::Module;
 
-/// What came of a folder. `module` is absent only when nothing usable could be made of it.
+/// The result of loading a folder. `module` is `None` only if nothing usable was read.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub module: Option<Module>,

@@ -1,20 +1,20 @@
-//! Files as text and as values: whatever keeps one from being read becomes a diagnostic with its place.
+//! Reads files as text and as values; every failure becomes a diagnostic with its location.
 
 use serde_json::{Map, Value};
 
 use super::LoadContext;
 use crate::diagnostic::{Diagnostic, Location, Rule, Source};
-use crate::document::{JsonErrorKind, EntryPart, YamlErrorKind, json_place, parse_json, parse_yaml};
+use crate::document::{EntryPart, JsonErrorKind, YamlErrorKind, json_place, parse_json, parse_yaml};
 use crate::file_map::{Entry, Refusal};
 
 impl<'a> LoadContext<'a> {
-    /// The text of a file without its byte order mark, or nothing, with the reason reported. A file
-    /// that is not there is not a problem here.
+    /// The text of a file without its byte order mark; on failure `None`, with the reason reported. A missing
+    /// file is not reported here.
     pub(crate) fn text(&mut self, file: &str) -> Option<&'a str> {
         let bytes = match self.files.get(file)? {
             Entry::Read(bytes) => bytes,
             Entry::Listed { .. } => {
-                let message = format!("`{file}` is not among the texts of a module");
+                let message = format!("`{file}` is not a text file of a module");
                 self.push(Diagnostic::new(Rule::UNREADABLE_FILE, message).at(Location::file(file)));
                 return None;
             }
@@ -47,7 +47,7 @@ impl<'a> LoadContext<'a> {
             );
         }
         if let Some(at) = memchr::memchr(0, text.as_bytes()) {
-            let diagnostic = Diagnostic::new(Rule::NUL_BYTE, format!("`{file}` holds a NUL byte"));
+            let diagnostic = Diagnostic::new(Rule::NUL_BYTE, format!("`{file}` contains a NUL byte"));
             self.push(
                 diagnostic
                     .at(source.locate(at..at + 1))
@@ -71,12 +71,12 @@ impl<'a> LoadContext<'a> {
             Ok(json) => {
                 for duplicate in json.duplicates {
                     let place = json_place(text, &duplicate.pointer, EntryPart::Key);
-                    let message = format!("the key `{}` stands twice in one object", duplicate.key);
+                    let message = format!("the key `{}` occurs twice in one object", duplicate.key);
                     let diagnostic = Diagnostic::new(Rule::JSON_DUPLICATE_KEY, message);
                     self.push(
                         diagnostic
                             .at(source.locate(place.range))
-                            .hint("readers keep only one of the two: remove the other"),
+                            .hint("parsers keep only one of the two: remove the other"),
                     );
                 }
                 Some(json.value)
@@ -99,7 +99,8 @@ impl<'a> LoadContext<'a> {
         }
     }
 
-    /// YAML as a mapping. `text` is the whole file, `yaml` the part to parse; lines are those of the file.
+    /// Parses YAML as a mapping. `text` is the whole file, `yaml` the part to parse; line numbers are those
+    /// of the file.
     pub(crate) fn mapping(&mut self, file: &str, text: &str, yaml: &str) -> Option<Map<String, Value>> {
         let source = Source { file, text };
         let offset = yaml.as_ptr() as usize - text.as_ptr() as usize;
@@ -153,13 +154,13 @@ fn refused(file: &str, refusal: &Refusal) -> Diagnostic {
         ),
         Refusal::Escapes => (
             Rule::PATH_ESCAPES,
-            format!("`{file}` is a link that leads out of the module's folder"),
+            format!("`{file}` is a link that points outside the module's folder"),
             "copy the file into the module",
         ),
         Refusal::LinkLoop => (
             Rule::LINK_LOOP,
             format!("`{file}` is a link to itself or to a folder"),
-            "replace the link by the file it should mean",
+            "replace the link by its intended target",
         ),
         Refusal::NotAFile => (
             Rule::UNREADABLE_FILE,
@@ -173,14 +174,14 @@ fn refused(file: &str, refusal: &Refusal) -> Diagnostic {
         ),
         Refusal::TooMany => (
             Rule::TOO_MANY_FILES,
-            format!("the folder holds too many files or folders within folders; `{file}` was not looked at"),
+            format!("the folder contains too many files or nested folders; `{file}` was not checked"),
             "a module is a small folder: is this the right one?",
         ),
     };
     Diagnostic::new(rule, message).at(Location::file(file)).hint(hint)
 }
 
-/// What was refused in the folder but is not needed by the format still deserves a word.
+/// Reports refused entries that the format does not require.
 pub(crate) fn refusals(reading: &LoadContext<'_>) -> Vec<Diagnostic> {
     let named: Vec<_> = reading
         .report
@@ -218,13 +219,13 @@ fn json_hint(message: &str) -> &'static str {
     if message.contains("trailing comma") {
         "remove the comma before the closing bracket"
     } else if message.contains("key must be a string") {
-        "JSON keys stand in double quotes, and comments are not allowed"
+        "JSON keys must be in double quotes, and comments are not allowed"
     } else if message.contains("trailing characters") {
-        "a file holds one JSON value; remove what follows it"
+        "a file contains one JSON value; remove the text after it"
     } else if message.contains("control character") {
         "write line breaks inside strings as \\n"
     } else {
-        "check the quotes, commas and brackets around this place"
+        "check the quotes, commas and brackets near this position"
     }
 }
 
@@ -239,7 +240,7 @@ fn yaml_hint(kind: YamlErrorKind, diagnostic: &Diagnostic) -> Option<&'static st
             if snippet.contains('\t') {
                 Some("YAML is indented with spaces, never with tabs")
             } else if snippet.matches(": ").count() > 1 {
-                Some("a value that holds `: ` must be quoted")
+                Some("a value that contains `: ` must be quoted")
             } else {
                 None
             }

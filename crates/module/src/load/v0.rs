@@ -1,4 +1,4 @@
-//! Six loose files: `module.md`, `input.schema.json`, `output.schema.json`, `constraints.yaml`,
+//! Format v0, six separate files: `module.md`, `input.schema.json`, `output.schema.json`, `constraints.yaml`,
 //! `prompt.txt`, `examples/`.
 
 use serde_json::{Map, Value, json};
@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 use super::contract::{ContractOrigin, rebase};
 use super::load_context::FormatParts;
 use super::v1::front_matter;
-use super::{ManifestText, LoadContext, examples};
+use super::{LoadContext, ManifestText, examples};
 use crate::document::split_front_matter;
 use crate::format::Format;
 use crate::schema::{Contract, Section};
 
 pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     let source = manifest(reading);
-    reading.require("prompt.txt", "it holds the instructions for the model");
+    reading.require("prompt.txt", "it contains the instructions for the model");
     let prompt = reading.text("prompt.txt").map(String::from).unwrap_or_default();
     reading.prompt = Some(("prompt.txt", 0));
     let contract = contract(reading);
@@ -33,7 +33,7 @@ pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     })
 }
 
-/// Front matter, or `name: value` lines in the text, which the earliest modules have.
+/// Front matter, or `name: value` lines in the text, as in the earliest modules.
 fn manifest(reading: &mut LoadContext<'_>) -> Option<Map<String, Value>> {
     const FILE: &str = "module.md";
     let text = reading.text(FILE)?;
@@ -59,14 +59,14 @@ fn manifest(reading: &mut LoadContext<'_>) -> Option<Map<String, Value>> {
         }
     }
     if source.is_empty() {
-        // Nothing was found; say what is expected in the words of front matter.
+        // Nothing was found; report the problems of the front matter form.
         front_matter(reading, FILE);
         return None;
     }
     Some(source)
 }
 
-/// Both schema files as one document with the sections of today.
+/// Combines both schema files into one document with the current section names.
 fn contract(reading: &mut LoadContext<'_>) -> Contract {
     let mut document = Map::new();
     let mut pointers = Vec::new();
@@ -91,7 +91,7 @@ fn contract(reading: &mut LoadContext<'_>) -> Contract {
     Contract::new(Value::Object(document), pointers)
 }
 
-/// `constraints.yaml` in the words of v1. Its keys stand at the top or one level down, in groups.
+/// Converts `constraints.yaml` to the keys of v1. They are at the top level or one level below, in groups.
 fn constraints(reading: &mut LoadContext<'_>) -> Option<Map<String, Value>> {
     const FILE: &str = "constraints.yaml";
     let text = reading.text(FILE)?;

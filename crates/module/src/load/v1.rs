@@ -1,16 +1,16 @@
-//! `MODULE.md` (front matter and instructions) and `schema.json` with `input` and `output`.
+//! Format v1: `MODULE.md` (front matter and instructions) and `schema.json` with `input` and `output`.
 
 use serde_json::{Map, Value};
 
 use super::load_context::FormatParts;
-use super::{ManifestText, LoadContext, contract, examples};
+use super::{LoadContext, ManifestText, contract, examples};
 use crate::diagnostic::{Diagnostic, Rule, Source};
 use crate::document::split_front_matter;
 use crate::format::Format;
 
 pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     let front = front_matter(reading, "MODULE.md");
-    reading.require("schema.json", "it holds the contract: `input` and `output`");
+    reading.require("schema.json", "it contains the contract: `input` and `output`");
     let empty = Map::new();
     let source = front.as_ref().map_or(&empty, |(source, _)| source);
     let contract = contract::from_schema(reading, source);
@@ -25,7 +25,7 @@ pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     })
 }
 
-/// The manifest and the text below it.
+/// The manifest and the text after it.
 pub(super) fn front_matter(
     reading: &mut LoadContext<'_>,
     file: &'static str,
@@ -34,12 +34,12 @@ pub(super) fn front_matter(
     let Some(parts) = split_front_matter(text) else {
         let opened = text.trim_start().starts_with("---");
         let message = if opened {
-            format!("the front matter of `{file}` is never closed")
+            format!("the front matter of `{file}` is not closed")
         } else {
             format!("`{file}` does not begin with front matter")
         };
         let place = Source { file, text }.locate(0..3);
-        let hint = "the first line is `---`, then come the keys, then `---` again";
+        let hint = "the first line is `---`, followed by the keys and another `---`";
         reading.push(Diagnostic::new(Rule::FRONT_MATTER, message).at(place).hint(hint));
         return None;
     };

@@ -1,9 +1,9 @@
-//! `module.yaml`, `prompt.md`, `schema.json`.
+//! Format v2: `module.yaml`, `prompt.md`, `schema.json`.
 
 use serde_json::Map;
 
 use super::load_context::FormatParts;
-use super::{ManifestText, LoadContext, contract, examples};
+use super::{LoadContext, ManifestText, contract, examples};
 use crate::diagnostic::{Diagnostic, Location, Rule};
 use crate::format::Format;
 
@@ -24,10 +24,10 @@ pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
     });
     let prompt = reading.text("prompt.md").map(String::from);
     reading.prompt = Some(("prompt.md", 0));
-    reading.require("prompt.md", "it holds the instructions for the model");
+    reading.require("prompt.md", "it contains the instructions for the model");
     reading.require(
         "schema.json",
-        "it holds the contract: `input`, `data`, `meta`, `error`",
+        "it contains the contract: `input`, `data`, `meta`, `error`",
     );
     let empty = Map::new();
     let contract = contract::from_schema(reading, source.as_ref().unwrap_or(&empty));
@@ -43,7 +43,7 @@ pub(super) fn read(reading: &mut LoadContext<'_>) -> Option<FormatParts> {
 }
 
 impl LoadContext<'_> {
-    /// A file that the format needs.
+    /// Reports a file that the format requires if it is missing.
     pub(super) fn require(&mut self, file: &str, why: &str) {
         if !self.files.contains(file) {
             let diagnostic = Diagnostic::new(Rule::MISSING_FILE, format!("`{file}` is missing"));

@@ -1,4 +1,4 @@
-//! Whether an input may be lowered: it is an object, and what the module's schema speaks about fits it.
+//! Input admission: the input is an object and matches the module's schema.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use crate::code::Code;
 use crate::envelope::{ErrorBody, check_input};
 use crate::module::Module;
 
-/// Checks what a caller sent as input. Free text given as `$ARGUMENTS` is not held against the schema,
-/// since it has no structure; keys such as `_context` belong to the runtime, not to the schema.
+/// Checks a caller's input. Free text given as `$ARGUMENTS` is not validated against the schema, since it has
+/// no structure; keys such as `_context` belong to the runtime and are not validated either.
 pub fn admit_input(module: &Module, input: &Value) -> Result<(), Box<ErrorBody>> {
     let Value::Object(fields) = input else {
         let error = ErrorBody::new(Code::E1001, "the input is not a JSON object");

@@ -1,6 +1,6 @@
-//! From a module and an input to the canonical request that a back-end answers: the system message
-//! states the contract, the user message is the rendered prompt, and the output schema holds the answer
-//! to both where a back-end can be held to one.
+//! Lowers a module and an input to the canonical request for a back-end: the system message states the
+//! contract, the user message is the rendered prompt, and the output schema constrains the answer where the
+//! back-end supports schemas.
 
 mod input;
 mod output;
@@ -24,15 +24,16 @@ use crate::compose::Results;
 use crate::module::Module;
 use crate::prompt::{self, PromptPiece};
 
-/// What the module itself does not say about a request.
+/// Request parameters that are not part of the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LowerOptions {
     pub request_id: String,
-    /// The model that is asked for; a back-end that is bound to one answers with its own.
+    /// The requested model; a back-end with a fixed model ignores it.
     pub model: Option<String>,
-    /// The only back-end that may answer.
+    /// The only back-end to use, if set.
     pub backend: Option<String>,
-    /// The answer may come in one piece: nobody looks at it before it is there, and its silence is no news.
+    /// The answer need not be streamed: no reader consumes it before it is complete, and pauses in it are not
+    /// evaluated.
     pub whole: bool,
 }
 
@@ -40,7 +41,7 @@ pub fn lower(module: &Module, input: &Map<String, Value>, options: &LowerOptions
     lower_with(module, input, &Results::default(), options)
 }
 
-/// The same for a module that others have worked for.
+/// As [`lower`], with the results of other modules.
 pub fn lower_with(
     module: &Module,
     input: &Map<String, Value>,
@@ -50,7 +51,7 @@ pub fn lower_with(
     lower_with_media(module, input, results, Vec::new(), options)
 }
 
-/// The same with media, which stand where the prompt has a place for them, in the order of the input.
+/// As [`lower_with`], with media, placed at the media placeholder in the order of the input.
 pub fn lower_with_media(
     module: &Module,
     input: &Map<String, Value>,
@@ -69,9 +70,9 @@ pub fn lower_with_media(
         model: options.model.clone(),
         messages: vec![system, user_message(module, input, results, media)],
         generation: Generation {
-            // An answer that comes in pieces can be watched, timed out and failed over; one in a single
-            // piece cannot. So back-ends are asked to stream even when the caller waits for the end, as long
-            // as there is anything to be learnt from it.
+            // A streamed answer can be observed, timed out and failed over; a single response cannot.
+            // Back-ends are therefore asked to stream even if the caller waits for the end, unless `whole` is
+            // set.
             stream: Some(!options.whole),
             ..Generation::default()
         },
@@ -84,7 +85,7 @@ pub fn lower_with_media(
     request
 }
 
-/// The abilities that a module would rather have, in the words of routing.
+/// The preferred capabilities of a module as routing features.
 fn preferred(module: &Module) -> BTreeSet<Feature> {
     let words = module.manifest.runtime.preferred_capabilities.iter();
     words
@@ -98,7 +99,7 @@ fn preferred(module: &Module) -> BTreeSet<Feature> {
         .collect()
 }
 
-/// The rendered prompt, and the input behind it when the template does not show it.
+/// The rendered prompt, followed by the input if the template does not contain it.
 fn user_message(
     module: &Module,
     input: &Map<String, Value>,
@@ -107,14 +108,14 @@ fn user_message(
 ) -> Message {
     let prompt = prompt::render_with(module, input, results);
     let shows_apart = !prompt.shows_input && !input.is_empty();
-    // They are large and live as long as the run: no room for more than there are.
+    // Parts are large and live as long as the run; allocate exactly as many as needed.
     let mut parts: Vec<Part> =
         Vec::with_capacity(prompt.pieces.len() + media.len() + usize::from(shows_apart));
     let mut media = media.into_iter().map(Part::from);
     for piece in prompt.pieces {
         match piece {
             PromptPiece::Text(text) => parts.push(Part::text(text)),
-            // All of them stand at the first mark; none is sent twice.
+            // All media go to the first placeholder; none is sent twice.
             PromptPiece::Media => parts.extend(media.by_ref()),
         }
     }

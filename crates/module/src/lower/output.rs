@@ -1,5 +1,5 @@
-//! The schema of a whole answer: the envelope around the module's own schema of `data`, complete in
-//! itself, for back-ends that decode under a schema.
+//! The schema of a complete answer: the envelope around the module's own schema of `data`, self-contained,
+//! for back-ends with schema-constrained decoding.
 
 use serde_json::{Map, Value, json};
 

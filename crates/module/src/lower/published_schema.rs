@@ -1,6 +1,6 @@
-//! The contract as it is shown to callers who check inputs and answers themselves: complete schemas of an
-//! input and of an envelope. They let through whatever the runtime lets through, and say less rather than
-//! lean on something that the reader does not have.
+//! The contract as published to callers that validate inputs and answers themselves: self-contained schemas
+//! of an input and of an envelope. They accept everything that the runtime accepts, and are less strict
+//! rather than refer to anything that the caller does not have.
 
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::output::around;
 use crate::module::Module;
 use crate::schema::{Contract, Section, extract, stands_alone};
 
-/// What an input looks like: always an object. A module without a schema takes free text.
+/// The schema of an input: always an object. A module without a schema accepts free text.
 pub fn input_schema(module: &Module) -> Map<String, Value> {
     let contract = &module.contract;
     let own = contract
@@ -23,7 +23,7 @@ pub fn input_schema(module: &Module) -> Map<String, Value> {
     complete(schema, contract)
 }
 
-/// What an envelope of the module looks like, good or not.
+/// The schema of an envelope of the module, successful or failed.
 pub fn envelope_schema(module: &Module) -> Map<String, Value> {
     let manifest = &module.manifest;
     let contract = &module.contract;
@@ -32,8 +32,7 @@ pub fn envelope_schema(module: &Module) -> Map<String, Value> {
     if !stands_alone(&schema) {
         schema = around(&Contract::default());
     }
-    // That a field must not be there is said by a bare `false`, which many readers cannot read; they have
-    // no need to hear it either.
+    // A bare `false` forbids a field, but many readers do not support it, and they do not need the rule.
     for branch in ["then", "else"] {
         if let Some(Value::Object(branch)) = schema.get_mut(branch) {
             branch.remove("properties");
@@ -49,8 +48,8 @@ fn free_text() -> Value {
     })
 }
 
-/// An object in the first place, and in the dialect it was written in: readers who find none named take the
-/// newest, and under that a schema of older days may mean something else.
+/// Adds the type `object` and the dialect of the document: validators assume the newest dialect if none is
+/// named, under which an older schema may have another meaning.
 fn complete(schema: Value, contract: &Contract) -> Map<String, Value> {
     let dialect = match contract.draft() {
         Draft::Draft4 => Some("http://json-schema.org/draft-04/schema#"),

@@ -1,4 +1,4 @@
-//! The system message: who the module is, what it must not do, and the form of its answer.
+//! The system message: the module's identity, its exclusions, and the form of its answer.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(crate) fn message(module: &Module) -> String {
     text
 }
 
-/// The context that the module may hand to whoever calls it next.
+/// The context that the module may emit for later calls.
 fn emits(module: &Module, text: &mut String) {
     let kinds: Vec<String> = module
         .manifest
@@ -38,19 +38,19 @@ fn emits(module: &Module, text: &mut String) {
     }
 }
 
-/// What is out of bounds, unless the prompt says it in the same words already.
+/// The exclusions, except those that the prompt already contains.
 fn excludes(module: &Module, text: &mut String) {
-    let mut unsaid = module
+    let mut missing = module
         .manifest
         .excludes
         .iter()
         .filter(|exclude| !module.prompt.contains(exclude.as_str()))
         .peekable();
-    if unsaid.peek().is_none() {
+    if missing.peek().is_none() {
         return;
     }
     text.push_str("\nYou must not:\n");
-    for exclude in unsaid {
+    for exclude in missing {
         writeln!(text, "- {exclude}").ok();
     }
 }

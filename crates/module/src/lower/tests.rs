@@ -35,7 +35,7 @@ fn texts(module: &Module, input: &Value) -> Vec<(Role, String)> {
 }
 
 #[test]
-fn excludes_are_stated_unless_the_prompt_holds_them() {
+fn lists_excludes_missing_from_the_prompt() {
     let module = module(
         "excludes: [guessing, inventing names]\n",
         "No guessing.",
@@ -47,7 +47,7 @@ fn excludes_are_stated_unless_the_prompt_holds_them() {
 }
 
 #[test]
-fn the_input_is_shown_once() {
+fn renders_input_once() {
     let shown = module("", "Count: $INPUT", &json!({}));
     let hidden = module("", "Count.", &json!({}));
     for module in [shown, hidden] {
@@ -58,7 +58,7 @@ fn the_input_is_shown_once() {
 }
 
 #[test]
-fn the_media_marker_never_reaches_a_model() {
+fn removes_media_placeholder_from_text() {
     let module = module("", "Look at $MEDIA_INPUTS closely", &json!({}));
     for (_, text) in texts(&module, &json!({})) {
         assert!(!text.contains("MEDIA_INPUTS"), "{text}");
@@ -66,7 +66,7 @@ fn the_media_marker_never_reaches_a_model() {
 }
 
 #[test]
-fn the_output_schema_is_complete_in_itself() {
+fn output_schema_is_self_contained() {
     let schema = json!({
         "data": {
             "type": "object",
@@ -89,7 +89,7 @@ fn the_output_schema_is_complete_in_itself() {
 }
 
 #[test]
-fn an_input_that_does_not_fit_gets_its_code() {
+fn reports_specific_code_for_invalid_input() {
     let schema = json!({"input": {
         "type": "object",
         "required": ["text"],
@@ -112,7 +112,7 @@ fn an_input_that_does_not_fit_gets_its_code() {
 }
 
 #[test]
-fn a_model_is_asked_for_only_where_one_was_named() {
+fn sets_model_only_when_given() {
     let module = module("", "", &json!({}));
     for model in [None, Some(String::from("large"))] {
         let options = LowerOptions {
@@ -126,7 +126,7 @@ fn a_model_is_asked_for_only_where_one_was_named() {
 }
 
 #[test]
-fn media_stand_at_their_mark_or_behind_the_prompt() {
+fn places_media_at_placeholder_or_after_prompt() {
     use ir::PartBody;
     use ir::media::{Base64, Media, MediaSource};
     let picture = |byte: u8| {
@@ -163,7 +163,7 @@ fn media_stand_at_their_mark_or_behind_the_prompt() {
 }
 
 #[test]
-fn what_a_module_would_rather_have_is_a_wish_and_no_demand() {
+fn preferred_capabilities_are_not_required_features() {
     let module = module(
         "runtime_requirements: {structured_output: false, preferred_capabilities: [vision, long_context, json_mode, function_calling]}\n",
         "p",
@@ -185,7 +185,7 @@ fn what_a_module_would_rather_have_is_a_wish_and_no_demand() {
 }
 
 #[test]
-fn shown_schemas_stand_alone_and_let_through_what_answers_may_be() {
+fn published_schemas_are_self_contained_and_accept_valid_answers() {
     let accepts = |schema: &Map<String, Value>, value: &Value| {
         let schema = Value::Object(schema.clone());
         jsonschema::validator_for(&schema).unwrap().is_valid(value)
@@ -221,7 +221,7 @@ fn shown_schemas_stand_alone_and_let_through_what_answers_may_be() {
         json!({"ok": false, "meta": meta, "error": {"code": "E1001", "message": "m"}, "partial_data": {}});
     assert!(accepts(&envelope, &bad));
     assert!(!accepts(&envelope, &json!({"ok": false, "meta": meta})));
-    // Readers of such a schema often take no bare `false`.
+    // Many schema readers do not support a bare `false`.
     assert_eq!(
         envelope["then"].as_object().unwrap().keys().collect::<Vec<_>>(),
         ["required"]
@@ -229,7 +229,7 @@ fn shown_schemas_stand_alone_and_let_through_what_answers_may_be() {
 }
 
 #[test]
-fn a_section_that_leans_on_another_is_shown_as_a_plain_object() {
+fn publishes_plain_object_for_section_with_external_reference() {
     let schema = json!({
         "input": {"type": "object", "properties": {"a": {"$ref": "#/data/properties/rationale"}}},
         "data": {

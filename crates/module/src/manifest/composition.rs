@@ -1,4 +1,4 @@
-//! How a module is made of others: what it requires, in which pattern, and how data flows between them.
+//! Composition of a module: the modules it requires, the pattern, and the data flow between them.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// The versions that will do. A bare version means exactly that one, unlike in Cargo.
+    /// The accepted versions. A bare version means exactly that one, unlike in Cargo.
     pub fn range(&self) -> Result<semver::VersionReq, semver::Error> {
         let text = self.version.as_deref().unwrap_or("*").trim();
         if text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([',', '*', 'x', 'X', '|', ' ']) {

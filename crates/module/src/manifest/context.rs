@@ -1,11 +1,11 @@
-//! Which explicit context a module takes in and gives out.
+//! The context that a module accepts and emits.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextMode {
-    /// A copy of its own; nothing flows back.
+    /// A separate copy; nothing is returned to the caller's context.
     Fork,
     #[default]
     Main,
@@ -28,7 +28,7 @@ pub struct ContextAccept {
     pub max_turns: Option<u64>,
     pub fields: Option<Vec<String>>,
     pub schema: Option<String>,
-    /// Seconds; 0 for this request, -1 for ever.
+    /// Seconds; 0 for this request, -1 without expiry.
     pub ttl: Option<i64>,
     pub from_module: Option<String>,
 }

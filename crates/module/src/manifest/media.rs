@@ -1,4 +1,4 @@
-//! Which kinds of media go in and come out, and within which limits.
+//! The media that a module accepts and returns, and their limits.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub enum Modality {
     Document,
 }
 
-/// Text is always understood, whether listed or not.
+/// Text is always supported, whether listed or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Modalities {

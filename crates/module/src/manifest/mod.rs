@@ -1,6 +1,5 @@
-//! What a module says about itself, in one internal form for every format. Values that the author left
-//! out are filled from the tier; the manifest as written stays in [`crate::Module::source`], so nothing
-//! is lost. This is plain data: judging it is the business of the checks.
+//! The manifest of a module, in one internal form for every format. Omitted values are filled from the tier;
+//! the manifest as written is kept in [`crate::Module::source`]. This is plain data; the checks validate it.
 
 mod composition;
 mod context;
@@ -27,9 +26,9 @@ pub struct Manifest {
     pub name: String,
     pub version: String,
     pub responsibility: String,
-    /// The tier in force; `decision` where the format has none.
+    /// The tier that applies; `decision` if the format has none.
     pub tier: Tier,
-    /// Whether the author wrote the tier: only then do its gates apply.
+    /// Whether the author declared the tier; the tier rules apply only then.
     pub tier_declared: bool,
     pub strictness: Strictness,
     pub excludes: Vec<String>,
@@ -51,11 +50,11 @@ pub struct Manifest {
     pub invocation: Invocation,
     /// The module's own codes, E5000 to E9999, with their meaning.
     pub error_codes: BTreeMap<String, String>,
-    /// What a v1 module demands of every answer.
+    /// What a v1 module requires of every answer.
     pub constraints: Constraints,
 }
 
-/// Where insights beyond the schema may go, and how many.
+/// The handling of insights beyond the schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overflow {
     pub enabled: bool,
@@ -84,7 +83,7 @@ pub struct Failure {
     pub contract: FailureContract,
     pub partial_allowed: bool,
     pub must_return_error_schema: bool,
-    /// Whether a model whose answer breaks the contract may be asked once more. A key of ours.
+    /// Whether an answer that violates the contract may be reasked once. An extension of this runtime.
     pub reask: bool,
 }
 
@@ -127,8 +126,8 @@ pub struct Io {
     pub error: Option<String>,
 }
 
-/// Which older payloads a runtime may wrap on the module's behalf. The two `accepts` keys are
-/// independent names from two generations of the format.
+/// Which older payloads a runtime may wrap for the module. The two `accepts` keys are independent; they come
+/// from two versions of the format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Compat {
@@ -146,7 +145,7 @@ pub enum OutputAlias {
     Output,
 }
 
-/// How `meta.risk` follows from the data.
+/// How `meta.risk` is derived from the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RiskRule {
@@ -172,7 +171,7 @@ impl Default for Invocation {
     }
 }
 
-/// v1 `constraints`. `no_network` has become a policy by the time this is read.
+/// v1 `constraints`. `no_network` is converted to a policy when the manifest is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Constraints {

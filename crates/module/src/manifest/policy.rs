@@ -12,13 +12,13 @@ pub enum Access {
     Deny,
 }
 
-/// Policies by name. Both spellings (`network: deny`, `network_allowed: false`) end up here.
+/// Policies by name. Both spellings (`network: deny`, `network_allowed: false`) are stored here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Policies(pub BTreeMap<String, Access>);
 
 impl Policies {
-    /// What the module says, or deny.
+    /// The declared policy, or deny.
     pub fn access(&self, name: &str) -> Access {
         self.0.get(name).copied().unwrap_or_default()
     }

@@ -1,6 +1,5 @@
-//! From the mapping an author wrote to a [`Manifest`]. Lenient: what has the wrong form falls back to
-//! its default, because the checks have already said so with a line number; what is absent is filled
-//! from the tier.
+//! Converts an author's mapping to a [`Manifest`]. Lenient: a value of the wrong form falls back to its
+//! default, since the checks report it with a line number; missing values are filled from the tier.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +52,7 @@ fn value<T: DeserializeOwned>(value: Option<&Value>) -> Option<T> {
     value.and_then(|value| T::deserialize(value).ok())
 }
 
-/// One wrong key of a section must not hide the others, or their mistakes would be told one after another.
+/// An invalid key of a section must not discard the valid ones.
 fn section<T: DeserializeOwned + Default>(map: &Map<String, Value>, key: &str) -> T {
     let given = map.get(key);
     value(given)
@@ -61,7 +60,7 @@ fn section<T: DeserializeOwned + Default>(map: &Map<String, Value>, key: &str) -
         .unwrap_or_default()
 }
 
-/// The keys of a section that can be read each by itself.
+/// The keys of a section that deserialize individually.
 fn readable<T: DeserializeOwned>(given: &Value) -> Option<Value> {
     let alone = |key: &String, value: &Value| Map::from_iter([(key.clone(), value.clone())]);
     let keys = given.as_object()?.iter();
@@ -76,7 +75,8 @@ fn text(map: &Map<String, Value>, key: &str) -> String {
         .unwrap_or_default()
 }
 
-/// `network: deny` and `network_allowed: false` are the same policy; of two that disagree, deny wins.
+/// `network: deny` and `network_allowed: false` are the same policy; of two that disagree, deny takes
+/// precedence.
 fn policies(map: &Map<String, Value>, constraints: &Constraints) -> Policies {
     let mut policies = BTreeMap::new();
     let mut set = |name: &str, access: Access| {
@@ -104,7 +104,7 @@ fn policies(map: &Map<String, Value>, constraints: &Constraints) -> Policies {
     Policies(policies)
 }
 
-/// `policies.tools_allowed: false` means that no tool is allowed, whatever the lists say.
+/// `policies.tools_allowed: false` means that no tool is allowed, regardless of the lists.
 fn tools(map: &Map<String, Value>) -> Tools {
     let tools: Tools = section(map, "tools");
     let allowed = map

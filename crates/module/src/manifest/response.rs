@@ -1,4 +1,4 @@
-//! How a module wants to answer: at once, as a stream, or as the caller likes.
+//! How a module answers: in one response, as a stream, or as the caller selects.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum ChunkType {
 pub struct Response {
     pub mode: ResponseMode,
     pub chunk_type: ChunkType,
-    /// UTF-8 bytes of one field that may gather before they are sent; 0 sends at once.
+    /// UTF-8 bytes of one field that may be buffered before they are sent; 0 sends at once.
     pub buffer_size: u64,
     pub heartbeat_interval_ms: u64,
     pub max_duration_ms: u64,

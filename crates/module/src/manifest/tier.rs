@@ -1,4 +1,4 @@
-//! Tiers and what follows from them when a module does not say otherwise.
+//! Tiers and the defaults derived from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use super::response::ResponseMode;
 use super::{Enums, Overflow};
 use crate::limits;
 
-/// How much is at stake when the answer is used.
+/// The risk of using an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Acted on without a person: must be sure and harmless.
+    /// Applied without review: requires high confidence and low risk.
     Exec,
-    /// Helps a person judge.
+    /// Supports a human decision.
     Decision,
-    /// Ideas; nothing is refused for being unsure.
+    /// Ideas; no confidence is required.
     Exploration,
 }
 
@@ -83,7 +83,7 @@ impl Tier {
         }
     }
 
-    /// Below this an answer fails (exec) or is flagged (decision).
+    /// Below this an answer fails (exec) or gets a warning (decision).
     pub fn confidence_min(self) -> Option<f64> {
         match self {
             Self::Exec => Some(0.9),

@@ -1,13 +1,13 @@
-//! The schema's part of a migration: `meta` beside `data`, `output` under its present name, a rationale
-//! in every answer, a place for insights, an error form. Sections are found where `io` says they are.
+//! Migration of the schema: adds `meta`, renames `output` to `data`, requires a rationale, adds `extensions`
+//! for insights and the `error` section. Sections are located as declared in `io`.
 
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, SCHEMA};
-use super::edit::{self, Edit, Path, InsertAt, path};
-use super::section_location::{SectionLocation, collect_references, data_site, resolve, site, value};
+use super::edit::{self, Edit, InsertAt, Path, path};
 use super::schema_templates::{CODE_PATTERN, error_schema, extensions_schema, meta_schema};
-use super::{MigrateError, DecisionLevel, json as json_text};
+use super::section_location::{SectionLocation, collect_references, data_site, resolve, site, value};
+use super::{DecisionLevel, MigrateError, json as json_text};
 use crate::manifest::Manifest;
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
@@ -24,7 +24,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     confidence(draft)
 }
 
-/// A module without any schema gets one that asks for no more than the format does.
+/// A module without a schema gets one that requires only what the format requires.
 fn create(draft: &mut Draft) -> Result<(), MigrateError> {
     let elsewhere = ["input", "data"]
         .iter()
@@ -46,18 +46,18 @@ fn create(draft: &mut Draft) -> Result<(), MigrateError> {
     draft.create(
         SCHEMA,
         &json_text::document(&skeleton),
-        "writes a schema, since there was none",
+        "creates a schema, since there was none",
     );
     draft.decide(
         DecisionLevel::Review,
         SCHEMA,
         &["input"],
-        "there was no schema: describe what goes in (`input`) and what comes out (`data`)",
+        "there was no schema: describe the input (`input`) and the result (`data`)",
     );
     Ok(())
 }
 
-/// `output` becomes `data`, and what refers to it follows.
+/// Renames `output` to `data`, with all references to it.
 fn rename_output(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(document) = draft.schema(SCHEMA)? else {
         return Ok(());
@@ -111,7 +111,7 @@ fn rename_output(draft: &mut Draft) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// Adds a section that is missing; the place of its parent must exist.
+/// Adds a missing section; its parent must exist.
 fn add_section(draft: &mut Draft, name: &str, schema: Value, place: InsertAt) -> Result<(), MigrateError> {
     let Some(site) = site(draft, name) else {
         return Ok(());
@@ -185,7 +185,7 @@ fn meta(draft: &mut Draft) -> Result<(), MigrateError> {
     draft.edit_schema(&site.file, "limits `meta.explain` to 280 characters", &edit)
 }
 
-/// A property that every value must have: in `required`, and described.
+/// Adds a property to `properties` and `required` where missing.
 fn require(
     draft: &mut Draft,
     site: &SectionLocation,
@@ -248,7 +248,7 @@ fn require(
     }
 }
 
-/// A part of an `allOf` already asks for the field.
+/// Whether a part of an `allOf` already requires the field.
 fn required_by_parts(
     draft: &mut Draft,
     site: &SectionLocation,
@@ -301,7 +301,7 @@ fn rationale(draft: &mut Draft) -> Result<(), MigrateError> {
     require(draft, &given, "data", "rationale", &json!({ "type": "string" }))
 }
 
-/// A place for insights, where the manifest allows them.
+/// Adds `extensions` for insights if the manifest allows them.
 fn extensions(draft: &mut Draft) -> Result<(), MigrateError> {
     let overflow = Manifest::read(draft.manifest.map()).overflow;
     let Some(data) = data_site(draft)? else {
@@ -353,7 +353,7 @@ fn extensions(draft: &mut Draft) -> Result<(), MigrateError> {
     draft.edit_schema(&data.file, "adds `data.extensions`", &insert)
 }
 
-/// Older formats keep their confidence in the data. It stays there for those who read it.
+/// In older formats confidence is part of the data. It is kept there for existing readers.
 fn confidence(draft: &mut Draft) -> Result<(), MigrateError> {
     if !draft.is_before_v22() {
         return Ok(());
@@ -369,7 +369,7 @@ fn confidence(draft: &mut Draft) -> Result<(), MigrateError> {
             DecisionLevel::Review,
             &data.file,
             &names,
-            "confidence now stands in `meta`; take it out of `data` once nobody reads it there",
+            "confidence is now part of `meta`; remove it from `data` when no reader uses it there",
         );
     }
     Ok(())
@@ -435,5 +435,5 @@ fn error(draft: &mut Draft) -> Result<(), MigrateError> {
         place: InsertAt::Last,
         comment: None,
     };
-    draft.edit_schema(&site.file, "gives `error.code` the pattern of v2.5", &insert)
+    draft.edit_schema(&site.file, "adds the v2.5 pattern to `error.code`", &insert)
 }

@@ -1,4 +1,4 @@
-//! What a migration would change, as a unified diff that `patch` understands.
+//! The changes of a migration as a unified diff in the format of `patch`.
 
 use similar::TextDiff;
 

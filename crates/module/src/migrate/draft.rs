@@ -1,6 +1,6 @@
-//! The module while it is being rewritten: its documents as value and text side by side, the files that
-//! come and go, and the account of what was done. Every edit goes through here, so that none escapes the
-//! proof that text and value agree, and none goes unreported.
+//! The module during a migration: its documents as value and text, its files, and the list of changes.
+//! Every edit is made through this type, so that each is reported and is covered by the verification that
+//! text and value agree.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::edit::{self, Edit, Path};
 use super::text::{Text, line_at};
-use super::{Change, Decision, MigrateError, DecisionLevel, example, json, legacy, yaml};
+use super::{Change, Decision, DecisionLevel, MigrateError, example, json, legacy, yaml};
 use crate::document::parse_yaml;
 use crate::file_map::{Entry, FileMap};
 use crate::format::Format;
@@ -19,12 +19,12 @@ enum Language {
     Json,
 }
 
-/// A text and the value it means, edited together.
+/// A text and its parsed value, edited together.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     file: String,
     language: Language,
-    dress: Text,
+    original: Text,
     text: String,
     value: Value,
     edited: bool,
@@ -40,7 +40,7 @@ pub(super) struct Draft {
     schemas: BTreeMap<String, Document>,
     changes: Vec<Change>,
     decisions: Vec<(Decision, Path)>,
-    /// The module had no overflow section and was given one.
+    /// An overflow section was added, because the module had none.
     pub(super) overflow_added: bool,
 }
 
@@ -48,14 +48,14 @@ pub(super) const SCHEMA: &str = "schema.json";
 pub(super) const PROMPT: &str = "prompt.md";
 
 impl Draft {
-    /// Reads what there is; older formats are first laid out as `module.yaml`, `schema.json` and
-    /// `prompt.md`, still in their old terms.
+    /// Reads the module; older formats are first converted to `module.yaml`, `schema.json` and
+    /// `prompt.md`, with their keys unchanged.
     pub(super) fn open(files: &FileMap, to: Format) -> Result<Self, MigrateError> {
         let family = Format::of_files(files).ok_or_else(|| MigrateError {
             file: String::from("."),
             line: 0,
-            message: String::from("no module.yaml, MODULE.md or module.md here"),
-            hint: String::from("give the folder of a module"),
+            message: String::from("no module.yaml, MODULE.md or module.md found"),
+            hint: String::from("pass the folder of a module"),
         })?;
         if family < Format::V2_0 {
             return legacy::open(files, family, to);
@@ -83,13 +83,12 @@ impl Draft {
         }
     }
 
-    /// The module comes from a time before v2.2 and takes on all of its sections, not only those
-    /// without which it would be invalid.
+    /// The module is older than v2.2 and gets all sections of v2.2, not only the required ones.
     pub(super) fn is_before_v22(&self) -> bool {
         self.from < Format::V2_2
     }
 
-    /// The module is on its way from an older format to v2.5.
+    /// The module is migrated from an older format to v2.5.
     pub(super) fn becomes_v25(&self) -> bool {
         self.to == Format::V2_5 && self.from < Format::V2_5
     }
@@ -101,7 +100,7 @@ impl Draft {
         });
     }
 
-    /// Leaves something to a person; `at` is a path in the document of that file, if it is one.
+    /// Records a decision for the author; `at` is a path in the document of that file, if it is one.
     pub(super) fn decide(&mut self, weight: DecisionLevel, file: &str, at: &[&str], what: impl Into<String>) {
         let decision = Decision {
             file: String::from(file),
@@ -120,12 +119,12 @@ impl Draft {
         Ok(())
     }
 
-    /// Edits the manifest as a part of something already reported.
+    /// Edits the manifest as part of a change that is already reported.
     pub(super) fn manifest_edit(&mut self, edit: &Edit) -> Result<(), MigrateError> {
         self.manifest.edit(edit)
     }
 
-    /// The JSON document of a file, opened when first asked for; `None` when there is no such file.
+    /// The JSON document of a file, parsed on first use; `None` if there is no such file.
     pub(super) fn schema(&mut self, file: &str) -> Result<Option<&mut Document>, MigrateError> {
         if !self.schemas.contains_key(file) {
             if !self.files.contains(file) {
@@ -158,20 +157,20 @@ impl Draft {
         self.change(file, what);
     }
 
-    /// Files of an older format beside a manifest of today mislead those who read them.
+    /// Reports files of an older format that remain beside the new manifest.
     pub(super) fn report_unmigrated(&mut self) {
         if self.changes.is_empty() {
             return;
         }
         for file in ["MODULE.md", "module.md"] {
             if self.files.contains(file) {
-                let what = "is not read any more, since module.yaml stands beside it: delete it";
+                let what = "is ignored, since module.yaml exists: delete it";
                 self.decide(DecisionLevel::Review, file, &[], what);
             }
         }
     }
 
-    /// Proves the edits and writes the documents back.
+    /// Verifies the edits and writes the documents back.
     pub(super) fn close(
         mut self,
         before: &FileMap,
@@ -179,7 +178,7 @@ impl Draft {
         let mut documents = vec![&self.manifest];
         documents.extend(self.schemas.values());
         for document in documents.iter().filter(|document| document.edited) {
-            document.prove()?;
+            document.verify()?;
             self.files
                 .insert(document.file.clone(), Entry::Read(document.whole().into_bytes()));
         }
@@ -198,7 +197,7 @@ impl Draft {
         debug_assert_eq!(
             self.changes.is_empty(),
             self.files == *before,
-            "changes are reported as made"
+            "every change is reported"
         );
         Ok((self.files, self.changes, decisions))
     }
@@ -211,12 +210,12 @@ impl Draft {
 
 impl Document {
     pub(super) fn yaml(file: &str, whole: &str) -> Result<Self, MigrateError> {
-        let dress = Text::split(whole);
-        let value = parse_yaml(&dress.body).map_err(|error| MigrateError {
+        let original = Text::split(whole);
+        let value = parse_yaml(&original.body).map_err(|error| MigrateError {
             file: String::from(file),
             line: error.line.unwrap_or_default(),
             message: format!("not valid YAML: {}", error.message),
-            hint: format!("mend {file} first; `cogn validate` shows the place"),
+            hint: format!("fix {file} first; `cogn validate` shows the position"),
         })?;
         if !value.is_object() {
             return Err(MigrateError {
@@ -226,26 +225,26 @@ impl Document {
                 hint: String::from("a manifest has lines such as `name: my-module`"),
             });
         }
-        Ok(Self::new(file, Language::Yaml, dress, value))
+        Ok(Self::new(file, Language::Yaml, original, value))
     }
 
     pub(super) fn json(file: &str, whole: &str) -> Result<Self, MigrateError> {
-        let dress = Text::split(whole);
-        let value = serde_json::from_str(&dress.body).map_err(|error| MigrateError {
+        let original = Text::split(whole);
+        let value = serde_json::from_str(&original.body).map_err(|error| MigrateError {
             file: String::from(file),
             line: error.line(),
             message: format!("not valid JSON: {error}"),
-            hint: format!("mend {file} first; `cogn validate` shows the place"),
+            hint: format!("fix {file} first; `cogn validate` shows the position"),
         })?;
-        Ok(Self::new(file, Language::Json, dress, value))
+        Ok(Self::new(file, Language::Json, original, value))
     }
 
-    fn new(file: &str, language: Language, dress: Text, value: Value) -> Self {
+    fn new(file: &str, language: Language, original: Text, value: Value) -> Self {
         Self {
             file: String::from(file),
             language,
-            text: dress.body.clone(),
-            dress,
+            text: original.body.clone(),
+            original,
             value,
             edited: false,
         }
@@ -263,32 +262,32 @@ impl Document {
         edit::get(&self.value, &edit::path(at))
     }
 
-    /// The root, which for a manifest is always a mapping.
+    /// The root mapping. The root of a manifest is always a mapping.
     pub(super) fn map(&self) -> &Map<String, Value> {
         static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
         self.value.as_object().unwrap_or(&EMPTY)
     }
 
-    /// The whole text in its old dress.
+    /// The complete text with its original byte order mark and line endings.
     pub(super) fn whole(&self) -> String {
-        self.dress.join(&self.text)
+        self.original.join(&self.text)
     }
 
     fn edit(&mut self, edit: &Edit) -> Result<(), MigrateError> {
-        let mut stuck = self.stuck();
-        stuck.message = format!("`{}` {}", edit.place(), stuck.message);
-        edit.apply(&mut self.value).ok_or_else(|| stuck.clone())?;
+        let mut error = self.edit_error();
+        error.message = format!("`{}` {}", edit.place(), error.message);
+        edit.apply(&mut self.value).ok_or_else(|| error.clone())?;
         self.text = match self.language {
             Language::Yaml => yaml::apply(&self.text, edit),
             Language::Json => json::apply(&self.text, edit),
         }
-        .ok_or(stuck)?;
+        .ok_or(error)?;
         self.edited = true;
         Ok(())
     }
 
-    /// The edited text means the intended value, and nothing else.
-    fn prove(&self) -> Result<(), MigrateError> {
+    /// Verifies that the edited text parses to the intended value.
+    fn verify(&self) -> Result<(), MigrateError> {
         let read = match self.language {
             Language::Yaml => parse_yaml(&self.text).ok(),
             Language::Json => serde_json::from_str(&self.text).ok(),
@@ -296,21 +295,21 @@ impl Document {
         if read.as_ref() == Some(&self.value) {
             Ok(())
         } else {
-            Err(self.stuck())
+            Err(self.edit_error())
         }
     }
 
-    fn stuck(&self) -> MigrateError {
+    fn edit_error(&self) -> MigrateError {
         let hint = match self.language {
             Language::Yaml => {
                 "write it in plain block style, without aliases and tags in its sections, and try again"
             }
-            Language::Json => "take out keys that stand twice in one object, and try again",
+            Language::Json => "remove duplicate keys, and try again",
         };
         MigrateError {
             file: self.file.clone(),
             line: 0,
-            message: String::from("cannot be edited without changing more than intended"),
+            message: String::from("cannot be edited without unintended changes"),
             hint: String::from(hint),
         }
     }
@@ -324,13 +323,13 @@ impl Document {
     }
 }
 
-/// The text of a file of the module, or why it has none.
+/// The text of a file of the module, or why it cannot be read.
 pub(super) fn text<'a>(files: &'a FileMap, file: &str) -> Result<&'a str, MigrateError> {
     let refuse = |message: &str| MigrateError {
         file: String::from(file),
         line: 0,
         message: String::from(message),
-        hint: format!("mend {file} first; `cogn validate` says more"),
+        hint: format!("fix {file} first; `cogn validate` shows details"),
     };
     match files.get(file) {
         None => Err(refuse("the file is missing")),

@@ -1,9 +1,9 @@
-//! One small change to a document, stated on its value. The same edit is made on the text by `yaml` and
-//! `json`; that both agree is what proves a text edit right.
+//! An edit of a document, defined on its value. `yaml` and `json` apply the same edit to the text; a text
+//! edit is correct if the edited text parses to the edited value.
 
 use serde_json::{Map, Value};
 
-/// Keys from the root to a container; a number stands for an item of a list.
+/// Keys from the root to a container; a number is an index into a list.
 pub(super) type Path = Vec<String>;
 
 #[derive(Clone, Debug)]
@@ -17,13 +17,13 @@ pub(super) enum Edit {
         /// Written above the key where the language has comments.
         comment: Option<&'static str>,
     },
-    /// Another name for a key, in its place.
+    /// A new name for a key, at the same position.
     Rename {
         at: Path,
         key: String,
         to: String,
     },
-    /// Another value for a key or an item that exists.
+    /// A new value for an existing key or item.
     Set {
         at: Path,
         key: String,
@@ -40,11 +40,11 @@ pub(super) enum Edit {
     },
 }
 
-/// Where a new key goes.
+/// The position of a new key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InsertAt {
     First,
-    /// After this key, or last where it does not stand.
+    /// After this key, or last if it does not exist.
     After(&'static str),
     Last,
 }
@@ -75,7 +75,7 @@ fn get_mut<'a>(root: &'a mut Value, at: &[String]) -> Option<&'a mut Value> {
 }
 
 impl Edit {
-    /// What is edited, for people: `io.output`.
+    /// The edited path for messages, such as `io.output`.
     pub(super) fn place(&self) -> String {
         let (at, key) = match self {
             Self::Insert { at, key, .. }
@@ -88,7 +88,7 @@ impl Edit {
         keys.join(".")
     }
 
-    /// Makes the edit on a value. `None` when its container is not there or of another kind.
+    /// Applies the edit to a value. `None` if its container is missing or of another kind.
     pub(super) fn apply(&self, root: &mut Value) -> Option<()> {
         match self {
             Self::Insert { at, key, value, .. } => {

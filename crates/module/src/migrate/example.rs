@@ -1,5 +1,5 @@
-//! Examples of the older formats as golden tests: an input and its output, wherever their names say that
-//! they belong together, move to `tests/` and are listed in the manifest. The rest stays where it is.
+//! Converts examples of the older formats to golden tests: an input and an output paired by their file names
+//! move to `tests/` and are listed in the manifest. Other files are not moved.
 
 use serde_json::{Value, json};
 
@@ -99,8 +99,8 @@ fn free_name(files: &FileMap, name: &str) -> String {
     free
 }
 
-/// A bare result becomes the data of an envelope, its own text unchanged but for the indentation. What
-/// already is an envelope, or a set of conditions, stays as it is.
+/// A bare result becomes the data of an envelope, with its text unchanged except for the indentation. An
+/// envelope or a set of conditions is left unchanged.
 fn envelope(text: &str) -> String {
     let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else {
         return String::from(text);

@@ -1,5 +1,5 @@
-//! Edits on JSON text that leave every other byte alone. The text is known to be valid JSON (it has been
-//! parsed), so finding the ends of values needs no more than counting brackets outside of strings.
+//! Edits of JSON text that change no other byte. The text has been parsed and is valid JSON, so counting
+//! brackets outside of strings suffices to find the ends of values.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::edit::{Edit, InsertAt};
 use super::text::{line_start, splice};
 
-/// Makes the edit on a text. `None` when its place is not found.
+/// Applies the edit to a text. `None` if its position is not found.
 pub(super) fn apply(text: &str, edit: &Edit) -> Option<String> {
     match edit {
         Edit::Insert {
@@ -39,7 +39,7 @@ pub(super) fn apply(text: &str, edit: &Edit) -> Option<String> {
     }
 }
 
-/// The offset of what stands at a path, for line numbers.
+/// The offset of the key or item at a path, for line numbers.
 pub(super) fn offset(text: &str, at: &[String]) -> Option<usize> {
     let (last, parents) = at.split_last()?;
     let parent = find(text, parents)?;
@@ -49,7 +49,7 @@ pub(super) fn offset(text: &str, at: &[String]) -> Option<usize> {
     }
 }
 
-/// A whole document in the usual form: two spaces, one final line break.
+/// A complete document, indented by two spaces, with a final line break.
 pub(crate) fn document(value: &Value) -> String {
     format!("{}\n", render(value, "  ", "", true))
 }
@@ -207,7 +207,7 @@ fn insert(text: &str, object: &Range<usize>, key: &str, value: &Value, place: &I
     ))
 }
 
-/// A text without a single needless space stays one.
+/// Minified text stays minified.
 fn insert_minified(
     text: &str,
     object: &Range<usize>,
@@ -274,7 +274,7 @@ fn remove(text: &str, object: &Range<usize>, key: &str) -> Option<String> {
     Some(splice(text, range, ""))
 }
 
-/// One line, and no space behind the first key.
+/// One line, and no space after the first colon.
 fn is_minified(text: &str) -> bool {
     let colon = text.find("\":").map(|at| at + 2);
     let spaced = colon
@@ -283,7 +283,7 @@ fn is_minified(text: &str) -> bool {
     !text.trim_end().contains('\n') && !spaced
 }
 
-/// What one level of nesting is indented by: the smallest indentation of any line that has one.
+/// The indentation of one level: the smallest indentation of any indented line.
 fn unit(text: &str) -> String {
     let indents = text.lines().filter(|line| !line.trim().is_empty()).map(|line| {
         let width = line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -295,17 +295,16 @@ fn unit(text: &str) -> String {
     String::from(least.unwrap_or("  "))
 }
 
-/// The indentation of the line that holds `at`.
+/// The indentation of the line that contains `at`.
 fn indent_of(text: &str, at: usize) -> String {
     let line = text.get(line_start(text, at)..).unwrap_or_default();
     line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect()
 }
 
-/// Longest value that is written on one line among others that have lines of their own.
+/// Longest value that is written on one line in multi-line output.
 const INLINE_CHARS_MAX: usize = 72;
 
-/// A value as text, its lines after the first indented by `indent`. Small leaves stay on one line, as
-/// people write schemas.
+/// A value as text, its lines after the first indented by `indent`. Small leaves stay on one line.
 fn render(value: &Value, unit: &str, indent: &str, multiline: bool) -> String {
     if !multiline || is_leaf(value) {
         return inline(value);

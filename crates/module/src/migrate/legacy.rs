@@ -1,14 +1,14 @@
-//! Modules from before `module.yaml`, laid out in the three files of today: the front matter becomes the
-//! manifest as it stands (comments and all), the rest becomes prompt and schema. What v0 and v1 call
-//! constraints becomes policies where there is one, and stays a constraint otherwise.
+//! Converts v0 and v1 modules to `module.yaml`, `prompt.md` and `schema.json`: the front matter becomes the
+//! manifest unchanged, including comments; the rest becomes prompt and schema. Constraints of v0 and v1
+//! become policies where an equivalent exists, and stay constraints otherwise.
 
 use serde_json::{Map, Value, json};
 
 use super::draft::{Document, Draft, PROMPT, SCHEMA, text};
-use super::edit::{Edit, Path, InsertAt, path};
+use super::edit::{Edit, InsertAt, Path, path};
 use super::manifest::section;
 use super::section_location::{self, collect_references};
-use super::{MigrateError, DecisionLevel, json as json_text, yaml};
+use super::{DecisionLevel, MigrateError, json as json_text, yaml};
 use crate::document::{parse_yaml, split_front_matter};
 use crate::file_map::FileMap;
 use crate::format::Format;
@@ -32,7 +32,7 @@ pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft,
         return Err(MigrateError {
             file: String::from(*taken),
             line: 0,
-            message: format!("stands where the migration of {old} would write"),
+            message: format!("would be overwritten by the migration of {old}"),
             hint: format!("{family} does not use {taken}: rename or remove it first"),
         });
     }
@@ -43,9 +43,13 @@ pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft,
         ..refusal
     })?;
     let mut draft = Draft::new(family, to, files.clone(), manifest);
-    draft.create(MANIFEST, &front, format!("takes the front matter of {old}"));
+    draft.create(
+        MANIFEST,
+        &front,
+        format!("created from the front matter of {old}"),
+    );
     if family == Format::V1 {
-        draft.create(PROMPT, &body, format!("takes the text of {old}"));
+        draft.create(PROMPT, &body, format!("created from the text of {old}"));
         constraints_of_manifest(&mut draft)?;
     } else {
         loose_files(&mut draft, &body)?;
@@ -54,15 +58,15 @@ pub(super) fn open(files: &FileMap, family: Format, to: Format) -> Result<Draft,
     Ok(draft)
 }
 
-/// A file whose contents have gone elsewhere.
+/// Removes a file whose contents were moved.
 fn discard(draft: &mut Draft, file: &str) {
     if draft.files.remove(file).is_some() {
-        draft.change(file, "goes, since its contents stand elsewhere now");
+        draft.change(file, "deleted, since its contents were moved");
     }
 }
 
-/// Front matter and body. Line ends stay as they are. The earliest modules have no front matter but
-/// lines such as `name: x` in their text; those become a manifest, and the text is kept whole.
+/// Front matter and body, with unchanged line endings. A v0 module without front matter may have lines such
+/// as `name: x` in its text; these become the manifest, and the text is kept complete.
 fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), MigrateError> {
     let whole = whole.strip_prefix('\u{feff}').unwrap_or(whole);
     if let Some(parts) = split_front_matter(whole) {
@@ -88,7 +92,7 @@ fn split(files: &FileMap, file: &str, whole: &str) -> Result<(String, String), M
     Ok((front, String::from(whole)))
 }
 
-/// `constraints` of v1, which stand in the manifest.
+/// `constraints` of v1, which are part of the manifest.
 fn constraints_of_manifest(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(Value::Object(given)) = draft.manifest.get(&["constraints"]).cloned() else {
         return Ok(());
@@ -100,7 +104,7 @@ fn constraints_of_manifest(draft: &mut Draft) -> Result<(), MigrateError> {
             key: String::from("constraints"),
         };
         return draft.edit(
-            "drops `constraints`, which policies and required fields replace",
+            "removes `constraints`, which policies and required fields replace",
             &remove,
         );
     }
@@ -110,15 +114,15 @@ fn constraints_of_manifest(draft: &mut Draft) -> Result<(), MigrateError> {
             key: key.clone(),
         };
         draft.edit(
-            format!("drops `constraints.{key}`, which is settled elsewhere now"),
+            format!("removes `constraints.{key}`, which a policy or a required field replaces"),
             &remove,
         )?;
     }
     Ok(())
 }
 
-/// Constraints that have a better place now; returns their keys. An answer always carries confidence and
-/// rationale since v2.2, so demanding them is no longer anything special.
+/// Replaces constraints that have an equivalent in v2.2 and returns their keys. Since v2.2 every answer has
+/// confidence and rationale, so constraints that require them are dropped.
 fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, MigrateError> {
     const POLICIES: &[(&str, &str)] = &[
         ("no_network", "network"),
@@ -139,7 +143,7 @@ fn settle(draft: &mut Draft, given: &Map<String, Value>) -> Result<Vec<String>, 
                         DecisionLevel::Review,
                         MANIFEST,
                         &["policies", policy],
-                        format!("`{key}` was false, but nothing is allowed unasked: write `{policy}: allow` if the module needs it"),
+                        format!("`{key}` was false, but the default is deny: write `{policy}: allow` if the module needs it"),
                     );
                 }
                 settled.push(key.clone());
@@ -174,11 +178,11 @@ fn deny(draft: &mut Draft, policy: &str) -> Result<(), MigrateError> {
     draft.edit(format!("adds `policies.{policy}`"), &insert)
 }
 
-/// v0: prompt, constraints and the two schemas stand in files of their own.
+/// v0: prompt, constraints and the two schemas are separate files.
 fn loose_files(draft: &mut Draft, body: &str) -> Result<(), MigrateError> {
     if draft.files.contains("prompt.txt") {
         let prompt = String::from(text(&draft.files, "prompt.txt")?);
-        draft.create(PROMPT, &prompt, "takes the text of prompt.txt");
+        draft.create(PROMPT, &prompt, "created from the text of prompt.txt");
         discard(draft, "prompt.txt");
         if !body.trim().is_empty() {
             let names = ["README.md", "NOTES.md", "MODULE-NOTES.md"];
@@ -187,14 +191,14 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), MigrateError> {
             draft.create(
                 free,
                 body,
-                "takes the text of module.md, which is not part of the prompt",
+                "created from the text of module.md, which is not part of the prompt",
             );
         }
     } else {
         draft.create(
             PROMPT,
             body,
-            "takes the text of module.md, since there is no prompt.txt",
+            "created from the text of module.md, since there is no prompt.txt",
         );
     }
     schemas(draft)?;
@@ -205,7 +209,7 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), MigrateError> {
         file: String::from("constraints.yaml"),
         line: error.line.unwrap_or_default(),
         message: format!("not valid YAML: {}", error.message),
-        hint: String::from("mend constraints.yaml first"),
+        hint: String::from("fix constraints.yaml first"),
     })?;
     if let Value::Object(given) = constraints {
         let rest = settle_nested(draft, given)?;
@@ -217,7 +221,8 @@ fn loose_files(draft: &mut Draft, body: &str) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// v0 groups its constraints (`operational`, `output_quality`); what is not settled keeps its group.
+/// v0 groups its constraints (`operational`, `output_quality`); constraints without equivalent stay in their
+/// group.
 fn settle_nested(draft: &mut Draft, given: Map<String, Value>) -> Result<Map<String, Value>, MigrateError> {
     let settled = settle(draft, &given)?;
     let mut rest = Map::new();
@@ -242,7 +247,7 @@ fn settle_nested(draft: &mut Draft, given: Map<String, Value>) -> Result<Map<Str
     Ok(rest)
 }
 
-/// Two schema files become two sections of one; their inner references move along.
+/// Merges two schema files into two sections of one and adapts their local references.
 fn schemas(draft: &mut Draft) -> Result<(), MigrateError> {
     let mut whole = Map::new();
     whole.insert(
@@ -271,7 +276,7 @@ fn schemas(draft: &mut Draft) -> Result<(), MigrateError> {
             set.apply(&mut schema);
         }
         if let Value::Object(schema) = &mut schema {
-            // Inside another document, an `$id` would turn local references into foreign ones.
+            // An `$id` inside another document would change the base of local references.
             schema.shift_remove("$id");
             if let Some(dialect) = schema.shift_remove("$schema") {
                 whole.insert(String::from("$schema"), dialect);
@@ -282,7 +287,11 @@ fn schemas(draft: &mut Draft) -> Result<(), MigrateError> {
     }
     if whole.len() > 1 {
         let text = json_text::document(&Value::Object(whole));
-        draft.create(SCHEMA, &text, "takes input.schema.json and output.schema.json");
+        draft.create(
+            SCHEMA,
+            &text,
+            "created from input.schema.json and output.schema.json",
+        );
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! The manifest's part of a migration: tiers and what hangs on them, policies in their present spelling,
-//! the sections that v2.2 introduced. Values that the author wrote are never overruled.
+//! Migration of the manifest: tier and the values that follow from it, policies in the v2.2 spelling, and the
+//! sections that v2.2 introduced. Values that the author wrote are never changed.
 
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::edit::{Edit, Path, InsertAt, path};
-use super::{MigrateError, DecisionLevel};
+use super::edit::{Edit, InsertAt, Path, path};
+use super::{DecisionLevel, MigrateError};
 use crate::manifest::{Manifest, Tier};
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
@@ -28,7 +28,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// A key at the top level that has no value yet. A key without a value counts as absent.
+/// Adds a top-level key unless it has a value. A key without a value counts as absent.
 pub(super) fn section(
     draft: &mut Draft,
     key: &str,
@@ -56,7 +56,7 @@ pub(super) fn section(
     Ok(true)
 }
 
-/// The tier in force, whether the author wrote one or not.
+/// The effective tier: the declared one or the default.
 fn tier_of(draft: &Draft) -> Tier {
     Manifest::read(draft.manifest.map()).tier
 }
@@ -75,12 +75,18 @@ fn tier(draft: &mut Draft) -> Result<(), MigrateError> {
             DecisionLevel::Review,
             &file,
             &["tier"],
-            "the tier was set to `decision`: `exec` if the answer is acted on without a person, `exploration` if it only gives ideas",
+            "the tier was set to `decision`: use `exec` if answers are acted on without review, `exploration` if they are suggestions only",
         );
     }
     if draft.is_before_v22() {
         let strictness = json!(tier_of(draft).strictness());
-        section(draft, "schema_strictness", strictness, InsertAt::After("tier"), None)?;
+        section(
+            draft,
+            "schema_strictness",
+            strictness,
+            InsertAt::After("tier"),
+            None,
+        )?;
     }
     Ok(())
 }
@@ -111,7 +117,7 @@ fn overflow_and_enums(draft: &mut Draft) -> Result<(), MigrateError> {
         "overflow",
         overflow,
         InsertAt::Last,
-        Some("Where observations go that the schema has no field for."),
+        Some("Destination of observations without a field in the schema."),
     )?;
     let strategy = json!({ "strategy": tier.enums().strategy });
     section(draft, "enums", strategy, InsertAt::Last, None)?;
@@ -157,7 +163,7 @@ fn compat(draft: &mut Draft) -> Result<(), MigrateError> {
         "runtime_auto_wrap": true,
         "schema_output_alias": "data",
     });
-    let comment = Some("Answers in the older form are still understood and wrapped.");
+    let comment = Some("Answers in the older form are still accepted and wrapped.");
     if section(draft, "compat", compat.clone(), InsertAt::Last, comment)? {
         return Ok(());
     }
@@ -230,7 +236,12 @@ fn policies(draft: &mut Draft) -> Result<(), MigrateError> {
     Ok(())
 }
 
-fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bool) -> Result<(), MigrateError> {
+fn policy(
+    draft: &mut Draft,
+    given: &Map<String, Value>,
+    name: &str,
+    allowed: bool,
+) -> Result<(), MigrateError> {
     let key = format!("{name}_allowed");
     let access = if allowed { "allow" } else { "deny" };
     let what = format!("writes `policies.{key}` as `{name}: {access}`");
@@ -254,7 +265,10 @@ fn policy(draft: &mut Draft, given: &Map<String, Value>, name: &str, allowed: bo
                 at: path(&["policies"]),
                 key: key.clone(),
             };
-            draft.edit(format!("drops `policies.{key}`, which repeats `{name}`"), &remove)
+            draft.edit(
+                format!("removes `policies.{key}`, which repeats `{name}`"),
+                &remove,
+            )
         }
         Some(_) => {
             let file = String::from(draft.manifest.file());

@@ -1,4 +1,4 @@
-//! Which media a module takes and gives, read from its schema, for the `modalities` of v2.5.
+//! Derives the media inputs and outputs of a module from its schema, for `modalities` of v2.5.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::draft::{Draft, PROMPT};
 use super::edit::InsertAt;
 use super::manifest::section;
 use super::section_location::{self, data_site, resolve, site};
-use super::{MigrateError, DecisionLevel};
+use super::{DecisionLevel, MigrateError};
 
-/// Deepest nesting of a schema that is searched for media.
+/// Maximum nesting depth of a schema that is searched for media.
 const DEPTH_MAX: usize = 24;
-/// Most schemas looked at; references may lead to the same one again and again.
+/// Limit of visited schemas; references may lead to the same schema repeatedly.
 const SCHEMAS_MAX: usize = 10_000;
 
 pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
@@ -66,7 +66,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
         .text(PROMPT)
         .is_none_or(|prompt| prompt.contains("$MEDIA_INPUTS"));
     if added && takes_media && !names_place {
-        let what = "write $MEDIA_INPUTS where the media should stand; without it they follow the prompt";
+        let what = "write $MEDIA_INPUTS at the position of the media; without it they follow the prompt";
         draft.decide(DecisionLevel::Review, PROMPT, &[], what);
     }
     if added && unsure {
@@ -75,7 +75,7 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
             DecisionLevel::Review,
             &file,
             &["modalities"],
-            "the schema takes or gives media of a kind that its names do not tell; `image` was assumed",
+            "the kind of some media fields cannot be derived from their names; `image` was assumed",
         );
     }
     Ok(())
@@ -89,7 +89,7 @@ struct Search {
 }
 
 impl Search {
-    /// `label` is the property under which the schema stands: it tells a picture from a sound.
+    /// `label` is the property of the schema; its name decides the kind of media.
     fn walk(&mut self, root: &Value, schema: &Value, label: Option<&str>, depth: usize) {
         self.seen += 1;
         if depth > DEPTH_MAX || self.seen > SCHEMAS_MAX {

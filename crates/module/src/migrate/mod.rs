@@ -1,8 +1,8 @@
-//! A module of any format rewritten in a newer one. Pure: a file map goes in, a plan comes out; whoever
-//! has a disk carries it out. What an author wrote stays as it stands (comments, key order, unknown
-//! keys, line endings); the plan only adds, renames and moves. A module that already is what was asked
-//! for gets an empty plan. What cannot be settled by a machine is named as a decision, never guessed
-//! silently, and a text that cannot be edited without touching more than intended is refused.
+//! Migration of a module to a newer format. Pure: the input is a file map, the result is a plan; the caller
+//! writes the files. The author's text is preserved (comments, key order, unknown keys, line endings); the
+//! plan only adds, renames and moves. A module that already has the requested format gets an empty plan.
+//! What cannot be derived is reported as a decision for the author, and a text that cannot be edited without
+//! unintended changes is refused.
 
 mod contract;
 mod diff;
@@ -14,8 +14,8 @@ mod legacy;
 mod manifest;
 mod media;
 mod prompt;
-mod section_location;
 mod schema_templates;
+mod section_location;
 mod text;
 mod yaml;
 
@@ -39,9 +39,9 @@ use draft::Draft;
 pub struct Plan {
     /// The format found.
     pub from: Format,
-    /// The format asked for.
+    /// The requested format.
     pub to: Format,
-    /// The module's files after the migration; the same as before when there is nothing to do.
+    /// The module's files after the migration; unchanged if the plan is empty.
     pub files: FileMap,
     pub changes: Vec<Change>,
     pub decisions: Vec<Decision>,
@@ -53,12 +53,12 @@ impl Plan {
         self.changes.is_empty()
     }
 
-    /// The module is already newer than what was asked for; formats are never lowered.
+    /// The module is newer than the requested format; formats are never downgraded.
     pub fn is_above(&self) -> bool {
         self.from > self.to
     }
 
-    /// Something is left that only a person can settle before the module is valid.
+    /// A decision of the author is required before the module is valid.
     pub fn needs_decision(&self) -> bool {
         self.decisions
             .iter()
@@ -66,15 +66,15 @@ impl Plan {
     }
 }
 
-/// One thing that is done to one file.
+/// One change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub file: String,
     pub what: String,
 }
 
-/// Something for a person, with its place in the files after the migration. Line 0 means the file as a
-/// whole.
+/// A decision for the author, with its position in the files after the migration. Line 0 means the whole
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
     pub file: String,
@@ -86,13 +86,13 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecisionLevel {
-    /// A cautious value was written; look whether it is the right one.
+    /// A conservative value was written; the author should review it.
     Review,
-    /// The module is not valid until this is settled.
+    /// The module is not valid until the author decides.
     Must,
 }
 
-/// Why a module cannot be migrated at all. Nothing was planned.
+/// Why a module cannot be migrated. There is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrateError {
     pub file: String,
@@ -113,7 +113,7 @@ impl fmt::Display for MigrateError {
 
 impl std::error::Error for MigrateError {}
 
-/// Plans the way of `files` to `target`, which is [`Format::V2_2`] or [`Format::V2_5`]; anything older
+/// Plans the migration of `files` to `target`, which is [`Format::V2_2`] or [`Format::V2_5`]; anything older
 /// counts as v2.2, since nothing is ever written in an older format.
 pub fn plan(files: &FileMap, target: Format) -> Result<Plan, MigrateError> {
     let to = target.max(Format::V2_2);

@@ -1,4 +1,4 @@
-//! The prompt's part of a migration: a model can only answer in the envelope if it has been told of it.
+//! Migration of the prompt: adds the section that explains the envelope to the model.
 
 use super::MigrateError;
 use super::draft::{Draft, PROMPT};
@@ -13,11 +13,11 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
     let Some(whole) = draft.files.text(PROMPT) else {
         return Ok(());
     };
-    // An empty prompt stays one, so that nobody takes the module for finished.
+    // An empty prompt stays empty, so that the module is not taken for complete.
     if whole.trim().is_empty() || explains_envelope(whole, draft.is_before_v22()) {
         return Ok(());
     }
-    let dress = Text::split(whole);
+    let original = Text::split(whole);
     let manifest = Manifest::read(draft.manifest.map());
     let source = match manifest.risk_rule {
         RiskRule::MaxChangesRisk => describes(draft, "changes")?.then_some("change you propose"),
@@ -25,15 +25,19 @@ pub(super) fn migrate(draft: &mut Draft) -> Result<(), MigrateError> {
         RiskRule::Explicit => None,
     };
     let section = envelope_section(&manifest, draft.to, source);
-    let gap = if dress.body.ends_with('\n') { "\n" } else { "\n\n" };
-    let body = format!("{}{gap}{section}", dress.body);
-    let joined = dress.join(&body);
+    let gap = if original.body.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let body = format!("{}{gap}{section}", original.body);
+    let joined = original.join(&body);
     draft.files.insert(PROMPT, Entry::Read(joined.into_bytes()));
     draft.change(PROMPT, "explains the envelope");
     Ok(())
 }
 
-/// The data schema has such a field.
+/// Whether the data schema has this field.
 fn describes(draft: &mut Draft, field: &str) -> Result<bool, MigrateError> {
     let Some(mut site) = data_site(draft)? else {
         return Ok(false);
@@ -42,8 +46,8 @@ fn describes(draft: &mut Draft, field: &str) -> Result<bool, MigrateError> {
     Ok(value(draft, &site)?.is_some())
 }
 
-/// The prompt tells of the envelope. The word alone does not count in an older module: v2.1 has an
-/// envelope too, but one without `meta`.
+/// Whether the prompt explains the envelope. In an older module the word alone does not count: the envelope
+/// of v2.1 has no `meta`.
 fn explains_envelope(prompt: &str, is_older: bool) -> bool {
     let prompt = prompt.to_lowercase();
     let names = |names: &[&str]| names.iter().all(|name| prompt.contains(name));
@@ -53,7 +57,7 @@ fn explains_envelope(prompt: &str, is_older: bool) -> bool {
     names(&["envelope"]) || names(&["信封"]) || names(&["meta", "confidence"])
 }
 
-/// What a model must know about the form of its answer. Where the risk follows from parts of the answer,
+/// The prompt section about the form of the answer. If the risk is derived from parts of the answer,
 /// `source` names them.
 pub(crate) fn envelope_section(manifest: &Manifest, format: Format, source: Option<&str>) -> String {
     let risk = source.map_or_else(

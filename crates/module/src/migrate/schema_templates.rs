@@ -1,4 +1,4 @@
-//! The parts of a contract that are the same in every module.
+//! Schema templates for the sections that are the same in every module.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) fn meta_schema() -> Value {
     })
 }
 
-/// The standard form of `error`; v2.5 adds the numeric codes and what a caller can do about them.
+/// The standard form of `error`; v2.5 adds numeric codes, `recoverable`, `suggestion` and `details`.
 pub(crate) fn error_schema(format: Format) -> Value {
     if format < Format::V2_5 {
         return json!({
@@ -42,7 +42,7 @@ pub(crate) fn error_schema(format: Format) -> Value {
     })
 }
 
-/// Insights beyond the schema.
+/// The form of `extensions`, which contains insights beyond the schema.
 pub(crate) fn extensions_schema(max_items: u64) -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Where the sections of a contract stand: in which file, at which path, behind which references.
+//! Locations of the sections of a contract: file, path, and the `$ref`s to follow.
 
 use serde_json::Value;
 
@@ -7,17 +7,17 @@ use super::draft::{Document, Draft, SCHEMA, text};
 use super::edit::{self, Path, path};
 use crate::file_map::normalise;
 
-/// Most `$ref`s followed from a section to the object that it means.
+/// Limit of `$ref`s followed from a section to its object.
 const REFERENCES_MAX: usize = 16;
 
-/// Where a section of the contract stands.
+/// The location of a section of the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SectionLocation {
     pub(super) file: String,
     pub(super) at: Path,
 }
 
-/// Where `io` says that a section stands, or its usual place.
+/// The location of a section as declared in `io`, or the default.
 pub(super) fn site(draft: &Draft, section: &str) -> Option<SectionLocation> {
     let usual = SectionLocation {
         file: String::from(SCHEMA),
@@ -43,8 +43,11 @@ fn pointer(fragment: &str) -> Path {
         .collect()
 }
 
-/// The schema object that stands at a site, behind its `$ref`s.
-pub(super) fn resolve(draft: &mut Draft, site: &SectionLocation) -> Result<Option<SectionLocation>, MigrateError> {
+/// The schema object at a location, after following its `$ref`s.
+pub(super) fn resolve(
+    draft: &mut Draft,
+    site: &SectionLocation,
+) -> Result<Option<SectionLocation>, MigrateError> {
     let Some(document) = draft.schema(&site.file)? else {
         return Ok(None);
     };
@@ -64,12 +67,15 @@ pub(super) fn resolve(draft: &mut Draft, site: &SectionLocation) -> Result<Optio
     Ok(None)
 }
 
-pub(super) fn value<'a>(draft: &'a mut Draft, site: &SectionLocation) -> Result<Option<&'a Value>, MigrateError> {
+pub(super) fn value<'a>(
+    draft: &'a mut Draft,
+    site: &SectionLocation,
+) -> Result<Option<&'a Value>, MigrateError> {
     let document = draft.schema(&site.file)?;
     Ok(document.and_then(|document| edit::get(document.value(), &site.at)))
 }
 
-/// The data section, under its old name where a module may still use it.
+/// The data section, or the section under its old name `output` if `io` does not declare it.
 pub(super) fn data_site(draft: &mut Draft) -> Result<Option<SectionLocation>, MigrateError> {
     let Some(mut site) = site(draft, "data") else {
         return Ok(None);
@@ -80,7 +86,7 @@ pub(super) fn data_site(draft: &mut Draft) -> Result<Option<SectionLocation>, Mi
     resolve(draft, &site)
 }
 
-/// Every local `$ref` with the path of the object that holds it.
+/// Collects every local `$ref` with the path of the object that contains it.
 pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(Path, String)>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(map) => {
@@ -102,7 +108,7 @@ pub(super) fn collect_references(value: &Value, at: &mut Path, found: &mut Vec<(
     }
 }
 
-/// The text of a schema file that is about to be folded into another, as a value.
+/// The value of a schema file that will be merged into another.
 pub(super) fn read(draft: &Draft, file: &str) -> Result<Value, MigrateError> {
     let document = Document::json(file, text(&draft.files, file)?)?;
     Ok(document.value().clone())

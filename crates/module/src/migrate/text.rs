@@ -1,7 +1,7 @@
-//! A text taken apart into what editing must not see (byte order mark, carriage returns) and what it
-//! edits, and put together again exactly. Mixed line endings are left as they are.
+//! A text split into the parts excluded from editing (byte order mark, carriage returns) and the edited body,
+//! and joined again without loss. Mixed line endings are left unchanged.
 
-/// A text whose body has `\n` line ends wherever all of them agree.
+/// A text whose body has `\n` line endings, unless the original mixes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     bom: bool,
@@ -28,7 +28,7 @@ impl Text {
         Self { bom, crlf, body }
     }
 
-    /// A new body in the same dress.
+    /// A new body with the original byte order mark and line endings.
     pub(super) fn join(&self, body: &str) -> String {
         let body = if self.crlf {
             body.replace('\n', "\r\n")
@@ -45,13 +45,13 @@ pub(super) fn line_at(text: &str, offset: usize) -> usize {
     before.bytes().filter(|&byte| byte == b'\n').count() + 1
 }
 
-/// The offset of the end of the line that holds `offset`, without its line break.
+/// The offset of the end of the line that contains `offset`, without its line break.
 pub(super) fn line_end(text: &str, offset: usize) -> usize {
     let rest = text.get(offset..).unwrap_or_default();
     rest.find('\n').map_or(text.len(), |at| offset + at)
 }
 
-/// The offset of the start of the line that holds `offset`.
+/// The offset of the start of the line that contains `offset`.
 pub(super) fn line_start(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     before.rfind('\n').map_or(0, |at| at + 1)

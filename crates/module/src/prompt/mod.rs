@@ -1,5 +1,5 @@
-//! From a prompt template and an input to the text a model reads. One pass from left to right: what a
-//! user wrote is put in place and never looked at again, so no input can call up another placeholder.
+//! Renders a prompt template and an input to the text for a model. One pass from left to right: substituted
+//! input is not scanned again, so an input cannot trigger another placeholder.
 //!
 //! | placeholder | becomes |
 //! |---|---|
@@ -31,14 +31,14 @@ use crate::schema::Section;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptPiece {
     Text(String),
-    /// Where the media of the input belong. Never reaches a model as text.
+    /// The position of the input's media. Never sent as text.
     Media,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     pub pieces: Vec<PromptPiece>,
-    /// Whether the template showed the input in any form; if not, the caller has to.
+    /// Whether the template contains the input in any form; if not, the caller must add it.
     pub shows_input: bool,
 }
 
@@ -47,8 +47,8 @@ pub fn render(module: &Module, input: &Map<String, Value>) -> Prompt {
     render_with(module, input, &Results::default())
 }
 
-/// The same with the results of other modules at the places of `@call` and `{{name.data}}`, and behind the
-/// prompt where it has no place for one.
+/// As [`render`], with the results of other modules inserted at `@call` and `{{name.data}}`, and appended to
+/// the prompt if it has no placeholder for them.
 pub fn render_with(module: &Module, input: &Map<String, Value>, results: &Results) -> Prompt {
     let mut prompt = Prompt {
         pieces: Vec::new(),
@@ -78,7 +78,7 @@ pub fn render_with(module: &Module, input: &Map<String, Value>, results: &Result
     prompt
 }
 
-/// Fills the placeholders of a text that is no prompt. Neither media nor schemas have a place in it.
+/// Fills the placeholders of a text that is not a prompt. Media and schemas are not supported.
 pub(crate) fn fill(template: &str, input: &Map<String, Value>) -> String {
     let mut text = String::new();
     for token in tokens(template) {
@@ -90,7 +90,7 @@ pub(crate) fn fill(template: &str, input: &Map<String, Value>) -> String {
     text
 }
 
-/// What a placeholder of the input stands for.
+/// The value of a placeholder of the input.
 fn value_of(placeholder: &Placeholder<'_>, input: &Map<String, Value>) -> String {
     match placeholder {
         Placeholder::Arguments => String::from(arguments(input)),

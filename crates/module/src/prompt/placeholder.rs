@@ -1,5 +1,5 @@
-//! The placeholders of a template and how they are recognised. The loader's checks read templates with
-//! the same eyes as the renderer.
+//! The placeholders of a template and their recognition. The module checks and the renderer share this
+//! tokenizer.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder<'a> {
@@ -26,7 +26,7 @@ pub enum Token<'a> {
     Placeholder(Placeholder<'a>),
 }
 
-/// The template in order; the texts and placeholders together are the whole of it.
+/// The tokens of the template in order; together they cover the whole template.
 pub fn tokens(template: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {

@@ -41,7 +41,7 @@ fn check(template: &str, given: Value, expected: &str) {
 }
 
 #[test]
-fn every_placeholder_is_filled() {
+fn fills_every_placeholder() {
     let given = json!({"query": "one two  three", "n": 3, "a": {"b": "deep"}, "a.c": "flat"});
     for (template, expected) in [
         ("<$ARGUMENTS>", "<one two  three>"),
@@ -58,7 +58,7 @@ fn every_placeholder_is_filled() {
 }
 
 #[test]
-fn what_is_no_placeholder_stays() {
+fn keeps_text_that_is_not_a_placeholder() {
     for text in [
         "$",
         "$$",
@@ -76,12 +76,12 @@ fn what_is_no_placeholder_stays() {
 }
 
 #[test]
-fn an_index_that_is_no_number_leaves_the_arguments_before_it() {
+fn treats_non_numeric_index_as_text() {
     check("$ARGUMENTS[x]", json!({"query": "q"}), "q[x]");
 }
 
 #[test]
-fn a_template_says_whether_it_shows_the_input() {
+fn reports_whether_template_shows_input() {
     for (template, shows) in [
         ("$INPUT", true),
         ("${a}", true),
@@ -95,7 +95,7 @@ fn a_template_says_whether_it_shows_the_input() {
 
 proptest! {
     #[test]
-    fn input_is_never_expanded_again(text in r"[$\{\}A-Z0-9 \[\]]{0,24}") {
+    fn does_not_expand_placeholders_in_input(text in r"[$\{\}A-Z0-9 \[\]]{0,24}") {
         let given = json!({"query": text, "INPUT": "no"});
         check("a $ARGUMENTS b", given.clone(), &format!("a {text} b"));
         check("a ${query} b", given, &format!("a {text} b"));

@@ -1,5 +1,5 @@
-//! The golden test of a new module: an input with media small enough to stand in it, and what is expected
-//! of the answer, with an example that fits.
+//! The golden test of a new module: an input with small inline media, and the expected answer as conditions
+//! with a valid example.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn input(blueprint: &Blueprint) -> String {
             Modality::Image => json!([inline("image/png", PNG)]),
             Modality::Audio => inline("audio/wav", WAV),
             Modality::Document => inline("application/pdf", PDF),
-            // There is no video small enough to stand here.
+            // No video is small enough to be inlined.
             Modality::Video => json!({
                 "type": "url",
                 "url": "https://example.org/clip.mp4",
@@ -49,7 +49,7 @@ pub(super) fn expected(blueprint: &Blueprint) -> String {
     };
     let confidence = blueprint.tier.confidence_min().unwrap_or_default();
     json_document(&json!({
-        "$comment": "$validate says what every answer must fulfil; $example is one that does.",
+        "$comment": "$validate contains the conditions for every answer; $example is a valid answer.",
         "$validate": {
             "ok": { "const": true },
             "meta": { "properties": { "confidence": { "minimum": confidence } } },

@@ -1,4 +1,4 @@
-//! `module.yaml` of a new module, with comments that teach.
+//! `module.yaml` of a new module, with explanatory comments.
 
 use serde_json::Value;
 
@@ -28,21 +28,21 @@ fn identity(blueprint: &Blueprint) -> String {
         Strictness::Low => "low",
     };
     format!(
-        "# The manifest: what the module is, what it may do, where its contract stands.\n\
+        "# The manifest: purpose, permissions and contract of the module.\n\
          # `cogn validate {name} {strict}` checks it.\n\
          name: {name}\n\
          version: 0.1.0\n\
-         # What the module is for, in one sentence.\n\
+         # The purpose of the module, in one sentence.\n\
          {responsibility}\n\
-         # Who acts on the answer:\n\
-         #   exec         nobody looks at it first, so it must be sure (confidence 0.9) and harmless\n\
-         #   decision     a person judges with its help\n\
-         #   exploration  it only gives ideas\n\
+         # How the answer is used:\n\
+         #   exec         without review; requires confidence 0.9 and low risk\n\
+         #   decision     it supports a person's decision\n\
+         #   exploration  it is a suggestion\n\
          tier: {tier}\n\
-         # How closely answers are held to the schema: high, medium or low.\n\
+         # How strictly answers are validated against the schema: high, medium or low.\n\
          schema_strictness: {strictness}\n\
          \n\
-         # What the module must not do. The model is told.\n\
+         # What the module must not do. This list is part of the prompt.\n\
          excludes:\n  \
          - inventing facts that the input does not contain\n\
          \n"
@@ -51,7 +51,7 @@ fn identity(blueprint: &Blueprint) -> String {
 
 fn conduct() -> String {
     String::from(
-        "# What it may do besides answering: allow or deny.\n\
+        "# Side effects of the module: allow or deny.\n\
          policies:\n  \
          network: deny\n  \
          filesystem_write: deny\n  \
@@ -96,12 +96,12 @@ fn response(blueprint: &Blueprint) -> String {
         format!("  constraints:\n{limits}")
     };
     format!(
-        "# How it answers: sync (all at once), streaming (field by field) or both, as the caller likes.\n\
+        "# Response mode: sync (one complete answer), streaming (field by field) or both (the caller chooses).\n\
          response:\n  \
          mode: {mode}\n  \
          chunk_type: delta\n\
          \n\
-         # What goes in and what comes out: text, image, audio, video; and document on the way in.\n\
+         # Accepted inputs and outputs: text, image, audio, video; document as input only.\n\
          modalities:\n  \
          input: [{}]\n  \
          output: [text]\n\
@@ -125,13 +125,13 @@ fn contract(blueprint: &Blueprint) -> String {
         )
     };
     format!(
-        "# Observations that the schema has no field for go to data.extensions.insights.\n\
+        "# Observations without a field in the schema are added to data.extensions.insights.\n\
          {overflow}\n\
-         # strict: enums are closed. extensible: {{custom, reason}} is allowed where the schema says so.\n\
+         # strict: enums are closed. extensible: {{custom, reason}} is allowed where the schema allows it.\n\
          enums:\n  \
          strategy: {strategy}\n\
          \n\
-         # A failure is an answer too: ok is false, error says why, partial_data keeps what there is.\n\
+         # On failure: ok is false, error has the reason, partial_data has the partial result.\n\
          failure:\n  \
          contract: error_union\n  \
          partial_allowed: true\n  \
@@ -150,7 +150,7 @@ fn contract(blueprint: &Blueprint) -> String {
          meta: ./schema.json#/meta\n  \
          error: ./schema.json#/error\n\
          \n\
-         # Golden tests: an input and what is expected of the answer.\n\
+         # Golden tests: an input and the expected answer.\n\
          tests:\n  \
          - tests/example.input.json -> tests/example.expected.json\n"
     )

@@ -1,6 +1,6 @@
-//! A new module, ready to be filled: it passes the strict list of its format from the first moment and
-//! has a golden test. Pure: a blueprint goes in, files come out. The comments in its manifest are the
-//! lesson a newcomer needs; nothing else is written.
+//! Templates for a new module, which passes the strict checks of its format and has a golden test. Pure: the
+//! input is a blueprint, the result is a file map. The comments in the manifest are the only documentation
+//! that is generated.
 
 mod golden;
 mod manifest;
@@ -14,20 +14,20 @@ use crate::manifest::{Modality, Tier};
 
 pub use name::{NameError, check_name};
 
-/// What a new module is to be.
+/// Parameters of a new module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
     pub name: String,
     /// One sentence, at most [`RESPONSIBILITY_CHARS_MAX`] characters.
     pub responsibility: String,
     pub tier: Tier,
-    /// [`Format::V2_2`] or [`Format::V2_5`]; media make it v2.5 in any case.
+    /// [`Format::V2_2`] or [`Format::V2_5`]; with media it is always v2.5.
     pub format: Format,
-    /// What goes in besides text.
+    /// Accepted inputs besides text.
     pub input: Vec<Modality>,
 }
 
-/// Longest responsibility, as the format has it.
+/// Longest responsibility that the format allows.
 pub const RESPONSIBILITY_CHARS_MAX: usize = 200;
 
 impl Blueprint {
@@ -66,7 +66,7 @@ pub fn write(blueprint: &Blueprint) -> FileMap {
     files
 }
 
-/// The field of the input in which a kind of media arrives.
+/// The input field for a kind of media.
 fn field(kind: Modality) -> &'static str {
     match kind {
         Modality::Text => "text",

@@ -1,14 +1,14 @@
-//! What a module may be called.
+//! Rules for module names.
 
 use std::fmt;
 
 /// Longest name of a module.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Beginnings that are kept for the format's own modules.
+/// Prefixes reserved for the modules of the format.
 const RESERVED: &[&str] = &["cognitive-", "cm-", "core-"];
 
-/// Why a name cannot be used, and one that can.
+/// Why a name is invalid, with a valid suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameError {
     pub message: String,
@@ -31,7 +31,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     };
     match problem(name) {
         None => Ok(()),
-        Some(problem) => refuse(format!("a module cannot be called `{name}`: {problem}")),
+        Some(problem) => refuse(format!("invalid module name `{name}`: {problem}")),
     }
 }
 
@@ -54,7 +54,7 @@ fn problem(name: &str) -> Option<String> {
     Some(format!("names that begin with `{reserved}` are reserved"))
 }
 
-/// The nearest name that would do.
+/// A valid name derived from `name`.
 fn suggest(name: &str) -> Option<String> {
     let mut better = String::new();
     let mut was_lower = false;
@@ -83,7 +83,7 @@ mod tests {
     use super::check_name;
 
     #[test]
-    fn names_are_taken_or_mended() {
+    fn invalid_names_are_refused_with_suggestion() {
         let (long, cut) = ("a".repeat(65), &*"a".repeat(64));
         for (name, better) in [
             ("code-reviewer", None),

@@ -66,7 +66,7 @@ fn data(blueprint: &Blueprint) -> Value {
     json!({ "type": "object", "required": ["answer", "rationale"], "properties": properties })
 }
 
-/// The four ways in which media arrive.
+/// The four variants of a media input.
 fn media_input() -> Value {
     let media_type = json!({ "type": "string", "pattern": "^(image|audio|video|application)/[a-z0-9.+-]+$" });
     let way = |name: &str, key: &str, value: Value, required: &[&str]| {

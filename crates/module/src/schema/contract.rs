@@ -1,4 +1,4 @@
-//! Sections of a schema document as validators, compiled when first asked for.
+//! Sections of a schema document as validators, compiled on first use.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use super::reference::{ReferenceProblem, ReferenceProblemKind, reference_problem
 use super::variant::Variants;
 use crate::manifest::{EnumStrategy, Strictness};
 
-/// The parts of a contract that values are checked against.
+/// The parts of a contract that values are validated against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Input,
@@ -35,7 +35,7 @@ impl Section {
     }
 }
 
-/// A schema that cannot be compiled: where in the document, and why.
+/// A schema that cannot be compiled, with its pointer in the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
     /// JSON pointer into the schema document.
@@ -57,7 +57,7 @@ pub struct Contract {
     document: Value,
     slots: [LazyValidator; 5],
     variants: Variants,
-    /// What is wrong with the document's references: a validator must never see those.
+    /// Invalid references of the document: it must not be compiled if there are any.
     references: OnceLock<Vec<ReferenceProblem>>,
 }
 
@@ -68,8 +68,8 @@ struct LazyValidator {
 }
 
 impl Contract {
-    /// A contract over `document`, with the pointer of each section (`/data`). A section without a
-    /// pointer accepts everything.
+    /// A contract over `document`, with the pointer of each section (`/data`). A section without a pointer
+    /// accepts everything.
     pub fn new(document: Value, pointers: impl IntoIterator<Item = (Section, String)>) -> Self {
         let mut contract = Self {
             document,
@@ -83,7 +83,7 @@ impl Contract {
         contract
     }
 
-    /// The same contract, to be compiled anew.
+    /// A copy of the contract without the compiled validators.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         let pointers = Section::ALL.into_iter().filter_map(|section| {
@@ -93,12 +93,12 @@ impl Contract {
         Self::new(self.document.clone(), pointers)
     }
 
-    /// The contract as answers are held to it under a module's strictness and enum strategy.
+    /// The contract for answers under a module's strictness and enum strategy.
     pub fn for_answers(&self, strictness: Strictness, strategy: EnumStrategy) -> &Self {
         self.variants.get(self, strictness, strategy)
     }
 
-    /// How many insights the data schema itself allows.
+    /// The number of insights that the data schema allows.
     pub fn insights_max(&self) -> Option<u64> {
         self.variants.insights_max(self)
     }
@@ -116,7 +116,7 @@ impl Contract {
         self.document.pointer(self.pointer(section)?)
     }
 
-    /// References that leave the document, lead nowhere or turn in circles.
+    /// References that point outside the document, do not resolve or form a cycle.
     pub fn reference_problems(&self) -> &[ReferenceProblem] {
         self.references.get_or_init(|| {
             let roots: Vec<&str> = self
@@ -128,12 +128,12 @@ impl Contract {
         })
     }
 
-    /// The draft that the document is written in.
+    /// The draft of the document.
     pub fn draft(&self) -> Draft {
         self.document.as_object().map_or(Draft::Draft7, draft)
     }
 
-    /// The validator of a section; `None` where the module states no schema for it.
+    /// The validator of a section; `None` if the module has no schema for it.
     pub fn validator(&self, section: Section) -> Result<Option<&Validator>, &SchemaError> {
         let slot = &self.slots[section as usize];
         let Some(pointer) = slot.pointer.as_deref() else {
@@ -152,9 +152,9 @@ impl Contract {
 fn refuse(problem: &ReferenceProblem) -> SchemaError {
     let reference = &problem.reference;
     let message = match problem.kind {
-        ReferenceProblemKind::Remote => format!("`$ref: {reference}` leaves the document"),
-        ReferenceProblemKind::Broken => format!("`$ref: {reference}` leads nowhere"),
-        ReferenceProblemKind::Loop => format!("`$ref: {reference}` leads back to itself"),
+        ReferenceProblemKind::Remote => format!("`$ref: {reference}` points outside the document"),
+        ReferenceProblemKind::Broken => format!("`$ref: {reference}` does not resolve"),
+        ReferenceProblemKind::Loop => format!("`$ref: {reference}` resolves to itself"),
     };
     SchemaError {
         pointer: problem.pointer.clone(),
@@ -162,9 +162,9 @@ fn refuse(problem: &ReferenceProblem) -> SchemaError {
     }
 }
 
-/// Compiles the schema at `pointer` with the whole document around it. The document's own `$id` and
-/// `$schema` are left out: the first would make local references look remote, the second names drafts
-/// that exist nowhere (`.../cognitive-modules/schema/v2.2.json`).
+/// Compiles the schema at `pointer` with the whole document as its root. The document's own `$id` and
+/// `$schema` are omitted: the first would make local references appear remote, the second names drafts that
+/// do not exist (`.../cognitive-modules/schema/v2.2.json`).
 fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
     let fail = |pointer: &str, message: String| SchemaError {
         pointer: String::from(pointer),
@@ -187,7 +187,7 @@ fn compile(document: &Value, pointer: &str) -> Result<Validator, SchemaError> {
         .map_err(|error| fail(&error.instance_path().to_string(), error.to_string()))
 }
 
-/// Draft-07 unless the document names another real draft.
+/// Draft-07 unless the document names another published draft.
 pub(super) fn draft(document: &Map<String, Value>) -> Draft {
     match document.get("$schema").and_then(Value::as_str) {
         Some(uri) if uri.contains("2020-12") => Draft::Draft202012,

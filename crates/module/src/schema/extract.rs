@@ -1,5 +1,5 @@
-//! Sections cut out of their document, for readers who have nothing else of it: definitions come along, and
-//! references follow the section to its new place.
+//! Extracts sections from their document as self-contained schemas: definitions are copied, and references
+//! are moved with the section.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::contract::{Contract, Section};
 /// Definitions that any section may refer to.
 const SHARED: [&str; 2] = ["$defs", "definitions"];
 
-/// Completes a schema that holds `section` at the place `to`.
+/// Completes a schema that contains `section` at the pointer `to`.
 pub(crate) fn extract(schema: &mut Value, contract: &Contract, section: Section, to: &str) {
     if let (Value::Object(schema), Value::Object(document)) = (&mut *schema, contract.document()) {
         for key in SHARED {
@@ -22,7 +22,7 @@ pub(crate) fn extract(schema: &mut Value, contract: &Contract, section: Section,
     move_references(schema, &format!("#{from}"), to);
 }
 
-/// Whether every reference leads to something inside the schema.
+/// Whether every reference resolves inside the schema.
 pub(crate) fn stands_alone(schema: &Value) -> bool {
     leads_inside(schema, schema)
 }
@@ -42,7 +42,7 @@ fn leads_inside(root: &Value, schema: &Value) -> bool {
     }
 }
 
-/// References into the place `from` follow it to the place `to`.
+/// Moves references under the pointer `from` to the pointer `to`.
 fn move_references(schema: &mut Value, from: &str, to: &str) {
     match schema {
         Value::Object(map) => {

@@ -1,16 +1,16 @@
-//! The module's contract: `schema.json` compiled as a whole, so that `$ref: #/$defs/...` inside a
-//! section works, and consulted at a pointer. Nothing is ever fetched: a reference that leaves the
-//! document, leads nowhere or leads back to itself is refused before compilation.
+//! The module's contract: `schema.json`, compiled as a whole so that `$ref: #/$defs/...` inside a section
+//! resolves, and applied at a pointer. Remote references are never fetched: a reference that points outside
+//! the document, does not resolve or resolves to itself is refused before compilation.
 
 mod contract;
+mod extract;
 mod reference;
 mod schema_view;
-mod extract;
 mod variant;
 mod walk;
 
 pub use contract::{Contract, SchemaError, Section};
+pub(crate) use extract::{extract, stands_alone};
 pub use reference::{ReferenceProblem, ReferenceProblemKind, reference_problems, resolve};
 pub(crate) use schema_view::SchemaView;
-pub(crate) use extract::{extract, stands_alone};
 pub use walk::{Visit, walk};

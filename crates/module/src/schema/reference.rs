@@ -1,5 +1,5 @@
-//! References inside a schema document: which leave it, which lead nowhere, which lead back to
-//! themselves without ever going deeper into the value (a validator would turn in circles on those).
+//! Invalid references in a schema document: remote, broken, or cyclic without descending into the value (a
+//! validator would not terminate on those).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,10 +28,10 @@ pub enum ReferenceProblemKind {
 
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Keywords whose schemas apply to the very same value.
+/// Keywords whose schemas apply to the same value.
 const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// Everything wrong with the references of a document whose schemas stand at `roots`.
+/// All invalid references reachable from the schemas at `roots`.
 pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProblem> {
     let mut graph = Graph {
         anchors: anchors(document),
@@ -53,7 +53,7 @@ pub fn reference_problems(document: &Value, roots: &[&str]) -> Vec<ReferenceProb
     graph.problems
 }
 
-/// The value that a schema stands for once its `$ref`s are followed; a loop or a dead end ends there.
+/// Follows the `$ref`s of a schema; stops at a loop or a broken reference.
 pub fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..limits::REFERENCE_HOPS_MAX {
@@ -80,7 +80,7 @@ fn local_pointer(reference: &str) -> Option<String> {
 struct Graph {
     anchors: BTreeSet<String>,
     problems: Vec<ReferenceProblem>,
-    /// Schema to the schemas that apply to the same value; with the reference where one led there.
+    /// Schema to the schemas that apply to the same value, each with its reference if there is one.
     edges: BTreeMap<String, Vec<Edge>>,
 }
 
@@ -123,7 +123,7 @@ impl Graph {
                         to: target.clone(),
                         reference: Some(String::from(reference)),
                     });
-                    // The whole document is no schema; everything else is looked at once.
+                    // The whole document is not a schema; every other target is visited once.
                     if tokens(&target).next().is_some() {
                         pending.push(target);
                     }
@@ -146,7 +146,7 @@ impl Graph {
         }
     }
 
-    /// Depth-first over the edges, without recursion; an edge back into the open path closes a loop.
+    /// Iterative depth-first search over the edges; an edge into the open path closes a loop.
     fn loops(&mut self) {
         let mut done: BTreeSet<&str> = BTreeSet::new();
         for start in self.edges.keys() {
@@ -188,8 +188,8 @@ fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
 
-/// Names given by `$id: "#name"` or `$anchor: name`. The document as a whole is no schema, so a validator
-/// finds them only among the definitions, under the keyword that its draft has for those.
+/// Names declared by `$id: "#name"` or `$anchor: name`. The document as a whole is not a schema, so a
+/// validator finds them only in the definitions, under the keyword of its draft.
 fn anchors(document: &Value) -> BTreeSet<String> {
     let group = match document.as_object().map_or(Draft::Draft7, draft) {
         Draft::Draft201909 | Draft::Draft202012 => "$defs",

@@ -1,14 +1,14 @@
-//! What a schema says about one place of a value: its types, and the schema of what lies below.
+//! A view of a schema at one position of a value: its types, and the schemas of its members.
 
 use serde_json::{Map, Value};
 
 use super::resolve;
 use crate::limits;
 
-/// Keywords whose schemas speak about the very same value.
+/// Keywords whose schemas apply to the same value.
 const IN_PLACE: &[&str] = &["allOf", "anyOf", "oneOf"];
 
-/// A schema inside its document, so that references can be followed.
+/// A schema with its document, so that references can be resolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SchemaView<'a> {
     document: &'a Value,
@@ -24,45 +24,51 @@ impl<'a> SchemaView<'a> {
         Self { schema, ..self }
     }
 
-    /// The schema itself and every alternative that speaks about the same value.
-    fn faces(self) -> Vec<&'a Map<String, Value>> {
-        let mut faces = Vec::new();
-        self.collect(&mut faces, 0);
-        faces
+    /// The schema itself and every alternative for the same value.
+    fn alternatives(self) -> Vec<&'a Map<String, Value>> {
+        let mut alternatives = Vec::new();
+        self.collect(&mut alternatives, 0);
+        alternatives
     }
 
-    fn collect(self, faces: &mut Vec<&'a Map<String, Value>>, depth: usize) {
+    fn collect(self, alternatives: &mut Vec<&'a Map<String, Value>>, depth: usize) {
         let Value::Object(map) = resolve(self.document, self.schema) else {
             return;
         };
-        if depth > limits::NESTING_MAX || faces.len() > limits::NESTING_MAX {
+        if depth > limits::NESTING_MAX || alternatives.len() > limits::NESTING_MAX {
             return;
         }
-        faces.push(map);
+        alternatives.push(map);
         for inner in IN_PLACE
             .iter()
             .filter_map(|key| map.get(*key)?.as_array())
             .flatten()
         {
-            self.with(inner).collect(faces, depth + 1);
+            self.with(inner).collect(alternatives, depth + 1);
         }
     }
 
     /// The schema of the property with this name.
     pub(crate) fn property(self, name: &str) -> Option<Self> {
-        let faces = self.faces();
-        let named = faces.iter().find_map(|map| map.get("properties")?.get(name));
-        let other = || faces.iter().find_map(|map| map.get("additionalProperties"));
+        let alternatives = self.alternatives();
+        let named = alternatives
+            .iter()
+            .find_map(|map| map.get("properties")?.get(name));
+        let other = || {
+            alternatives
+                .iter()
+                .find_map(|map| map.get("additionalProperties"))
+        };
         named
             .or_else(other)
             .filter(|schema| schema.is_object())
             .map(|schema| self.with(schema))
     }
 
-    /// Every property by its name, in the author's order.
+    /// All properties by name, in the author's order.
     pub(crate) fn properties(self) -> Vec<(&'a str, Self)> {
         let mut properties: Vec<(&str, Self)> = Vec::new();
-        for map in self.faces() {
+        for map in self.alternatives() {
             let own = map.get("properties").and_then(Value::as_object);
             for (name, schema) in own.into_iter().flatten() {
                 if !properties.iter().any(|(known, _)| known == name) {
@@ -73,34 +79,34 @@ impl<'a> SchemaView<'a> {
         properties
     }
 
-    /// The schema of every item of a list.
+    /// The schema of the items of a list.
     pub(crate) fn items(self) -> Option<Self> {
-        let items = self.faces().into_iter().find_map(|map| map.get("items"));
+        let items = self.alternatives().into_iter().find_map(|map| map.get("items"));
         items
             .filter(|items| items.is_object())
             .map(|items| self.with(items))
     }
 
-    /// Whether a value of this type may stand here. Nothing said is nothing known: then the answer is no.
+    /// Whether a value of this type is allowed. False if the schema declares no type.
     pub(crate) fn allows(self, wanted: &str) -> bool {
-        self.faces().iter().any(|map| match map.get("type") {
+        self.alternatives().iter().any(|map| match map.get("type") {
             Some(Value::String(kind)) => kind == wanted,
             Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
             _ => false,
         })
     }
 
-    /// The values that are listed, if there is a list.
+    /// The values of `enum` or `const`, if any.
     pub(crate) fn listed(self) -> Vec<&'a Value> {
-        let faces = self.faces();
-        let lists = faces.iter().filter_map(|map| map.get("enum")?.as_array());
-        let single = faces.iter().filter_map(|map| map.get("const"));
+        let alternatives = self.alternatives();
+        let lists = alternatives.iter().filter_map(|map| map.get("enum")?.as_array());
+        let single = alternatives.iter().filter_map(|map| map.get("const"));
         lists.flatten().chain(single).collect()
     }
 
-    /// Whether media items stand here: the fields that only they have are spoken of.
+    /// Whether a media item is expected: the schema declares fields that only media items have.
     pub(crate) fn is_media(self) -> bool {
-        self.faces().iter().any(|map| {
+        self.alternatives().iter().any(|map| {
             let properties = map.get("properties").and_then(Value::as_object);
             properties.is_some_and(|properties| {
                 let has = |key: &str| properties.contains_key(key);

@@ -1,10 +1,10 @@
-//! The contract under a module's strictness and enum strategy. Both are rewritten into the schema once,
-//! so that checking an answer stays a single pass of one validator:
+//! The contract under a module's strictness and enum strategy. Both are applied to the schema once, so that
+//! an answer is still checked in a single pass of one validator:
 //! * below strictness high, required fields marked `x-cognitive-optional: true` may be absent;
 //! * an extensible enum (`oneOf` a string enum and a `{custom, reason}` object) keeps only its enum under
 //!   the strict strategy, and bounds `custom` under the extensible one.
 //!
-//! `rationale` and everything in meta stay required whatever the marks say.
+//! `rationale` and everything in meta remain required regardless of the marks.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use crate::manifest::{EnumStrategy, Strictness};
 
 #[derive(Debug, Default)]
 pub(super) struct Variants {
-    /// One per combination; `None` inside means that nothing had to be rewritten.
+    /// One per combination; an inner `None` means that the schema needed no changes.
     rewritten: [OnceLock<Option<Box<Contract>>>; 4],
     insights_max: OnceLock<Option<u64>>,
 }
@@ -86,14 +86,14 @@ impl Rewrite<'_> {
         })
     }
 
-    /// Rewrites a schema and everything inside it; tells whether anything changed.
+    /// Rewrites a schema and everything inside it; returns whether anything changed.
     fn schema(&self, schema: &mut Value, lax: bool) -> bool {
         match schema {
             Value::Object(map) => {
                 let mut changed = lax && self.relax(map);
                 changed |= self.extensible(map);
                 for (key, inner) in map.iter_mut() {
-                    // These hold values, not schemas.
+                    // These contain values, not schemas.
                     if !matches!(key.as_str(), "const" | "enum" | "default" | "examples") {
                         changed |= self.schema(inner, lax);
                     }
@@ -184,7 +184,7 @@ fn custom_bounds() -> Value {
     })
 }
 
-/// Follows local references to the schema that is meant; a chain that is too long ends where it is.
+/// Follows local references to the target schema; stops at the limit of hops.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..limits::REFERENCE_HOPS_MAX {

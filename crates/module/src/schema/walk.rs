@@ -1,5 +1,5 @@
-//! Every place in a document where a schema stands. Keywords decide what is a schema and what is only
-//! data or a name: a property that happens to be called `$ref` is not a reference.
+//! Visits every schema in a document. Keywords determine what is a schema and what is data or a name: a
+//! property called `$ref` is not a reference.
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ const NAMED: &[&str] = &[
     "properties",
 ];
 
-/// Whether to look further below the schema just visited.
+/// Whether to descend into the schema just visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     Descend,

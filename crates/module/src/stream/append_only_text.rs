@@ -1,6 +1,7 @@
-//! Chunks as one growing JSON text, for readers that can take nothing back: what was said stays said. The
-//! pieces, one after the other, are the data's own JSON, however the chunks were cut. An answer that is begun
-//! anew is held back until it has caught up with what was said, and refused where it says something else.
+//! Converts chunks to a single growing JSON text, for readers that cannot retract text. The concatenated
+//! pieces are the JSON of the data, independent of chunk boundaries. After a restarted answer no text is
+//! returned until the new answer has reached the length of the emitted text; a new answer that differs from
+//! it is refused.
 
 use serde_json::{Map, Value};
 
@@ -9,16 +10,16 @@ use super::field::{self, PathStep};
 
 #[derive(Debug, Default)]
 pub struct AppendOnlyText {
-    /// Everything that was handed out.
-    said: String,
-    /// How far the answer at hand has come along it.
-    reached: usize,
-    pen: JsonWriter,
+    /// All text returned so far.
+    emitted: String,
+    /// Length of the emitted text that the current answer has reproduced.
+    position: usize,
+    writer: JsonWriter,
 }
 
-/// What was said is no beginning of the answer.
+/// The emitted text is not a prefix of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer was begun anew and differs from what was shown of it")]
+#[error("the restarted answer differs from the text already sent")]
 pub struct Retracted;
 
 impl AppendOnlyText {
@@ -26,59 +27,59 @@ impl AppendOnlyText {
         Self::default()
     }
 
-    /// Whether anything was said yet.
+    /// Whether no text was returned yet.
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty()
+        self.emitted.is_empty()
     }
 
-    /// Takes the next chunk and gives the text that it adds; often none.
+    /// Applies the next chunk and returns the text that it adds; often empty.
     pub fn push(&mut self, chunk: &Chunk) -> Result<String, Retracted> {
         let mut text = String::new();
         match chunk {
-            Chunk::Delta { field, delta, .. } => self.pen.append(&steps(field)?, delta, &mut text)?,
+            Chunk::Delta { field, delta, .. } => self.writer.append(&steps(field)?, delta, &mut text)?,
             Chunk::Snapshot { field, data, .. } => match (steps(field)?.as_slice(), data) {
                 ([], Value::Object(data)) => {
-                    self.reached = 0;
-                    self.pen = JsonWriter::default();
+                    self.position = 0;
+                    self.writer = JsonWriter::default();
                     for (key, value) in data {
-                        self.pen.put(&[PathStep::Key(key.clone())], value, &mut text)?;
+                        self.writer.put(&[PathStep::Key(key.clone())], value, &mut text)?;
                     }
                 }
-                (steps, value) => self.pen.put(steps, value, &mut text)?,
+                (steps, value) => self.writer.put(steps, value, &mut text)?,
             },
             Chunk::Meta { .. } | Chunk::Progress(_) | Chunk::Final { .. } | Chunk::Error { .. } => {}
         }
-        self.say(&text)
+        self.emit(&text)
     }
 
-    /// The answer stands: gives the rest of its data's text.
+    /// Completes the answer and returns the rest of its JSON text.
     pub fn finish(&mut self, data: &Map<String, Value>) -> Result<String, Retracted> {
         let whole = serde_json::to_string(data).unwrap_or_default();
-        if let Some(rest) = whole.strip_prefix(self.said.as_str()) {
+        if let Some(rest) = whole.strip_prefix(self.emitted.as_str()) {
             let rest = String::from(rest);
-            self.said = whole;
+            self.emitted = whole;
             return Ok(rest);
         }
-        // A model may write a key twice. The text then holds it twice, and readers take the last.
+        // A model may write a key twice. The text then contains both; readers use the last.
         let mut rest = String::new();
-        self.pen.close(0, &mut rest);
-        let rest = self.say(&rest)?;
-        match serde_json::from_str::<Map<String, Value>>(&self.said) {
+        self.writer.close(0, &mut rest);
+        let rest = self.emit(&rest)?;
+        match serde_json::from_str::<Map<String, Value>>(&self.emitted) {
             Ok(read) if read == *data => Ok(rest),
             _ => Err(Retracted),
         }
     }
 
-    /// The part of the answer's next words that nobody has heard.
-    fn say(&mut self, text: &str) -> Result<String, Retracted> {
-        let before = self.said.as_bytes().get(self.reached..).unwrap_or_default();
+    /// The part of `text` that was not emitted before.
+    fn emit(&mut self, text: &str) -> Result<String, Retracted> {
+        let before = self.emitted.as_bytes().get(self.position..).unwrap_or_default();
         let known = before.len().min(text.len());
         if before.get(..known) != text.as_bytes().get(..known) {
             return Err(Retracted);
         }
-        self.reached += text.len();
+        self.position += text.len();
         let fresh = text.get(known..).unwrap_or_default();
-        self.said.push_str(fresh);
+        self.emitted.push_str(fresh);
         Ok(String::from(fresh))
     }
 }
@@ -87,12 +88,12 @@ fn steps(field: &str) -> Result<Vec<PathStep>, Retracted> {
     field::parse(field).ok_or(Retracted)
 }
 
-/// Writes values at places that follow one another in a document.
+/// Writes values at field paths in document order.
 #[derive(Debug, Default)]
 struct JsonWriter {
-    /// The containers around the pen, from the data inwards: how each was entered, and what it holds.
+    /// The open containers, from the data inwards, each with its step and member count.
     open: Vec<TextContainer>,
-    /// The place of the string that may still grow, below the innermost container.
+    /// The step of the string that can still grow, in the innermost container.
     text: Option<PathStep>,
 }
 
@@ -105,14 +106,14 @@ struct TextContainer {
 }
 
 impl JsonWriter {
-    /// Lets the string at a place grow.
+    /// Appends text to the string at `steps`.
     fn append(&mut self, steps: &[PathStep], text: &str, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
             return Err(Retracted);
         };
         let is_here = self.text.as_ref() == Some(last) && self.open.len() == around.len() + 1;
         if !is_here || self.shared(around) != around.len() {
-            self.go(around, last, out)?;
+            self.move_to(around, last, out)?;
             self.text = Some(last.clone());
             out.push('"');
         }
@@ -122,7 +123,7 @@ impl JsonWriter {
         Ok(())
     }
 
-    /// Writes a value at a place. Only a string may still grow behind it.
+    /// Writes a value at `steps`. Only a string can still grow afterwards.
     fn put(&mut self, steps: &[PathStep], value: &Value, out: &mut String) -> Result<(), Retracted> {
         let Some((last, around)) = steps.split_last() else {
             return Err(Retracted);
@@ -133,15 +134,15 @@ impl JsonWriter {
                 self.append(steps, text, out)
             }
             value => {
-                self.go(around, last, out)?;
+                self.move_to(around, last, out)?;
                 out.push_str(&value.to_string());
                 Ok(())
             }
         }
     }
 
-    /// Goes to a place: everything that it is not in is closed, everything around it opened.
-    fn go(&mut self, around: &[PathStep], last: &PathStep, out: &mut String) -> Result<(), Retracted> {
+    /// Moves to a path: closes the containers that do not contain it and opens those that do.
+    fn move_to(&mut self, around: &[PathStep], last: &PathStep, out: &mut String) -> Result<(), Retracted> {
         let shared = self.shared(around);
         if self.open.is_empty() {
             self.enter(None, around.first().unwrap_or(last), out);
@@ -155,7 +156,7 @@ impl JsonWriter {
         self.begin_member(last, out)
     }
 
-    /// How many of these containers the pen is in.
+    /// How many of these containers are already open.
     fn shared(&self, around: &[PathStep]) -> usize {
         let entered = self.open.iter().skip(1).map(|container| &container.entered);
         let same = entered
@@ -178,7 +179,7 @@ impl JsonWriter {
         }
     }
 
-    /// Opens a container; what kind it is shows in the first step inside.
+    /// Opens a container; the first step inside determines whether it is a list.
     fn enter(&mut self, entered: Option<PathStep>, inside: &PathStep, out: &mut String) {
         let list = matches!(inside, PathStep::Index(_));
         out.push(if list { '[' } else { '{' });

@@ -1,6 +1,6 @@
-//! The fold of a chunk sequence into an envelope. It takes any sequence: what breaks the protocol is
-//! recorded as a violation and the reading goes on, and an envelope always comes out. The final chunk
-//! wins over what was folded; a stream without an end becomes a failure that says how to resume.
+//! Folds a chunk sequence into an envelope. Any sequence is accepted: protocol errors are recorded as
+//! violations, folding continues, and an envelope is always returned. The final chunk takes precedence over
+//! the folded data; a stream without a terminal chunk becomes a failure with the data needed to resume.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,10 +16,11 @@ use crate::code::Code;
 use crate::envelope::{ErrorBody, Meta, Profile, check_structure};
 use crate::limits;
 
-/// What a stream came to.
+/// The result of folding a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
-    /// Always an envelope: of the final chunk, of the error chunk, or E2010 for a stream without end.
+    /// Always an envelope: of the final chunk, of the error chunk, or E2010 for a stream without a terminal
+    /// chunk.
     pub envelope: Value,
     pub session_id: Option<String>,
     /// Number of the last delta or snapshot; 0 if there was none.
@@ -27,7 +28,7 @@ pub struct Assembled {
     /// Whether a final or an error chunk ended the stream.
     pub ended: bool,
     pub violations: Vec<Violation>,
-    /// Violations beyond the number that is kept.
+    /// Violations beyond the limit of the list.
     pub violations_dropped: usize,
 }
 
@@ -37,23 +38,23 @@ impl Assembled {
     }
 }
 
-/// Takes chunks in the order of their arrival.
+/// Accepts chunks in the order of their arrival.
 #[derive(Debug, Default)]
 pub struct Assembler {
     session_id: Option<String>,
     data: Map<String, Value>,
-    /// Roughly the memory `data` holds; an upper bound.
+    /// Approximate memory size of `data`; an upper bound.
     weight: usize,
     last_seq: u64,
     last_checkpoint: Option<Checkpoint>,
     /// Fingerprints of the latest numbered chunks, the last one being that of `last_seq`.
-    sent: VecDeque<u64>,
-    /// A meta chunk came again, so that numbers may begin again below the last one.
+    fingerprints: VecDeque<u64>,
+    /// Set after a repeated meta chunk: sequence numbers may restart below the last one.
     resumed: bool,
-    /// Text fields by their spelling, so that interleaved fields are not hashed anew each time.
+    /// Digests by field path, so that interleaved fields are not rehashed from the start.
     digests: BTreeMap<String, FieldDigest>,
-    /// The field of the last delta and where it leads; deltas come in runs.
-    way: (String, Vec<PathStep>),
+    /// The field of the last delta with its parsed steps: consecutive deltas usually share a field.
+    last_field: (String, Vec<PathStep>),
     started: bool,
     end: Option<Chunk>,
     violations: Vec<Violation>,
@@ -66,8 +67,8 @@ impl Assembler {
         Self::default()
     }
 
-    /// Takes one chunk. An error is also kept for [`Self::finish`], and does not keep the next chunk
-    /// from being taken.
+    /// Applies one chunk. A violation is returned and also recorded for [`Self::finish`]; later chunks are
+    /// still accepted.
     pub fn push(&mut self, chunk: Chunk) -> Result<(), Violation> {
         let result = self.take(chunk);
         if let Err(violation) = &result {
@@ -76,12 +77,12 @@ impl Assembler {
         result
     }
 
-    /// What the chunks so far add up to.
+    /// The data folded so far.
     pub fn data(&self) -> &Map<String, Value> {
         &self.data
     }
 
-    /// Notes a violation found outside, for instance a line that is no chunk.
+    /// Records a violation found by the caller, for example a line that is not a chunk.
     pub(super) fn report(&mut self, mut violation: Violation) {
         violation.line = self.line;
         if self.violations.len() < limits::DIAGNOSTICS_MAX {
@@ -91,7 +92,7 @@ impl Assembler {
         }
     }
 
-    /// Names the line that the next chunks come from.
+    /// Sets the line number of the chunks that follow.
     pub(super) fn at_line(&mut self, line: usize) {
         self.line = Some(line);
     }
@@ -121,11 +122,11 @@ impl Assembler {
             return self.begin(session_id, resume_from_seq);
         }
         if self.end.is_some() {
-            return Err(breach("", "nothing may follow the end of a stream"));
+            return Err(protocol_error("", "no chunk may follow the terminal chunk"));
         }
         let first = !std::mem::replace(&mut self.started, true);
         if first && !matches!(chunk, Chunk::Error { .. }) {
-            self.report(breach("", "a stream begins with its meta chunk"));
+            self.report(protocol_error("", "a stream must begin with a meta chunk"));
         }
         match chunk {
             Chunk::Meta { .. } | Chunk::Progress(_) => Ok(()),
@@ -139,28 +140,31 @@ impl Assembler {
         let known = self.session_id.replace(session_id);
         self.end = None;
         if again && known.is_some() && known != self.session_id {
-            // The run to resume was gone and another one took its place.
-            self.start_over();
+            // The run to resume no longer existed and was replaced by another one.
+            self.reset();
             return Ok(());
         }
         self.resumed = again;
         match resume_from_seq {
             Some(seq) if seq > self.last_seq + 1 => {
-                let message = format!("the stream resumes at {seq}, but {} came last", self.last_seq);
-                // What was lost in between stays lost; the numbers go on from here.
+                let message = format!(
+                    "the stream resumes at {seq}, but chunk {} was last",
+                    self.last_seq
+                );
+                // Chunks lost in between are not recovered; numbering continues from here.
                 self.last_seq = seq - 1;
-                self.sent.clear();
+                self.fingerprints.clear();
                 Err(Violation::error(Code::E2010, "/resume_from_seq", message))
             }
             _ => Ok(()),
         }
     }
 
-    fn start_over(&mut self) {
+    fn reset(&mut self) {
         self.data.clear();
         self.weight = 0;
         self.digests.clear();
-        self.sent.clear();
+        self.fingerprints.clear();
         self.last_seq = 0;
         self.last_checkpoint = None;
         self.resumed = false;
@@ -169,12 +173,12 @@ impl Assembler {
     fn apply(&mut self, chunk: Chunk) -> Result<(), Violation> {
         let seq = chunk.seq().unwrap_or_default();
         if self.resumed && seq == 1 {
-            // Either everything is sent again, or the server begins anew: both mean the same here.
-            self.start_over();
+            // A full replay and a restarted stream are handled alike.
+            self.reset();
         }
         let print = fingerprint(&chunk);
         if seq <= self.last_seq {
-            return self.sent_again(seq, print);
+            return self.check_repeated(seq, print);
         }
         self.resumed = false;
         let expected = self.last_seq + 1;
@@ -182,12 +186,12 @@ impl Assembler {
         if seq > expected {
             let message = format!("seq {seq} follows seq {}: chunks are missing", expected - 1);
             self.report(Violation::error(Code::E2010, "/chunk/seq", message));
-            self.sent.clear();
+            self.fingerprints.clear();
         }
-        if self.sent.len() == limits::RESENT_CHUNKS_MAX {
-            self.sent.pop_front();
+        if self.fingerprints.len() == limits::RESENT_CHUNKS_MAX {
+            self.fingerprints.pop_front();
         }
-        self.sent.push_back(print);
+        self.fingerprints.push_back(print);
         self.last_checkpoint = None;
         match chunk {
             Chunk::Delta {
@@ -201,17 +205,17 @@ impl Assembler {
         }
     }
 
-    /// A resumed stream may send again what came before, as long as it is the same.
-    fn sent_again(&self, seq: u64, print: u64) -> Result<(), Violation> {
+    /// A resumed stream may repeat earlier chunks if their content is the same.
+    fn check_repeated(&self, seq: u64, print: u64) -> Result<(), Violation> {
         let back = usize::try_from(self.last_seq - seq).unwrap_or(usize::MAX);
-        let known = self.sent.iter().rev().nth(back);
+        let known = self.fingerprints.iter().rev().nth(back);
         if !self.resumed {
-            let message = format!("seq {seq} comes after seq {}", self.last_seq);
-            return Err(breach("/chunk/seq", &message));
+            let message = format!("seq {seq} follows seq {}", self.last_seq);
+            return Err(protocol_error("/chunk/seq", &message));
         }
         match known {
             Some(known) if *known != print => {
-                let message = format!("seq {seq} was sent again with other content");
+                let message = format!("seq {seq} was repeated with different content");
                 Err(Violation::error(Code::E4014, "/chunk/seq", message))
             }
             _ => Ok(()),
@@ -224,14 +228,14 @@ impl Assembler {
         delta: &str,
         checkpoint: Option<Checkpoint>,
     ) -> Result<(), Violation> {
-        if self.way.0 != field || self.way.1.is_empty() {
+        if self.last_field.0 != field || self.last_field.1.is_empty() {
             let steps = field::parse(&field).ok_or_else(|| no_field(&field))?;
-            self.way = (field, steps);
+            self.last_field = (field, steps);
         }
         self.make_room(delta.len())?;
-        let field = &self.way.0;
-        let text =
-            fold::append(&mut self.data, &self.way.1, delta).map_err(|refusal| refused(refusal, field))?;
+        let field = &self.last_field.0;
+        let text = fold::append(&mut self.data, &self.last_field.1, delta)
+            .map_err(|refusal| refused(refusal, field))?;
         let digest = match self.digests.get_mut(field) {
             Some(digest) => {
                 digest.update(delta);
@@ -248,7 +252,7 @@ impl Assembler {
         let actual = digest.checkpoint();
         if actual != checkpoint {
             let message = format!(
-                "checkpoint {}/{} does not match {field}, which is at {}/{}",
+                "checkpoint {}/{} does not match {field}, whose state is {}/{}",
                 checkpoint.offset, checkpoint.hash, actual.offset, actual.hash
             );
             return Err(Violation::error(Code::E4014, "/chunk/checkpoint", message));
@@ -285,10 +289,10 @@ impl Assembler {
         Ok(())
     }
 
-    /// Counts what a chunk adds and refuses what would grow without bound.
+    /// Adds the size of a chunk to the total and refuses data above the limit.
     fn make_room(&mut self, bytes: usize) -> Result<(), Violation> {
         if self.weight.saturating_add(bytes) > limits::REPLY_BYTES_MAX {
-            // The count only grows, but replaced values are gone: count anew before refusing.
+            // The running total ignores replaced values; recompute it before refusing.
             self.weight = fold::weigh_map(&self.data, limits::NESTING_MAX);
         }
         let weight = self.weight.saturating_add(bytes);
@@ -305,7 +309,7 @@ impl Assembler {
         match &chunk {
             Chunk::Final { data, .. } if self.last_seq > 0 && *data != self.data => {
                 let place = difference(data, &self.data);
-                let message = format!("the final data is not what the chunks add up to, first at {place}");
+                let message = format!("the final data differs from the folded chunks, first at {place}");
                 differs = Some(Violation::warning(Code::E3006, &place, message));
             }
             Chunk::Error {
@@ -317,7 +321,7 @@ impl Assembler {
         }
         self.end = Some(chunk);
         match differs {
-            // The final chunk is right by definition, so this is worth knowing and not an error.
+            // The final chunk is authoritative, so a difference is a warning and not an error.
             Some(warning) => {
                 self.report(warning);
                 Ok(())
@@ -337,7 +341,7 @@ impl Assembler {
     }
 }
 
-/// The envelope that a last chunk stands for; `None` if it is not the last one.
+/// The envelope of a terminal chunk; `None` for any other chunk.
 pub fn envelope_of(last: Chunk) -> Option<Value> {
     match last {
         Chunk::Final {
@@ -373,36 +377,39 @@ fn success(
     Value::Object(map)
 }
 
-/// An error chunk need not bring a meta, and a failure must have one.
+/// Meta is optional in an error chunk and required in a failure envelope.
 fn failure(
     error: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
     mut annotations: Map<String, Value>,
 ) -> Value {
     let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-    let made = Value::Object(Meta::of_failure(message).into_map());
-    let brought = annotations.shift_remove(META_ANNOTATION);
-    let is_brought = brought.is_some();
+    let default_meta = Value::Object(Meta::of_failure(message).into_map());
+    let given = annotations.shift_remove(META_ANNOTATION);
+    let is_given = given.is_some();
     let mut map = Map::new();
     map.insert(String::from("ok"), Value::Bool(false));
-    map.insert(String::from("meta"), brought.unwrap_or_else(|| made.clone()));
+    map.insert(
+        String::from("meta"),
+        given.unwrap_or_else(|| default_meta.clone()),
+    );
     map.insert(String::from("error"), Value::Object(error));
     if let Some(partial) = partial_data {
         map.insert(String::from("partial_data"), Value::Object(partial));
     }
     map.extend(annotations);
     let mut envelope = Value::Object(map);
-    // The chunk may be anybody's, so its meta counts only if it is one.
-    if is_brought
+    // The chunk may come from another runtime, so its meta is used only if it is valid.
+    if is_given
         && !check_structure(&envelope, Profile::Cognitive).is_empty()
         && let Value::Object(map) = &mut envelope
     {
-        map.insert(String::from("meta"), made);
+        map.insert(String::from("meta"), default_meta);
     }
     envelope
 }
 
-/// The first place where two data differ, as a pointer into the final chunk.
+/// The first difference between two data objects, as a pointer into the final chunk.
 fn difference(last: &Map<String, Value>, folded: &Map<String, Value>) -> String {
     let differing = last
         .iter()
@@ -423,13 +430,13 @@ fn fingerprint(chunk: &Chunk) -> u64 {
     hasher.finish()
 }
 
-fn breach(pointer: &str, message: &str) -> Violation {
+fn protocol_error(pointer: &str, message: &str) -> Violation {
     Violation::error(Code::E3006, pointer, message)
 }
 
 fn no_field(field: &str) -> Violation {
     let shown: String = field.chars().take(80).collect();
-    let message = format!("`{shown}` is not the path of a field under data");
+    let message = format!("`{shown}` is not a field path under data");
     Violation::error(Code::E1006, "/chunk/field", message)
 }
 

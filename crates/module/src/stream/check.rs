@@ -1,7 +1,7 @@
-//! Whether a JSON value is a chunk: the rules of the streaming envelope's schema, each breach with its
-//! code and place. A missing field is E1002, a wrong type E1003, a value out of its range or set E1004,
-//! a field that must not be there E1001. Keys that begin with `_` annotate the transport and are not
-//! looked at. Error codes are taken in any spelling that an envelope may carry.
+//! Checks whether a JSON value is a chunk by the rules of the streaming envelope's schema; each violation has
+//! a code and a pointer. A missing field is E1002, a wrong type E1003, a value out of its range or set E1004,
+//! a field that is not allowed E1001. Keys that begin with `_` are transport annotations and are not checked.
+//! Error codes are accepted in any spelling that an envelope allows.
 
 use serde_json::{Map, Value};
 
@@ -10,17 +10,17 @@ use crate::code::{self, Code};
 use crate::envelope::Risk;
 use crate::limits;
 
-/// Every way in which `value` is not a chunk; none if it is one.
+/// All reasons why `value` is not a chunk; empty if it is one.
 pub fn check_chunk(value: &Value) -> Vec<Violation> {
     let mut checker = Checker::default();
     match value {
         Value::Object(map) => checker.chunk(map),
-        _ => checker.add(Code::E1003, "", "a chunk is a JSON object"),
+        _ => checker.add(Code::E1003, "", "a chunk must be a JSON object"),
     }
     checker.found
 }
 
-/// A non-negative whole number, also when it is written as `3.0`: JSON Schema makes no difference.
+/// A non-negative integer; `3.0` is accepted, as in JSON Schema.
 pub(super) fn integer(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let float = value.as_f64()?;
@@ -61,7 +61,7 @@ impl Checker {
             self.add(
                 Code::E1002,
                 "",
-                "none of ok, chunk, progress, final and error is there",
+                "one of ok, chunk, progress, final and error is required",
             );
         }
     }
@@ -81,7 +81,7 @@ impl Checker {
         self.constant(map, "", "streaming", true);
         self.string(map, "", "session_id");
         self.boolean(map, "", "resumed");
-        self.whole(map, "", "resume_from_seq", 1, u64::MAX);
+        self.integer(map, "", "resume_from_seq", 1, u64::MAX);
         if let Some(meta) = self.object(map, "", "meta") {
             self.required(meta, "/meta", &["risk", "explain"]);
             if !meta.get("confidence").is_some_and(Value::is_null) {
@@ -93,11 +93,11 @@ impl Checker {
 
     fn numbered(&mut self, chunk: &Value) {
         let Value::Object(chunk) = chunk else {
-            return self.add(Code::E1003, "/chunk", "chunk is an object");
+            return self.add(Code::E1003, "/chunk", "chunk must be an object");
         };
         let at = "/chunk";
         self.required(chunk, at, &["seq", "type"]);
-        self.whole(chunk, at, "seq", 1, u64::MAX);
+        self.integer(chunk, at, "seq", 1, u64::MAX);
         self.string(chunk, at, "field");
         match chunk.get("type") {
             None => {}
@@ -111,18 +111,18 @@ impl Checker {
                 self.required(chunk, at, &["data"]);
                 self.only(chunk, at, &["seq", "type", "field", "data"]);
             }
-            Some(_) => self.add(Code::E1004, "/chunk/type", "type is delta or snapshot"),
+            Some(_) => self.add(Code::E1004, "/chunk/type", "type must be delta or snapshot"),
         }
     }
 
     fn progress(&mut self, progress: &Value) {
         let Value::Object(progress) = progress else {
-            return self.add(Code::E1003, "/progress", "progress is an object");
+            return self.add(Code::E1003, "/progress", "progress must be an object");
         };
         let at = "/progress";
         self.required(progress, at, &["percent"]);
         self.only(progress, at, &["percent", "stage", "message"]);
-        self.whole(progress, at, "percent", 0, 100);
+        self.integer(progress, at, "percent", 0, 100);
         self.string(progress, at, "stage");
         self.string(progress, at, "message");
     }
@@ -136,14 +136,14 @@ impl Checker {
             self.required(meta, "/meta", &["confidence", "risk", "explain"]);
             self.confidence(meta);
             self.risk_and_explain(meta);
-            self.whole(meta, "/meta", "processing_time_ms", 0, u64::MAX);
+            self.integer(meta, "/meta", "processing_time_ms", 0, u64::MAX);
             self.string(meta, "/meta", "model");
         }
         if let Some(usage) = self.object(map, "", "usage") {
             for key in ["input_tokens", "output_tokens", "total_tokens"] {
-                // Counts that nobody knows are null; the schema's authors did not think of them.
+                // Unknown counts are null, which the published schema does not allow for.
                 if !usage.get(key).is_some_and(Value::is_null) {
-                    self.whole(usage, "/usage", key, 0, u64::MAX);
+                    self.integer(usage, "/usage", key, 0, u64::MAX);
                 }
             }
         }
@@ -175,7 +175,11 @@ impl Checker {
             && Code::find(text).is_none()
             && !is_numbered(text)
         {
-            self.add(Code::E1004, "/error/code", "code is a letter E and four digits");
+            self.add(
+                Code::E1004,
+                "/error/code",
+                "code must be the letter E and four digits",
+            );
         }
         self.string(error, at, "message");
         self.boolean(error, at, "recoverable");
@@ -187,9 +191,9 @@ impl Checker {
                 at,
                 &["last_seq", "last_checkpoint", "retry_after_ms", "max_retries"],
             );
-            self.whole(recovery, at, "last_seq", 1, u64::MAX);
-            self.whole(recovery, at, "retry_after_ms", 0, u64::MAX);
-            self.whole(recovery, at, "max_retries", 0, u64::MAX);
+            self.integer(recovery, at, "last_seq", 1, u64::MAX);
+            self.integer(recovery, at, "retry_after_ms", 0, u64::MAX);
+            self.integer(recovery, at, "max_retries", 0, u64::MAX);
             self.checkpoint(recovery, at, "last_checkpoint");
         }
     }
@@ -198,7 +202,7 @@ impl Checker {
         if let Some(checkpoint) = self.object(map, at, key) {
             let at = format!("{at}/{key}");
             self.only(checkpoint, &at, &["offset", "hash"]);
-            self.whole(checkpoint, &at, "offset", 0, u64::MAX);
+            self.integer(checkpoint, &at, "offset", 0, u64::MAX);
             self.string(checkpoint, &at, "hash");
             let six_hex = |hash: &str| {
                 hash.len() == 6 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -211,7 +215,7 @@ impl Checker {
                 self.add(
                     Code::E1004,
                     &format!("{at}/hash"),
-                    "hash is six lower-case hex digits",
+                    "hash must be six lower-case hex digits",
                 );
             }
         }
@@ -224,9 +228,9 @@ impl Checker {
             .map(|value| (value.is_number(), value.as_f64()))
         {
             None => {}
-            Some((false, _)) => self.add(Code::E1003, place, "confidence is a number"),
+            Some((false, _)) => self.add(Code::E1003, place, "confidence must be a number"),
             Some((true, number)) if number.is_some_and(|number| (0.0..=1.0).contains(&number)) => {}
-            Some((true, _)) => self.add(Code::E1004, place, "confidence lies between 0 and 1"),
+            Some((true, _)) => self.add(Code::E1004, place, "confidence must be between 0 and 1"),
         }
     }
 
@@ -237,12 +241,19 @@ impl Checker {
             .and_then(Value::as_str)
             .is_some_and(|risk| Risk::find(risk).is_none())
         {
-            self.add(Code::E1004, "/meta/risk", "risk is none, low, medium or high");
+            self.add(
+                Code::E1004,
+                "/meta/risk",
+                "risk must be none, low, medium or high",
+            );
         }
         self.string(meta, "/meta", "explain");
         let explain = meta.get("explain").and_then(Value::as_str).unwrap_or_default();
         if explain.chars().nth(limits::EXPLAIN_CHARS_MAX).is_some() {
-            let message = format!("explain has at most {} characters", limits::EXPLAIN_CHARS_MAX);
+            let message = format!(
+                "explain must have at most {} characters",
+                limits::EXPLAIN_CHARS_MAX
+            );
             self.add(Code::E1004, "/meta/explain", &message);
         }
     }
@@ -263,7 +274,7 @@ impl Checker {
                 self.add(
                     Code::E1001,
                     &format!("{at}/{place}"),
-                    "this field does not belong here",
+                    "this field is not allowed here",
                 );
             }
         }
@@ -274,14 +285,18 @@ impl Checker {
             self.add(
                 Code::E1004,
                 &format!("{at}/{key}"),
-                &format!("{key} is {wanted} here"),
+                &format!("{key} must be {wanted}"),
             );
         }
     }
 
     fn string(&mut self, map: &Map<String, Value>, at: &str, key: &str) {
         if map.get(key).is_some_and(|value| !value.is_string()) {
-            self.add(Code::E1003, &format!("{at}/{key}"), &format!("{key} is a string"));
+            self.add(
+                Code::E1003,
+                &format!("{at}/{key}"),
+                &format!("{key} must be a string"),
+            );
         }
     }
 
@@ -290,28 +305,28 @@ impl Checker {
             self.add(
                 Code::E1003,
                 &format!("{at}/{key}"),
-                &format!("{key} is a boolean"),
+                &format!("{key} must be a boolean"),
             );
         }
     }
 
-    fn whole(&mut self, map: &Map<String, Value>, at: &str, key: &str, min: u64, max: u64) {
+    fn integer(&mut self, map: &Map<String, Value>, at: &str, key: &str, min: u64, max: u64) {
         let Some(value) = map.get(key) else { return };
         let place = format!("{at}/{key}");
         match integer(value) {
             Some(number) if (min..=max).contains(&number) => {}
             None if !value.is_number() => {
-                self.add(Code::E1003, &place, &format!("{key} is a whole number"));
+                self.add(Code::E1003, &place, &format!("{key} must be an integer"));
             }
             _ if max == u64::MAX => {
                 self.add(
                     Code::E1004,
                     &place,
-                    &format!("{key} is a whole number from {min}"),
+                    &format!("{key} must be an integer of at least {min}"),
                 );
             }
             _ => {
-                let message = format!("{key} is a whole number from {min} to {max}");
+                let message = format!("{key} must be an integer from {min} to {max}");
                 self.add(Code::E1004, &place, &message);
             }
         }
@@ -328,7 +343,7 @@ impl Checker {
             self.add(
                 Code::E1003,
                 &format!("{at}/{key}"),
-                &format!("{key} is an object"),
+                &format!("{key} must be an object"),
             );
         }
         value.as_object()

@@ -1,5 +1,5 @@
-//! The six kinds of chunk and their JSON. What is written here passes [`check_chunk`], and what passes
-//! it is read here. Serialising writes straight to the output; no tree is built on the way.
+//! The six kinds of chunk and their JSON. Serialized chunks pass [`check_chunk`], and every value that passes
+//! it can be read. Chunks are serialized directly to the output, without an intermediate tree.
 
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -9,9 +9,9 @@ use super::check::{check_chunk, integer};
 use super::field;
 use super::violation::Violation;
 use crate::code::{Code, is_module_specific};
-use crate::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta};
+use crate::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta};
 
-/// One event of a streamed answer. Serialises to exactly the JSON that goes over the wire.
+/// One event of a module stream. Serializes to the JSON sent to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
     /// First in every stream, and again after a resume. `meta.confidence` may be null here only.
@@ -35,14 +35,14 @@ pub enum Chunk {
         data: Value,
     },
     Progress(Progress),
-    /// The end of a good stream.
+    /// Terminal chunk of a successful stream.
     Final {
         meta: Map<String, Value>,
         data: Map<String, Value>,
         usage: Option<Value>,
         annotations: Map<String, Value>,
     },
-    /// The end of a failed one.
+    /// Terminal chunk of a failed stream.
     Error {
         session_id: Option<String>,
         error: Map<String, Value>,
@@ -51,20 +51,20 @@ pub enum Chunk {
     },
 }
 
-/// Where an error chunk carries the meta of its envelope.
+/// Key under which an error chunk carries the meta of its envelope.
 pub(super) const META_ANNOTATION: &str = "_meta";
 
-/// How much of a field has been sent: UTF-8 bytes, and the first six hex digits of their SHA-256.
+/// Size of the sent part of a field: UTF-8 bytes, and the first six hex digits of their SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub offset: u64,
     pub hash: String,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// 0 to 100, never falling within a run.
+    /// 0 to 100, never decreasing within a run.
     pub percent: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
@@ -84,7 +84,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// What an interrupted stream offers. Nothing was sent yet when `last_seq` is 0.
+    /// The recovery data of an interrupted stream; with `last_seq` 0, no chunk was sent.
     pub fn after(last_seq: u64, last_checkpoint: Option<Checkpoint>) -> Self {
         Self {
             last_seq: (last_seq > 0).then_some(last_seq),
@@ -96,8 +96,8 @@ impl Recovery {
 }
 
 impl Chunk {
-    /// The last chunk of a stream that ends in this envelope. Folding it gives the envelope back. An error
-    /// chunk has no place for meta, so one that says more than folding would is an annotation of it.
+    /// The terminal chunk of a stream with this envelope. Folding it returns the envelope. An error chunk has
+    /// no meta field, so a meta that folding would not reproduce is added as an annotation.
     pub fn ending(
         session_id: &str,
         envelope: Envelope,
@@ -127,7 +127,7 @@ impl Chunk {
         }
     }
 
-    /// The number of a delta or a snapshot.
+    /// The sequence number of a delta or a snapshot.
     pub fn seq(&self) -> Option<u64> {
         match self {
             Self::Delta { seq, .. } | Self::Snapshot { seq, .. } => Some(*seq),
@@ -135,12 +135,12 @@ impl Chunk {
         }
     }
 
-    /// Whether nothing may follow, save a resumed stream's own beginning.
+    /// Whether this chunk is terminal; only the meta chunk of a resumed stream may follow.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Final { .. } | Self::Error { .. })
     }
 
-    /// The name of the event that carries this chunk where events have names.
+    /// The event name of this chunk in server-sent events.
     pub fn event_name(&self) -> &'static str {
         match self {
             Self::Meta { .. } => "meta",
@@ -152,12 +152,12 @@ impl Chunk {
     }
 
     pub fn into_value(self) -> Value {
-        // Every map here has string keys and every number is finite, so this cannot fail.
+        // All maps have string keys and all numbers are finite, so serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads a chunk. Keys that begin with `_` are kept as annotations where a chunk has a place for
-    /// them. A delta or snapshot without a field means all of the data.
+    /// Reads a chunk. Keys that begin with `_` become annotations if the kind of chunk has annotations. A
+    /// delta or snapshot without a field refers to all of the data.
     pub fn from_value(value: Value) -> Result<Self, Vec<Violation>> {
         let violations = check_chunk(&value);
         if !violations.is_empty() {
@@ -166,7 +166,7 @@ impl Chunk {
         Ok(Self::of_own(value))
     }
 
-    /// The same for what this runtime has written itself: nothing is checked once more.
+    /// Reads a chunk that this runtime has written, without checks.
     pub fn of_own(value: Value) -> Self {
         let mut map = into_map(value);
         if let Some(chunk) = map.remove("chunk") {
@@ -214,12 +214,12 @@ impl Chunk {
     }
 }
 
-/// An error chunk has room for fewer fields than an envelope's error, and for registered numbers only.
-/// What does not fit travels in `details`; [`widen_error`] puts it back.
+/// An error chunk has fewer fields than an envelope's error and allows registered codes only. The other
+/// fields are moved to `details`; [`widen_error`] restores them.
 fn narrow_error(error: ErrorBody, recovery: Option<&Recovery>) -> Map<String, Value> {
     let mut details = error.details.unwrap_or_default();
     let number = Code::find(&error.code).filter(|code| !code.is_warning());
-    // A module's own refusal: the module could do nothing with this input, for a reason it names.
+    // A module's own code: E2004, with the original code in `module_code`.
     let number = number.unwrap_or(Code::E2004);
     if number.as_str() != error.code {
         details.insert(String::from("module_code"), Value::String(error.code));
@@ -246,12 +246,12 @@ fn narrow_error(error: ErrorBody, recovery: Option<&Recovery>) -> Map<String, Va
     map
 }
 
-/// The error of an envelope from that of an error chunk.
+/// Converts the error of an error chunk to the error of an envelope.
 pub(super) fn widen_error(mut chunk: Map<String, Value>) -> Map<String, Value> {
     let mut details = take_map(&mut chunk, "details");
     let mut map = Map::new();
     let code = chunk.remove("code").unwrap_or_default();
-    // A word that is no code stays in the details, where the envelope has it too.
+    // A value that is not a code stays in the details, as in the envelope.
     let is_code = |text: &str| Code::find(text).is_some() || is_module_specific(text);
     let own = match details.get("module_code").and_then(Value::as_str) {
         Some(own) if is_code(own) => details.remove("module_code"),
@@ -279,7 +279,7 @@ fn read_numbered(mut chunk: Map<String, Value>) -> Chunk {
     let seq = number(&chunk, "seq");
     let field = take_string(&mut chunk, "field").unwrap_or_else(|| String::from(field::ROOT));
     if let Some(delta) = take_string(&mut chunk, "delta") {
-        // Half a checkpoint proves nothing, so it counts as none.
+        // An incomplete checkpoint cannot be verified and is ignored.
         let checkpoint = chunk.get("checkpoint").and_then(|checkpoint| {
             Some(Checkpoint {
                 offset: checkpoint.get("offset").and_then(integer)?,
@@ -372,7 +372,7 @@ impl Serialize for Chunk {
     }
 }
 
-/// The inside of a delta or a snapshot.
+/// The content of a delta or a snapshot.
 struct Numbered<'a>(&'a Chunk);
 
 impl Serialize for Numbered<'_> {

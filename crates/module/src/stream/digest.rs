@@ -1,10 +1,10 @@
-//! The running hash of a field's text, from which every checkpoint is cut.
+//! The running hash of a field's text; the source of checkpoints.
 
 use sha2::{Digest as _, Sha256};
 
 use super::chunk::Checkpoint;
 
-/// What was sent of one field: its bytes are counted and hashed as they come, never kept.
+/// Byte count and hash of the sent part of one field. The bytes are not stored.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldDigest {
     bytes: u64,

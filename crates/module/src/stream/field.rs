@@ -1,7 +1,6 @@
-//! The `field` of a chunk: where in `data` a value stands. Plain keys follow a dot and elements stand
-//! in brackets (`data.items[0].label`). A key that is empty or holds a dot, a bracket or a quotation
-//! mark is written as a JSON string in brackets (`data["a.b"]`), so that every path has exactly one
-//! spelling and every spelling leads to one place.
+//! The `field` of a chunk: the path of a value in `data`. Plain keys follow a dot, indices are written in
+//! brackets (`data.items[0].label`). A key that is empty or contains a dot, a bracket or a quotation mark is
+//! written as a JSON string in brackets (`data["a.b"]`), so that each path has exactly one spelling.
 
 use std::fmt::Write as _;
 
@@ -37,8 +36,8 @@ pub fn push_index(field: &mut String, index: usize) {
     write!(field, "[{index}]").unwrap_or_default();
 }
 
-/// Reads a field back into its steps; `data` alone has none. `None` if it is not a field, or leads
-/// deeper than any document may nest.
+/// Parses a field into its steps; `data` alone has none. `None` if it is not a field or exceeds the nesting
+/// limit.
 pub fn parse(field: &str) -> Option<Vec<PathStep>> {
     let mut rest = field.strip_prefix(ROOT)?;
     let mut steps = Vec::new();
@@ -78,7 +77,7 @@ fn index(digits: &str) -> Option<usize> {
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// A key written as a JSON string, and what follows its bracket.
+/// A key written as a JSON string, and the text after its bracket.
 fn quoted(text: &str) -> Option<(PathStep, &str)> {
     let mut strings = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let key = strings.next()?.ok()?;

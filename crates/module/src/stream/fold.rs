@@ -1,18 +1,18 @@
-//! The data that chunks add up to: text appended to strings, values replaced. A step that leads
-//! nowhere makes its way (missing objects and arrays appear, an array grows by its next element), but
-//! never through a value of another kind: that is refused and changes nothing.
+//! Folds chunks into data: text is appended to strings, values are replaced. Missing objects and arrays on
+//! the path are created, and an array can grow by its next element. A path through a value of another type is
+//! refused and changes nothing.
 
 use serde_json::{Map, Value};
 
 use super::field::PathStep;
 use crate::limits;
 
-/// Why a chunk does not apply to the data as it stands.
+/// Why a chunk cannot be applied to the current data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ApplyError {
-    #[error("the field leads through a value that has no such parts")]
+    #[error("the field path passes through a value of another type")]
     WrongKind,
-    #[error("the field skips elements of an array")]
+    #[error("the field path skips elements of an array")]
     BeyondEnd,
     #[error("text can only be appended to a string")]
     NotText,
@@ -28,7 +28,7 @@ pub(super) fn append<'a>(
     steps: &[PathStep],
     text: &str,
 ) -> Result<&'a mut String, ApplyError> {
-    check_way(data, steps, |present| match present {
+    check_path(data, steps, |present| match present {
         None | Some(Value::String(_)) => Ok(()),
         Some(_) => Err(ApplyError::NotText),
     })?;
@@ -47,9 +47,13 @@ pub(super) fn append<'a>(
     }
 }
 
-/// Puts a value at `steps`; without steps it takes the place of all data.
-pub(super) fn replace(data: &mut Map<String, Value>, steps: &[PathStep], value: Value) -> Result<(), ApplyError> {
-    // What nests deeper than documents may could not be read back.
+/// Sets the value at `steps`; without steps it replaces all data.
+pub(super) fn replace(
+    data: &mut Map<String, Value>,
+    steps: &[PathStep],
+    value: Value,
+) -> Result<(), ApplyError> {
+    // Data nested deeper than documents may be could not be parsed again.
     let room = limits::NESTING_MAX.saturating_sub(steps.len());
     if !fits(&value, room) {
         return Err(ApplyError::TooDeep);
@@ -61,15 +65,15 @@ pub(super) fn replace(data: &mut Map<String, Value>, steps: &[PathStep], value: 
         *data = map;
         return Ok(());
     }
-    check_way(data, steps, |_| Ok(()))?;
+    check_path(data, steps, |_| Ok(()))?;
     if let Some(slot) = enter(data, steps) {
         *slot = value;
     }
     Ok(())
 }
 
-/// Walks as far as values exist and asks whether the rest may be made.
-fn check_way(
+/// Follows `steps` as far as values exist and checks whether the rest can be created.
+fn check_path(
     data: &Map<String, Value>,
     steps: &[PathStep],
     last: impl Fn(Option<&Value>) -> Result<(), ApplyError>,
@@ -93,7 +97,7 @@ fn check_way(
     last(present)
 }
 
-/// The place at `steps`, made if it is not there. Only after [`check_way`].
+/// The value at `steps`, created if missing. Call [`check_path`] first.
 fn enter<'a>(data: &'a mut Map<String, Value>, steps: &[PathStep]) -> Option<&'a mut Value> {
     let (first, rest) = steps.split_first()?;
     let PathStep::Key(key) = first else { return None };
@@ -122,7 +126,7 @@ fn enter<'a>(data: &'a mut Map<String, Value>, steps: &[PathStep]) -> Option<&'a
 }
 
 fn member<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Value {
-    // The key is only copied when it is new; deltas find theirs every time but the first.
+    // The key is copied only when it is new: it exists for all deltas but the first.
     if !map.contains_key(key) {
         map.insert(String::from(key), Value::Null);
     }
@@ -137,7 +141,7 @@ fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// Roughly the memory a value holds, looking no deeper than `room` levels.
+/// Approximate memory size of a value, down to `room` levels.
 pub(super) fn weight(value: &Value, room: usize) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),

@@ -1,6 +1,6 @@
-//! Data as it grows: the containers that are still open, innermost last, and the string that is still
-//! being written. Knows which parts of itself the reader of the stream has been told of, so that it can
-//! say at any time what stands on the other side.
+//! Data under construction: the containers that are still open, innermost last, and the string being written.
+//! Tracks which containers were announced to the reader, so that the reader's current state can be computed
+//! at any time.
 
 use serde_json::{Map, Value};
 
@@ -9,21 +9,21 @@ use super::field;
 #[derive(Debug, Default)]
 pub(super) struct PartialValue {
     frames: Vec<Frame>,
-    /// The string at hand, as far as it has come.
+    /// The current string, as far as it was received.
     text: String,
     in_text: bool,
-    /// The path of the value at hand.
+    /// The path of the current value.
     path: String,
-    /// The whole, once it is closed.
+    /// The complete data, once it is closed.
     whole: Option<Map<String, Value>>,
 }
 
 #[derive(Debug)]
 struct Frame {
     container: Container,
-    /// The container exists on the other side even while it is empty.
+    /// The container exists for the reader even while it is empty.
     announced: bool,
-    /// Length of the path that leads to the container.
+    /// Length of the path of the container.
     path_bytes: usize,
 }
 
@@ -33,17 +33,17 @@ enum Container {
     Array(Vec<Value>),
 }
 
-/// Which parts count when the data is looked at before its end.
+/// Which parts are included in a view of incomplete data.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PartialView {
-    /// Everything that has come.
+    /// Everything received.
     All,
-    /// What was announced, with so many bytes of the string at hand.
+    /// The announced parts, with the first `text` bytes of the current string.
     Announced { text: Option<usize> },
 }
 
 impl PartialValue {
-    /// The beginning of the data itself.
+    /// Starts the data.
     pub(super) fn begin(&mut self) {
         self.frames.clear();
         self.text.clear();
@@ -51,7 +51,7 @@ impl PartialValue {
         self.whole = None;
         self.path.clear();
         self.path.push_str(field::ROOT);
-        // Most data has no depth, and a stream holds this for as long as it is open.
+        // Most data is flat, and a stream holds this as long as it is open.
         self.frames.reserve_exact(1);
         self.frames.push(Frame {
             container: Container::Object {
@@ -63,7 +63,7 @@ impl PartialValue {
         });
     }
 
-    /// Whether the data has begun and is not closed yet.
+    /// Whether the data has begun and is not yet closed.
     pub(super) fn is_open(&self) -> bool {
         !self.frames.is_empty()
     }
@@ -76,7 +76,7 @@ impl PartialValue {
         &self.text
     }
 
-    /// The path of the value at hand.
+    /// The path of the current value.
     pub(super) fn field(&self) -> &str {
         &self.path
     }
@@ -92,7 +92,7 @@ impl PartialValue {
         }
     }
 
-    /// Turns to the next value. True if its key stood before and it takes that value's place.
+    /// Moves to the next value. True if its key occurred before, so that it replaces that value.
     pub(super) fn locate(&mut self) -> bool {
         let Some(frame) = self.frames.last() else {
             return false;
@@ -110,7 +110,7 @@ impl PartialValue {
         }
     }
 
-    /// Opens a container at the value at hand.
+    /// Opens a container as the current value.
     pub(super) fn open(&mut self, empty: Value, announced: bool) {
         let container = match empty {
             Value::Array(items) => Container::Array(items),
@@ -126,23 +126,23 @@ impl PartialValue {
         });
     }
 
-    /// Closes the innermost container. Gives it back if it is empty and nobody was told of it; the
-    /// value at hand is the container then.
+    /// Closes the innermost container, which becomes the current value. Returns it if it is empty and was not
+    /// announced.
     pub(super) fn close(&mut self) -> Option<Value> {
         let frame = self.frames.pop()?;
         self.path.truncate(frame.path_bytes);
         let value = frame.container.into_value();
         let empty = !frame.announced && is_empty(&value);
-        let told = empty.then(|| value.clone());
+        let unannounced = empty.then(|| value.clone());
         if self.frames.is_empty() {
             self.whole = Some(into_map(value));
         } else {
             self.put(value);
         }
-        told
+        unannounced
     }
 
-    /// A scalar, or any other finished value, at the value at hand.
+    /// Sets the current value to a scalar or another complete value.
     pub(super) fn put(&mut self, value: Value) {
         if let Some(frame) = self.frames.last_mut() {
             frame.container.put(value);
@@ -160,7 +160,7 @@ impl PartialValue {
         self.put(Value::String(text));
     }
 
-    /// Other data takes the place of what grew, and is closed.
+    /// Replaces the data by complete data.
     pub(super) fn replace(&mut self, whole: Map<String, Value>) {
         *self = Self {
             whole: Some(whole),
@@ -168,12 +168,12 @@ impl PartialValue {
         };
     }
 
-    /// The whole data, if it is closed.
+    /// The complete data, if it is closed.
     pub(super) fn complete(&self) -> Option<&Map<String, Value>> {
         self.whole.as_ref()
     }
 
-    /// The data as it would stand if it ended here.
+    /// The data as if it ended here.
     pub(super) fn view(&self, view: PartialView) -> Map<String, Value> {
         if let Some(whole) = &self.whole {
             return whole.clone();

@@ -1,5 +1,5 @@
-//! A recorded stream: one chunk per line (NDJSON), or server-sent events. The framing is recognised
-//! line by line, so that a log that mixes both is read too. Total: any bytes give an envelope.
+//! A recorded stream: one chunk per line (NDJSON), or server-sent events. The framing is detected line by
+//! line, so that mixed logs can be read. Any input returns an envelope.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use super::chunk::Chunk;
 use super::violation::Violation;
 use crate::code::Code;
 
-/// Folds the recording of a stream.
+/// Folds a recorded stream.
 pub fn assemble_ndjson(bytes: &[u8]) -> Assembled {
     let mut assembler = Assembler::new();
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    // The data lines of the event at hand, joined by line feeds, and the number of the first.
+    // The data lines of the current event, joined by line feeds, and the number of the first.
     let mut event: Option<(usize, Vec<u8>)> = None;
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let number = index + 1;
@@ -55,11 +55,11 @@ fn push(assembler: &mut Assembler, line: usize, text: &[u8]) {
     assembler.at_line(line);
     match serde_json::from_slice::<Value>(text) {
         Err(error) => {
-            let message = format!("this is not JSON: {error}");
+            let message = format!("the line is not JSON: {error}");
             assembler.report(Violation::error(Code::E1000, "", message));
         }
         Ok(value) => match Chunk::from_value(value) {
-            // What the assembler objects to, it keeps.
+            // The assembler records the violation.
             Ok(chunk) => drop(assembler.push(chunk)),
             Err(violations) => {
                 for violation in violations {

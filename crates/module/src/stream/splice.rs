@@ -1,5 +1,5 @@
-//! The text of a final chunk to the text of its envelope, without reading either: what stands inside is copied as it
-//! is. It knows how this runtime writes a final chunk and leaves everything else to whoever reads it.
+//! Converts the text of a final chunk to the text of its envelope without parsing: the content is copied as
+//! it is. Only the exact form written by this runtime is handled; the caller parses all other text.
 
 /// The envelope that a final chunk of this runtime's own stands for; `None` for any other text.
 pub fn envelope_text(last: &str) -> Option<String> {

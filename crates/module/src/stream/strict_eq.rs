@@ -1,5 +1,5 @@
-//! Whether two values are the same to the last detail. Equality of JSON values does not look at the
-//! order of keys, nor at the sign of a zero; a reader who prints them sees both.
+//! Strict equality of values. Equality of JSON values ignores the order of keys and the sign of a zero; both
+//! are visible in the printed text.
 
 use serde_json::{Map, Number, Value};
 

@@ -1,5 +1,5 @@
-//! What is wrong with a chunk or with a sequence of them. A sequence is judged as a whole: one bad
-//! chunk is a violation, not the end of the reading.
+//! A violation in a chunk or in a sequence of chunks. A bad chunk is recorded as a violation; folding
+//! continues.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::diagnostic::Severity;
 pub struct Violation {
     pub code: Code,
     pub severity: Severity,
-    /// Line of the recording, from 1, where one was read.
+    /// Line of the recording, from 1; `None` outside a recording.
     pub line: Option<usize>,
-    /// Place inside the chunk (`/chunk/seq`), empty for the chunk as a whole.
+    /// Pointer into the chunk (`/chunk/seq`), empty for the chunk as a whole.
     pub pointer: String,
     pub message: String,
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use module::conformance::{Outcome, ConformanceReport, embedded, run};
+use module::conformance::{ConformanceReport, Outcome, embedded, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn files(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn our_vectors_all_pass() {
+fn builtin_vectors_all_pass() {
     let report = run(embedded(), 4);
     let failed: Vec<_> = report
         .vectors
@@ -53,7 +53,7 @@ fn our_vectors_all_pass() {
 }
 
 #[test]
-fn every_level_has_vectors_of_both_kinds() {
+fn every_level_has_accepting_and_rejecting_vectors() {
     let report = run(embedded(), 4);
     for level in 1..=4 {
         for expects in ["accept", "reject"] {
@@ -71,7 +71,7 @@ fn every_level_has_vectors_of_both_kinds() {
 }
 
 #[test]
-fn every_rejection_names_its_code() {
+fn every_rejecting_vector_names_a_code() {
     for (path, vector) in embedded() {
         if vector["$test"]["expects"] == "reject" {
             assert!(vector["$test"]["error_codes"].is_array(), "{path}");
@@ -80,7 +80,7 @@ fn every_rejection_names_its_code() {
 }
 
 #[test]
-fn the_folder_and_the_binary_hold_the_same_vectors() {
+fn embedded_vectors_match_the_folder() {
     let mut on_disk = BTreeSet::new();
     files(&folder(), "", &mut on_disk);
     let inside: BTreeSet<_> = embedded().map(|(path, _)| path).collect();
@@ -88,16 +88,16 @@ fn the_folder_and_the_binary_hold_the_same_vectors() {
 }
 
 #[test]
-fn a_level_includes_those_below_and_none_above() {
+fn level_includes_lower_levels_only() {
     let report = run(embedded(), 2);
     assert!(report.vectors.iter().all(|row| row.level <= 2));
     assert!(report.vectors.iter().any(|row| row.level == 1));
     assert_eq!(report.declares_level, 2);
 }
 
-/// The runner must be able to say no: each vector turned around has to fail.
+/// The runner must detect failures: each vector with the opposite expectation fails.
 #[test]
-fn turning_a_vector_around_makes_it_fail() {
+fn inverted_vectors_fail() {
     for (path, mut vector) in embedded() {
         let turned = match vector["$test"]["expects"].as_str() {
             Some("accept") => "reject",
@@ -113,7 +113,7 @@ fn turning_a_vector_around_makes_it_fail() {
 }
 
 #[test]
-fn a_rejection_for_another_reason_fails() {
+fn rejection_with_another_code_fails() {
     let vector = json!({
         "$test": {"name": "x", "expects": "reject", "conformance_level": 1, "error_codes": ["E1002"]},
         "envelope": {"ok": true},
@@ -130,7 +130,7 @@ fn a_rejection_for_another_reason_fails() {
 }
 
 #[test]
-fn unknown_keys_are_problems_of_the_vector() {
+fn unknown_keys_are_reported_as_problems() {
     let envelope = json!({"ok": true, "meta": {"confidence": 1, "risk": "low", "explain": ""}, "data": {"rationale": ""}});
     let report = one(json!({
         "$test": {"name": "x", "expects": "accept", "conformance_level": 1, "only_if": "windows"},
@@ -170,7 +170,7 @@ fn malformed_vectors_are_reported_and_not_run() {
 }
 
 #[test]
-fn kinds_of_other_suites_are_named_and_not_passed() {
+fn foreign_kinds_are_not_run() {
     let test = json!({"name": "x", "expects": "accept", "conformance_level": 1});
     for kind in ["registry", "runtime", "core"] {
         let report = one(json!({"$test": test, kind: {}}));
@@ -183,9 +183,9 @@ fn kinds_of_other_suites_are_named_and_not_passed() {
     assert_eq!(report.vectors[0].outcome, Outcome::NotRun);
 }
 
-/// In a folder where every good envelope carries `version`, its absence is an error.
+/// In a folder where every accepted envelope has `version`, its absence is an error.
 #[test]
-fn the_profile_is_seen_from_the_neighbours() {
+fn profile_follows_from_vectors_of_the_folder() {
     let envelope = |version: Option<&str>| {
         let mut envelope = json!({"ok": true, "meta": {"confidence": 1, "risk": "low", "explain": ""}, "data": {"rationale": ""}});
         if let Some(version) = version {
@@ -249,12 +249,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_runner_takes_any_json(value in any_json()) {
+    fn runner_accepts_any_json(value in any_json()) {
         run([(String::from("x"), value)], 4);
     }
 
     #[test]
-    fn the_runner_takes_any_subject(
+    fn runner_accepts_any_subject(
         subject in any_json(),
         module in proptest::option::of(any_json()),
         kind in proptest::sample::select(vec!["envelope", "input", "events"]),

@@ -1,6 +1,6 @@
-//! Modules that are wrong in one way each, and what is said about them. Each file under `tests/corpus`
-//! holds a family of cases; a case changes a good module and ends with the diagnostics it gets. Set
-//! `UPDATE_CORPUS=1` to write down what is said now, and review the difference.
+//! Modules with one fault each, and the expected diagnostics. Each file under `tests/corpus` contains a
+//! family of cases; a case changes a valid module and ends with the expected diagnostics. Set
+//! `UPDATE_CORPUS=1` to write the current diagnostics, and review the difference.
 //!
 //! A case starts with `=== name`. Its parts start with `--- ` and a directive:
 //! `base NAME` (default v22), `file PATH`, `edit PATH` (lines `old => new`), `remove PATH`,
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use module::FileMap;
-use module::check::{ModuleSummary, Strict, CheckContext, check_with_dependencies};
+use module::check::{CheckContext, ModuleSummary, Strict, check_with_dependencies};
 use module::diagnostic::Diagnostic;
 use module::file_map::{Entry, Refusal};
 
-/// Far more than any case takes; a case that hangs fails here rather than nowhere.
+/// Far more than any case takes, so that a case that hangs fails.
 const CASE_TIME_MAX: Duration = Duration::from_secs(5);
 
 #[test]
-fn every_case_gets_its_diagnostics() {
+fn every_case_has_expected_diagnostics() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let bases = bases(&folder.join("base"));
     #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
@@ -70,7 +70,7 @@ fn every_case_gets_its_diagnostics() {
 }
 
 #[test]
-fn the_good_modules_that_cases_change_are_good() {
+fn base_modules_have_no_diagnostics() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/base");
     for (name, files) in bases(&folder) {
         let strict = match name.as_str() {
@@ -225,7 +225,7 @@ impl Case {
                 self.expected =
                     String::from(body.trim_matches('\n')) + if body.trim().is_empty() { "" } else { "\n" }
             }
-            other => panic!("{}: what is `{other}`?", self.name),
+            other => panic!("{}: unknown directive `{other}`", self.name),
         }
     }
 

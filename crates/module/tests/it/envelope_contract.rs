@@ -1,4 +1,4 @@
-//! What a module's manifest and schema demand of answers and inputs.
+//! Rules for answers and inputs that follow from a module's manifest and schema.
 
 use module::envelope::check_input;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::envelope_sample::{check, code, decision, exec, insights, module, repairs, reply, schema};
 
 #[test]
-fn one_problem_is_told_once_and_says_what_would_do() {
+fn each_fault_is_reported_once_with_allowed_values() {
     let mut strict = schema();
     strict["meta"]["properties"] = json!({
         "confidence": {"type": "number"},
@@ -87,7 +87,7 @@ fn risk_follows_the_rule() {
         with("explicit", &[none, ("/data/changes", json!([{"risk": "high"}]))]),
         "none"
     );
-    // Escalation only: the data never lowers what the model fears.
+    // Escalation only: the data never lowers the risk that the model states.
     assert_eq!(
         with(
             "max_changes_risk",
@@ -108,7 +108,7 @@ fn risk_follows_the_rule() {
 }
 
 #[test]
-fn strict_enums_take_no_custom_values() {
+fn strict_enums_reject_custom_values() {
     let custom = reply(&[(
         "/data/changes",
         json!([{"type": {"custom": "inline", "reason": "r"}, "risk": "low"}]),
@@ -131,7 +131,7 @@ fn strict_enums_take_no_custom_values() {
 }
 
 #[test]
-fn a_risk_of_the_modules_own_making_is_acted_on_as_high() {
+fn custom_risk_counts_as_high() {
     let mut own = schema();
     own["meta"]["properties"]["risk"] = json!({"oneOf": [
         {"type": "string", "enum": ["none", "low", "medium", "high"]}, {"$ref": "#/$defs/custom"}
@@ -153,7 +153,7 @@ fn a_risk_of_the_modules_own_making_is_acted_on_as_high() {
 }
 
 #[test]
-fn overflow_takes_the_smallest_of_all_limits() {
+fn overflow_uses_smallest_limit() {
     let with = |overflow: &str, count: usize| {
         let module = module(
             &format!("tier: exploration\noverflow: {{{overflow}}}\n"),
@@ -183,7 +183,7 @@ fn overflow_takes_the_smallest_of_all_limits() {
 }
 
 #[test]
-fn strictness_decides_over_fields_marked_optional() {
+fn strictness_controls_optional_fields() {
     let mut marked = schema();
     marked["data"]["required"] = json!(["rationale", "score", "kind"]);
     marked["data"]["properties"]["score"]["x-cognitive-optional"] = json!(true);
@@ -231,7 +231,7 @@ fn rules_across_meta_and_data_are_enforced() {
 }
 
 #[test]
-fn inputs_are_refused_with_everything_that_is_wrong() {
+fn input_error_lists_all_violations() {
     let module = decision();
     let failed = |input: Value| check_input(module, &input).unwrap_err();
     assert!(check_input(module, &json!({"code": "x"})).is_ok());
@@ -251,7 +251,7 @@ fn inputs_are_refused_with_everything_that_is_wrong() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_compiled_is_not_the_models_fault() {
+fn uncompilable_schema_is_not_a_model_error() {
     let mut broken = schema();
     broken["data"]["properties"]["score"] = json!({"type": "nonsense"});
     let value = check(&module("tier: decision\n", &broken), reply(&[]));
@@ -260,7 +260,7 @@ fn a_schema_that_cannot_be_compiled_is_not_the_models_fault() {
 }
 
 #[test]
-fn wrong_media_are_told_by_what_is_wrong_with_them() {
+fn invalid_media_have_specific_codes() {
     let mut sees = schema();
     sees["input"]["properties"]["images"] = json!({"type": "array", "items": {
         "type": "object",

@@ -1,4 +1,4 @@
-//! Finding the answer in whatever a model wrote around it.
+//! Extraction of the answer from a model's reply text.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn reading(text: impl AsRef<[u8]>) -> ReplyForm {
 }
 
 #[test]
-fn the_answer_is_found_whatever_stands_around_it() {
+fn finds_answer_in_surrounding_text() {
     let tricky = reply(&[(
         "/data/code",
         json!("fn f() { let s = \"```json {\\\"ok\\\": false}\"; } // } ] ``` {"),
@@ -44,7 +44,7 @@ fn the_answer_is_found_whatever_stands_around_it() {
 }
 
 #[test]
-fn of_several_answers_the_last_good_one_counts() {
+fn last_valid_answer_is_used() {
     let first = reply(&[("/data/score", json!(1))]);
     let second = reply(&[("/data/score", json!(2))]);
     let bad = reply(&[("/data/score", json!("x"))]);
@@ -66,7 +66,7 @@ fn of_several_answers_the_last_good_one_counts() {
 }
 
 #[test]
-fn the_insides_of_an_almost_good_object_are_no_answer() {
+fn nested_objects_of_invalid_object_are_not_answers() {
     let lenient = module("tier: decision\ncompat: {runtime_auto_wrap: true}\n", &schema());
     let rest = r#"false, "error": {"code": "E2004", "message": "no"}, "partial_data": {"rationale": "r"}}"#;
     let texts = [
@@ -86,7 +86,7 @@ fn the_insides_of_an_almost_good_object_are_no_answer() {
 }
 
 #[test]
-fn a_reply_that_was_cut_off_gives_what_was_whole() {
+fn truncated_reply_yields_complete_fields() {
     let whole = r#"{"ok": true, "meta": {"confidence": 0.9}, "data": {"rationale": "because", "list": [1, {"a": "b"}, 22], "code": "x"#;
     let expected = json!({"rationale": "because", "list": [1, {"a": "b"}, 22]});
     let texts = [
@@ -128,7 +128,7 @@ fn a_reply_that_was_cut_off_gives_what_was_whole() {
 }
 
 #[test]
-fn reasons_are_told_apart() {
+fn distinguishes_failure_reasons() {
     let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
     let deep_cut = "{\"a\":[".repeat(100_000);
     let cases: [(&[u8], &str); 9] = [
@@ -155,9 +155,9 @@ fn reasons_are_told_apart() {
     assert_eq!(value["error"]["details"]["reason"], "too_large");
 }
 
-/// Doubling the text must not do much more than double the time.
+/// Doubling the text must not much more than double the time.
 #[test]
-fn hostile_texts_take_linear_time() {
+fn hostile_texts_parse_in_linear_time() {
     let patterns = [
         "{",
         "[",
@@ -210,7 +210,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Fields that no rule of the sample modules speaks about.
+/// Fields without rules in the sample modules.
 fn free_fields() -> impl Strategy<Value = Map<String, Value>> {
     prop::collection::vec(("x_[\\PC]{0,8}", json_value()), 0..6)
         .prop_map(|members| members.into_iter().collect())
@@ -241,7 +241,12 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_around_changes_nothing(data in free_fields(), before in noise(), after in noise(), fenced: bool) {
+    fn surrounding_text_does_not_change_result(
+        data in free_fields(),
+        before in noise(),
+        after in noise(),
+        fenced: bool,
+    ) {
         let sent = answer(Map::new(), data);
         let text = if fenced {
             format!("{before}\n```json\n{sent:#}\n```\n{after}")
@@ -285,7 +290,7 @@ fn any_bytes_give_a_valid_envelope() {
     });
 }
 
-/// Bytes from the alphabet of JSON reach deeper than bytes from anywhere.
+/// Bytes from the alphabet of JSON reach deeper into the parser than random bytes.
 #[test]
 fn any_json_like_bytes_give_a_valid_envelope() {
     let words: [&str; 16] = [

@@ -1,11 +1,11 @@
-//! What the envelope machine accepts, repairs and refuses, rule by rule.
+//! Answers that are accepted, repaired and rejected, rule by rule.
 
-use module::envelope::{CheckOptions, RuntimeMeta, Profile, check_reply, check_structure};
+use module::envelope::{CheckOptions, Profile, RuntimeMeta, check_reply, check_structure};
 use serde_json::{Value, json};
 
 use crate::envelope_sample::{check, code, decision, exec, insights, module, repairs, reply, schema};
 
-/// One change to a good answer (pointer and JSON; `null` removes), and what comes of it.
+/// One change to a valid answer (pointer and JSON; `null` removes), and the expected result.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("/data/own", "1", "ok"),
     ("/version", r#""2.2""#, "ok"),
@@ -66,7 +66,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("/ok", r#""yes""#, "E3001"),
 ];
 
-/// Replies that are no answer at all.
+/// Replies without an answer.
 const REPLIES: &[(&str, &str)] = &[
     ("[1, 2]", "E3001"),
     ("42", "E3001"),
@@ -101,7 +101,7 @@ fn faults_get_their_codes() {
 }
 
 #[test]
-fn data_of_a_refused_answer_becomes_partial_data_where_that_is_allowed() {
+fn data_of_rejected_answer_becomes_partial_data_if_allowed() {
     let bad = reply(&[("/data/score", json!("x"))]);
     let value = check(decision(), &bad);
     assert_eq!(
@@ -126,7 +126,7 @@ fn data_of_a_refused_answer_becomes_partial_data_where_that_is_allowed() {
 }
 
 #[test]
-fn all_errors_are_listed_up_to_a_bound() {
+fn errors_are_listed_up_to_a_limit() {
     let changes: Vec<Value> = (0..50).map(|_| json!({"risk": 1})).collect();
     let value = check(decision(), reply(&[("/data/changes", json!(changes))]));
     let details = &value["error"]["details"];
@@ -134,7 +134,7 @@ fn all_errors_are_listed_up_to_a_bound() {
     assert_eq!(details["errors_complete"], false);
 }
 
-/// One change to a good answer, the field of meta it concerns, its value afterwards, and the record.
+/// One change to a valid answer, the affected field of meta, its value afterwards, and the recorded repair.
 const REPAIRS: &[(&str, &str, &str, &str)] = &[
     ("/meta/confidence", "null", "0.5", "/meta/confidence filled"),
     ("/meta/confidence", "1.7", "1.0", "/meta/confidence clamped"),
@@ -194,7 +194,7 @@ fn meta_is_repaired_and_every_repair_is_recorded() {
 }
 
 #[test]
-fn a_missing_meta_is_filled_from_the_rationale() {
+fn missing_meta_is_filled_from_rationale() {
     let rationale = "r".repeat(300);
     let value = check(
         decision(),
@@ -207,7 +207,7 @@ fn a_missing_meta_is_filled_from_the_rationale() {
 }
 
 #[test]
-fn what_only_the_runtime_knows_is_not_taken_from_the_model() {
+fn runtime_fields_from_the_model_are_ignored() {
     let claimed = reply(&[
         ("/meta/model", json!("gpt-99")),
         ("/meta/latency_ms", json!(-1)),
@@ -240,7 +240,7 @@ fn what_only_the_runtime_knows_is_not_taken_from_the_model() {
 }
 
 #[test]
-fn exec_must_be_sure_and_harmless() {
+fn exec_requires_high_confidence_and_low_risk() {
     let module = exec();
     assert_eq!(code(&check(module, reply(&[]))), "ok");
     let unsure = check(module, reply(&[("/meta/confidence", json!(0.89))]));
@@ -256,7 +256,7 @@ fn exec_must_be_sure_and_harmless() {
     }
     let escalated = check(module, reply(&[("/data/changes", json!([{"risk": "medium"}]))]));
     assert_eq!(code(&escalated), "E3006");
-    // Nothing makes a wrong number right where no person looks.
+    // Tier exec: an invalid number is not repaired.
     assert_eq!(
         code(&check(module, reply(&[("/meta/confidence", json!(1.7))]))),
         "E3001"
@@ -272,7 +272,7 @@ fn exec_must_be_sure_and_harmless() {
 }
 
 #[test]
-fn unsure_decisions_are_flagged_and_exploration_is_free() {
+fn low_confidence_decision_is_flagged_and_exploration_is_not() {
     let unsure = reply(&[("/meta/confidence", json!(0.4))]);
     let value = check(decision(), &unsure);
     assert_eq!(value["_warnings"][0]["code"], "W2001");
@@ -281,7 +281,7 @@ fn unsure_decisions_are_flagged_and_exploration_is_free() {
             .get("_warnings")
             .is_none()
     );
-    // A tier that the author did not write has no gate.
+    // A default tier has no gate.
     assert!(
         check(&module("policies: {network: deny}\n", &schema()), &unsure)
             .get("_warnings")
@@ -290,7 +290,7 @@ fn unsure_decisions_are_flagged_and_exploration_is_free() {
 }
 
 #[test]
-fn optional_confidence_fields_are_checked_and_pass_unchanged() {
+fn optional_confidence_fields_are_validated_and_unchanged() {
     let good = [
         (
             "/meta/generation_quality",
@@ -361,7 +361,7 @@ fn aggregated_confidence_is_recomputed() {
 }
 
 #[test]
-fn the_other_profile_begins_with_its_version() {
+fn cep_profile_starts_with_version() {
     let outcome = check_reply(decision(), reply(&[]).as_bytes(), &CheckOptions::default());
     let value = outcome.envelope.into_profile(Profile::Cep22);
     assert!(check_structure(&value, Profile::Cep22).is_empty());

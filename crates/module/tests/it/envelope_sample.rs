@@ -1,4 +1,4 @@
-//! Modules that the envelope tests check replies against.
+//! Sample modules for the envelope tests.
 
 use std::sync::LazyLock;
 
@@ -94,7 +94,7 @@ pub(crate) fn old() -> &'static Module {
     &OLD
 }
 
-/// What the machine makes of a reply, after it has been made sure that it is an envelope.
+/// The result of checking a reply, which is asserted to be a valid envelope.
 pub(crate) fn check(module: &Module, reply: impl AsRef<[u8]>) -> Value {
     let outcome = check_reply(module, reply.as_ref(), &CheckOptions::default());
     let value = outcome.envelope.into_value();
@@ -112,7 +112,7 @@ pub(crate) fn check(module: &Module, reply: impl AsRef<[u8]>) -> Value {
     value
 }
 
-/// A good envelope with changes applied to it: `("/meta/risk", json!("low"))`; null removes.
+/// A valid envelope with changes applied to it: `("/meta/risk", json!("low"))`; null removes.
 pub(crate) fn reply(changes: &[(&str, Value)]) -> String {
     let mut value = json!({
         "ok": true,
@@ -148,7 +148,7 @@ pub(crate) fn repairs(value: &Value) -> Vec<String> {
     entries.iter().map(line).collect()
 }
 
-/// An overflow container with so many insights.
+/// An overflow container with `count` insights.
 pub(crate) fn insights(count: usize) -> Value {
     json!({"insights": vec![json!({"text": "t", "suggested_mapping": "data.kind"}); count]})
 }

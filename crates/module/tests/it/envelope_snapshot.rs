@@ -1,4 +1,4 @@
-//! Whole envelopes, so that a review sees when what leaves this system changes its form.
+//! Snapshots of complete envelopes, so that changes of the public form are visible in review.
 
 use serde_json::json;
 

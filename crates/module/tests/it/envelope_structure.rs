@@ -1,4 +1,4 @@
-//! The hand-written structure checks against a schema of the same meaning, over generated values.
+//! The hand-written structure checks agree with an equivalent schema on generated values.
 
 use module::envelope::{Profile, check_structure};
 use proptest::prelude::*;

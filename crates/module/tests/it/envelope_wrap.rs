@@ -10,7 +10,7 @@ fn lenient() -> Module {
 }
 
 #[test]
-fn older_answers_are_wrapped_where_the_module_allows() {
+fn older_answers_are_wrapped_if_the_module_allows_it() {
     let answers = [
         json!({"ok": true, "data": {"rationale": "r", "confidence": 0.8, "changes": [{"risk": "high"}]}}),
         json!({"rationale": "r", "confidence": 0.8, "changes": [{"risk": "high"}]}),
@@ -32,7 +32,7 @@ fn older_answers_are_wrapped_where_the_module_allows() {
 }
 
 #[test]
-fn bare_objects_are_refused_elsewhere_and_kept_as_partial_data() {
+fn bare_objects_are_rejected_elsewhere_and_become_partial_data() {
     let value = check(decision(), r#"{"rationale": "r"}"#);
     assert_eq!(code(&value), "E3001");
     assert_eq!(value["partial_data"], json!({"rationale": "r"}));
@@ -51,7 +51,7 @@ fn bare_objects_are_refused_elsewhere_and_kept_as_partial_data() {
 }
 
 #[test]
-fn bare_answers_without_evidence_get_careful_defaults() {
+fn bare_answers_without_meta_get_conservative_defaults() {
     let value = check(&lenient(), r#"{"rationale": "r", "ok": "a field of mine"}"#);
     assert_eq!(value["meta"]["confidence"], 0.5);
     assert_eq!(value["meta"]["risk"], "medium");
@@ -81,7 +81,7 @@ fn failure(error: &Value) -> Value {
 }
 
 #[test]
-fn a_models_failure_keeps_its_code_when_the_code_is_known() {
+fn known_code_of_model_failure_is_preserved() {
     for known in [
         "E1004",
         "E2001",
@@ -109,7 +109,7 @@ fn a_models_failure_keeps_its_code_when_the_code_is_known() {
 }
 
 #[test]
-fn a_legacy_code_becomes_a_number_where_the_schema_asks_for_one() {
+fn legacy_code_becomes_number_if_schema_requires_it() {
     let mut numbered = schema();
     numbered["error"]["properties"]["code"]["pattern"] = json!("^E[1-9][0-9]{3}$");
     let module = module("tier: decision\n", &numbered);
@@ -124,7 +124,7 @@ fn a_legacy_code_becomes_a_number_where_the_schema_asks_for_one() {
 }
 
 #[test]
-fn a_models_failure_keeps_its_words() {
+fn message_of_model_failure_is_preserved() {
     let error = json!({
         "code": "E2007", "message": "need the file", "recoverable": false, "suggestion": "attach it",
         "details": {"file": "a.rs"}, "own": [1]
@@ -141,7 +141,7 @@ fn a_models_failure_keeps_its_words() {
 }
 
 #[test]
-fn a_long_message_is_cut_for_the_explanation_only() {
+fn long_message_is_truncated_in_explain_only() {
     let message = "m".repeat(400);
     let value = failure(&json!({"code": "E2007", "message": message}));
     assert_eq!(value["error"]["message"], message);
@@ -149,7 +149,7 @@ fn a_long_message_is_cut_for_the_explanation_only() {
 }
 
 #[test]
-fn a_broken_failure_is_a_broken_answer() {
+fn invalid_failure_is_an_invalid_answer() {
     let cases = [
         json!({"ok": false}),
         json!({"ok": false, "error": "text"}),
@@ -180,7 +180,7 @@ fn a_broken_failure_is_a_broken_answer() {
 }
 
 #[test]
-fn partial_data_of_a_failure_needs_permission() {
+fn partial_data_of_failure_requires_permission() {
     let answer =
         json!({"ok": false, "error": {"code": "E3002", "message": "half done"}, "partial_data": {"half": 1}});
     let value = check(decision(), answer.to_string());

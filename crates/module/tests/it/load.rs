@@ -1,4 +1,4 @@
-//! Every format becomes the one internal type, and nothing is lost on the way.
+//! Every format loads into the same internal type without loss.
 
 use module::diagnostic::Severity;
 use module::manifest::{Access, ContextMode, Tier};
@@ -35,7 +35,7 @@ fn files(list: &[(&str, &str)]) -> FileMap {
     list.iter().copied().collect()
 }
 
-/// Loads without a single error and answers with the module.
+/// Asserts that loading has no errors and returns the module.
 fn good(list: &[(&str, &str)]) -> Module {
     let loaded = load(&files(list));
     let errors: Vec<_> = loaded
@@ -56,7 +56,7 @@ fn accepts(module: &Module, section: Section, value: &Value) -> bool {
 }
 
 #[test]
-fn a_v22_module_keeps_everything_its_author_wrote() {
+fn v22_module_preserves_all_source_fields() {
     let module = good(&[
         ("module.yaml", V22),
         ("prompt.md", "Simplify $INPUT."),
@@ -84,7 +84,7 @@ fn a_v22_module_keeps_everything_its_author_wrote() {
 }
 
 #[test]
-fn io_may_point_into_another_file_whose_references_still_work() {
+fn io_pointer_into_another_file_resolves_its_references() {
     let manifest =
         "name: a\nversion: 1.0.0\nresponsibility: r\nio:\n  input: schemas/in.json#/definitions/top\n";
     let input = r##"{"definitions": {"top": {"type": "object", "properties": {"n": {"$ref": "#/definitions/n"}}},
@@ -100,7 +100,7 @@ fn io_may_point_into_another_file_whose_references_still_work() {
 }
 
 #[test]
-fn a_v1_module_is_front_matter_and_a_body() {
+fn v1_module_has_front_matter_and_body() {
     let text = "---\r\nname: my-module\r\nversion: 1.0.0\r\nresponsibility: r\r\ncontext: fork\r\n\
         constraints:\r\n  no_network: true\r\n  require_confidence: true\r\n---\r\n# Title\r\nDo it.\r\n";
     let schema = r#"{"input": {"type": "object"}, "output": {"type": "object", "required": ["result"]}}"#;
@@ -121,7 +121,7 @@ fn a_v1_module_is_front_matter_and_a_body() {
 }
 
 #[test]
-fn a_v0_module_is_six_files_and_its_contract_is_made_of_two() {
+fn v0_contract_is_built_from_two_schema_files() {
     let output = r##"{"$id": "https://x/y", "type": "object", "required": ["result"],
         "properties": {"result": {"$ref": "#/definitions/r"}}, "definitions": {"r": {"type": "string"}}}"##;
     let module = good(&[
@@ -149,7 +149,7 @@ fn a_v0_module_is_six_files_and_its_contract_is_made_of_two() {
 }
 
 #[test]
-fn the_earliest_modules_have_no_front_matter() {
+fn v0_module_without_front_matter_loads() {
     let module = good(&[
         (
             "module.md",
@@ -164,7 +164,7 @@ fn the_earliest_modules_have_no_front_matter() {
 }
 
 #[test]
-fn output_is_another_name_for_data() {
+fn output_is_an_alias_for_data() {
     let with = |manifest: &str, schema: &str| {
         let module = good(&[
             ("module.yaml", manifest),
@@ -185,7 +185,7 @@ fn output_is_another_name_for_data() {
 }
 
 #[test]
-fn tests_are_found_when_none_are_listed() {
+fn tests_are_discovered_if_none_are_listed() {
     let module = good(&[
         ("module.yml", "name: a\nversion: 1.0.0\nresponsibility: r\n"),
         ("prompt.md", "p"),
@@ -198,7 +198,7 @@ fn tests_are_found_when_none_are_listed() {
     assert_eq!(names, ["one"]);
 }
 
-/// Values that YAML written as JSON can hold.
+/// Values that can be expressed in YAML written as JSON.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -218,7 +218,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_unknown_field_survives(key in "x-[a-z0-9_]{1,12}", value in values()) {
+    fn unknown_fields_are_preserved(key in "x-[a-z0-9_]{1,12}", value in values()) {
         let text = format!(
             "name: a\nversion: 1.0.0\nresponsibility: r\n{key}: {}\n",
             serde_json::to_string(&value).expect("JSON")

@@ -1,5 +1,5 @@
-//! Whatever stands in a module's files, checking it ends: no panic, bounded time, bounded diagnostics.
-//! Random bytes rarely get past a parser, so good texts with random damage are tried as well.
+//! Checking a module with arbitrary files never panics and has bounded time and diagnostics. Random bytes
+//! rarely pass a parser, so valid texts with random damage are tested as well.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ fn any_bytes_as_a_schema() {
     });
 }
 
-/// A good text with a piece of it replaced.
+/// A valid text with a part of it replaced.
 fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         "[\\[\\]{}:,\"'#&*!|>$/~ \n-]{0,6}",

@@ -1,4 +1,4 @@
-//! The one integration binary of this crate: features, seen from outside.
+//! The integration test binary of this crate; tests use the public API only.
 
 #[cfg(test)]
 mod conformance;

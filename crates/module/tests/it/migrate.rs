@@ -1,11 +1,11 @@
-//! Modules of every shape on their way to v2.2 and v2.5. The cases stand in `tests/migrate`; beside each
-//! lies what becomes of it, as a diff.
+//! Migration of modules of every form to v2.2 and v2.5. The cases are in `tests/migrate`, each with the
+//! expected result as a diff.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use module::file_map::Entry;
-use module::migrate::{self, Plan, DecisionLevel, diff};
+use module::migrate::{self, DecisionLevel, Plan, diff};
 use module::{FileMap, Format, Severity, Strict, check, load};
 
 fn cases() -> Vec<PathBuf> {
@@ -48,7 +48,7 @@ pub(crate) fn read(root: &Path) -> FileMap {
     files
 }
 
-/// What a person would see of a plan.
+/// A plan as text.
 fn show(before: &FileMap, plan: &Plan) -> String {
     let mut text = format!("{} -> {}\n", plan.from, plan.to);
     for change in &plan.changes {
@@ -73,7 +73,7 @@ fn show(before: &FileMap, plan: &Plan) -> String {
 }
 
 #[test]
-fn every_case_becomes_what_stands_beside_it() {
+fn every_case_matches_its_snapshot() {
     for case in cases() {
         let before = read(&case.join("before"));
         let mut settings = insta::Settings::clone_current();
@@ -92,7 +92,7 @@ fn every_case_becomes_what_stands_beside_it() {
     }
 }
 
-/// A second migration finds nothing to do, and neither does one to an older format.
+/// A second migration is empty, and so is one to an older format.
 fn settles(name: &str, before: &FileMap) {
     for target in [Format::V2_2, Format::V2_5] {
         let Ok(plan) = migrate::plan(before, target) else {
@@ -108,7 +108,7 @@ fn settles(name: &str, before: &FileMap) {
 }
 
 #[test]
-fn migrating_twice_is_migrating_once() {
+fn migration_is_idempotent() {
     for case in cases() {
         settles(&case.display().to_string(), &read(&case.join("before")));
     }
@@ -123,13 +123,18 @@ fn every_example_can_be_migrated() {
         for target in [Format::V2_2, Format::V2_5] {
             let plan = migrate::plan(&read(&example), target);
             let plan = plan.unwrap_or_else(|refusal| panic!("{}: {refusal}", example.display()));
-            assert!(!plan.needs_decision(), "{}: {:#?}", example.display(), plan.decisions);
+            assert!(
+                !plan.needs_decision(),
+                "{}: {:#?}",
+                example.display(),
+                plan.decisions
+            );
         }
     }
 }
 
 #[test]
-fn a_newer_module_is_never_lowered() {
+fn newer_module_is_never_downgraded() {
     for example in examples() {
         let before = read(&example);
         let plan = migrate::plan(&before, Format::V2_2).expect("a plan");
@@ -140,9 +145,9 @@ fn a_newer_module_is_never_lowered() {
     }
 }
 
-/// Carriage returns stay where they were: the result is that of the same module without them.
+/// Carriage returns are preserved: the result equals that of the same module without them.
 #[test]
-fn line_ends_stay_what_they_were() {
+fn line_endings_are_preserved() {
     let returned = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\r\n").into_bytes();
     for case in cases() {
         let before = read(&case.join("before"));
@@ -178,7 +183,7 @@ fn line_ends_stay_what_they_were() {
 /// Every line that the author wrote in a manifest and that the migration does not rename is still there,
 /// in the same order.
 #[test]
-fn comments_survive() {
+fn comments_are_preserved() {
     for case in cases() {
         let before = read(&case.join("before"));
         let Ok(plan) = migrate::plan(&before, Format::V2_5) else {
@@ -191,7 +196,7 @@ fn comments_survive() {
         let mut rest = after;
         for line in text.lines().filter(|line| line.contains('#')) {
             let comment = line.get(line.find('#').unwrap_or_default()..).unwrap_or_default();
-            // A pointer holds a hash too.
+            // A JSON pointer contains a hash too.
             if line.contains(".json#") {
                 continue;
             }
@@ -202,9 +207,9 @@ fn comments_survive() {
     }
 }
 
-/// What is migrated is valid in its new format, or the plan says that a person must decide.
+/// The result is valid in its new format, or the plan contains a required decision.
 #[test]
-fn the_result_is_strictly_valid_or_says_what_is_open() {
+fn result_is_strictly_valid_or_lists_decisions() {
     let cases = cases().into_iter().map(|case| case.join("before"));
     for folder in cases.chain(examples()) {
         for (target, strict) in [(Format::V2_2, Strict::V22), (Format::V2_5, Strict::V25)] {

@@ -1,5 +1,5 @@
-//! Manifests in every style that an author may choose, and texts that no author would write: whatever is
-//! migrated keeps what was there, settles at once, and means what it meant.
+//! Property tests with manifests in many styles and with malformed texts: a migration preserves the existing
+//! content and its meaning, and is idempotent.
 
 use module::document::parse_yaml;
 use module::manifest::Manifest;
@@ -8,7 +8,7 @@ use module::{FileMap, Format};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// How a manifest is written down.
+/// The style in which a manifest is written.
 #[derive(Clone, Debug)]
 struct Style {
     root_indent: usize,
@@ -45,7 +45,7 @@ fn section(key: &'static str, forms: Vec<Value>) -> impl Strategy<Value = Option
         .prop_map(move |form| form.map(|form| (String::from(key), form)))
 }
 
-/// What a module may and may not do.
+/// Sections about permissions.
 fn conduct() -> Vec<BoxedStrategy<Option<(String, Value)>>> {
     vec![
         section("excludes", vec![json!([]), json!(["a b", "c"]), json!(["修改"])]).boxed(),
@@ -277,7 +277,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_manifest_of_any_style_keeps_what_was_there(manifest in manifest(), style in style(), newer in any::<bool>()) {
+    fn manifest_of_any_style_is_preserved(manifest in manifest(), style in style(), newer in any::<bool>()) {
         let target = if newer { Format::V2_5 } else { Format::V2_2 };
         let mut writer = Writer { style: &style, comments: 0 };
         let text = writer.document(&manifest);
@@ -293,7 +293,7 @@ proptest! {
         let mut rest = after;
         for number in 1..=writer.comments {
             let comment = format!("# remark {number} ");
-            // Only a line that goes takes its remark along: the old spelling of `tools_allowed`.
+            // A comment is lost only with its removed line: the old spelling of `tools_allowed`.
             match rest.find(&comment) {
                 Some(at) => rest = rest.get(at..).unwrap_or_default(),
                 None => prop_assert!(text.contains("tools_allowed") || text.contains("network_allowed"), "{comment} of\n{text}\nis lost in\n{after}"),
@@ -319,7 +319,7 @@ proptest! {
     }
 }
 
-/// Entries of manifests in forms that nobody would choose.
+/// Manifest entries in unusual forms.
 const ENTRIES: &[&str] = &[
     "version: 1.0.0\n",
     "responsibility: x\n",
@@ -366,7 +366,7 @@ const ENTRIES: &[&str] = &[
 ];
 
 #[test]
-fn no_manifest_makes_it_stumble() {
+fn any_manifest_is_migrated_or_refused() {
     bolero::check!()
         .with_type::<Vec<u8>>()
         .with_iterations(150)
@@ -399,7 +399,7 @@ fn no_manifest_makes_it_stumble() {
         });
 }
 
-/// A schema made of the words that matter, in places where they need not make sense.
+/// A schema of relevant keywords in arbitrary positions.
 fn schema(choice: &mut std::slice::Iter<'_, u8>, depth: usize) -> Value {
     const KEYS: &[&str] = &[
         "output",
@@ -458,7 +458,7 @@ fn schema(choice: &mut std::slice::Iter<'_, u8>, depth: usize) -> Value {
 }
 
 #[test]
-fn no_schema_makes_it_stumble() {
+fn any_schema_is_migrated_or_refused() {
     let manifest = "{name: a, version: 1.0.0, responsibility: x, tier: decision, excludes: [y],\
                     overflow: {enabled: true}, enums: {strategy: strict}}";
     bolero::check!()

@@ -1,5 +1,5 @@
-//! The examples on the pages of diagnostics really cause them. An example is a piece of a manifest, of a
-//! schema, of a prompt or of a test; it is put into an otherwise good module wherever it could belong.
+//! The examples on the pages of diagnostics cause these diagnostics. An example is a fragment of a manifest,
+//! a schema, a prompt or a test; it is inserted into an otherwise valid module at every possible position.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use module::check::{Strict, check};
 use module::diagnostic::Rule;
 use serde_json::{Map, Value, json};
 
-/// Pages whose examples are told in words, because they are about folders, neighbours or sizes.
+/// Pages whose examples are prose, because they concern folders, other modules or sizes.
 const IN_WORDS: &[&str] = &[
     "M1001", "M1002", "M1003", "M1004", "M1005", "M1006", "M1008", "M1009", "M1010", "M1011", "M1012",
     "M2003", "M2012", "M3002", "M3011", "M4001", "M4008", "M4009", "M4010", "M4012", "M4013", "M5001",
@@ -105,7 +105,7 @@ fn files(manifest: String, schema: String, prompt: &str) -> FileMap {
     .collect()
 }
 
-/// The module with the piece at every place where it could belong.
+/// The module with the fragment at every possible position.
 fn placed(language: &str, piece: &str) -> Vec<FileMap> {
     let good = || (manifest(""), schema().to_string());
     let (whole, contract) = good();
@@ -177,13 +177,13 @@ fn found(files: &FileMap) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn the_module_around_the_examples_is_good() {
+fn base_module_of_examples_has_no_diagnostics() {
     let good = files(manifest(""), schema().to_string(), PROMPT);
     assert_eq!(found(&good), BTreeSet::new());
 }
 
 #[test]
-fn examples_cause_what_their_page_is_about() {
+fn examples_cause_diagnostic_of_their_page() {
     let mut wrong = Vec::new();
     for code in Rule::all().map(Rule::code) {
         let caused = example(&page(code)).is_some_and(|(language, piece)| {
@@ -201,9 +201,9 @@ fn examples_cause_what_their_page_is_about() {
     );
 }
 
-/// Media that is wrong in its form is shown on the page of its code.
+/// Examples of malformed media are rejected with the code of the page.
 #[test]
-fn examples_of_media_are_rejected_with_the_code_of_their_page() {
+fn media_examples_are_rejected_with_code_of_their_page() {
     for code in ["E1002", "E1003", "E1010", "E1013"] {
         let (_, text) = example(&page(code)).unwrap();
         let shown: Value = serde_json::from_str(&text).unwrap();
@@ -218,9 +218,9 @@ fn examples_of_media_are_rejected_with_the_code_of_their_page() {
     }
 }
 
-/// Whole envelopes on a page are envelopes, unless what is wrong with them is the point.
+/// Complete envelopes on a page are valid, unless the page is about their fault.
 #[test]
-fn envelopes_on_the_pages_are_envelopes() {
+fn envelopes_on_pages_are_valid() {
     let broken = ["E3001", "E3003"];
     let mut seen = 0;
     for code in module::Code::all().map(module::Code::as_str) {

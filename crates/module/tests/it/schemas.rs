@@ -1,5 +1,4 @@
-//! The published schemas say the same as the checks written by hand, on every vector and on whatever a
-//! mutation makes of it.
+//! The published schemas agree with the hand-written checks on every vector and on mutations of it.
 
 use std::sync::LazyLock;
 
@@ -34,7 +33,7 @@ static INPUT: LazyLock<Validator> = schema!("media-input");
 static OUTPUT: LazyLock<Validator> = schema!("media-output");
 static VECTOR: LazyLock<Validator> = schema!("vector");
 
-/// The check by hand and the schema, for each public shape.
+/// The public shapes, each with a hand-written check and a schema.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Envelope,
@@ -82,7 +81,7 @@ impl Shape {
     }
 }
 
-/// Every subject of our vectors, with the shape that it should have.
+/// Every subject of the built-in vectors, with its expected shape.
 fn subjects() -> Vec<(Shape, Value)> {
     let mut subjects = Vec::new();
     for (_, vector) in embedded() {
@@ -128,7 +127,7 @@ fn subjects() -> Vec<(Shape, Value)> {
 static SUBJECTS: LazyLock<Vec<(Shape, Value)>> = LazyLock::new(subjects);
 
 #[test]
-fn the_schemas_judge_our_vectors_as_the_checks_do() {
+fn schemas_agree_with_checks_on_builtin_vectors() {
     assert!(SUBJECTS.len() > 200);
     for (shape, value) in SUBJECTS.iter() {
         shape.check(value);
@@ -136,7 +135,7 @@ fn the_schemas_judge_our_vectors_as_the_checks_do() {
 }
 
 #[test]
-fn our_vectors_have_the_form_that_is_published() {
+fn builtin_vectors_match_published_schema() {
     for (path, vector) in embedded() {
         let errors: Vec<_> = VECTOR
             .iter_errors(&vector)
@@ -146,7 +145,7 @@ fn our_vectors_have_the_form_that_is_published() {
     }
 }
 
-/// What is put in the place of something else.
+/// A replacement value for a mutation.
 fn replacement() -> impl Strategy<Value = Value> {
     proptest::sample::select(vec![
         json!(null),
@@ -315,7 +314,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_schemas_judge_mutations_as_the_checks_do(
+    fn schemas_agree_with_checks_on_mutations(
         start in any::<prop::sample::Index>(),
         mutations in prop::collection::vec(mutation(), 1..4),
     ) {

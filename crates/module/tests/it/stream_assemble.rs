@@ -1,7 +1,7 @@
-//! Chunk sequences folded into envelopes: good streams, and every way of breaking one.
+//! Chunk sequences folded into envelopes: valid streams, and every kind of violation.
 
 use module::Code;
-use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta, Risk};
 use module::stream::{Assembled, Assembler, Chunk, assemble_ndjson, field};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ fn codes(assembled: &Assembled) -> Vec<Code> {
         .collect()
 }
 
-/// Folds a stream without an end: its partial data and the codes of its violations.
+/// Folds a stream without a terminal event: checks its partial data and the codes of its violations.
 #[track_caller]
 fn check(chunks: &[Value], data: &Value, expected: &[Code]) {
     let assembled = assemble(chunks);
@@ -56,7 +56,7 @@ fn check(chunks: &[Value], data: &Value, expected: &[Code]) {
 }
 
 #[test]
-fn chunks_add_up_to_the_final_data() {
+fn chunks_fold_to_final_data() {
     let data = json!({"text": "ab", "n": {"list": [1, {"k": "v"}]}, "a.b": "x"});
     let mut end = last(data.clone());
     end["usage"] = json!({"input_tokens": 1});
@@ -80,7 +80,7 @@ fn chunks_add_up_to_the_final_data() {
 }
 
 #[test]
-fn final_wins_and_the_difference_is_a_warning() {
+fn final_data_wins_and_difference_is_a_warning() {
     let assembled = assemble(&[meta(), delta(1, "data.a", "x"), last(json!({"a": "y"}))]);
     assert_eq!(assembled.envelope["data"], json!({"a": "y"}));
     assert_eq!(codes(&assembled), [Code::E3006]);
@@ -89,7 +89,7 @@ fn final_wins_and_the_difference_is_a_warning() {
 }
 
 #[test]
-fn snapshots_replace_what_stands() {
+fn snapshots_replace_current_value() {
     let chunks = [
         meta(),
         delta(1, "data.a", "x"),
@@ -108,7 +108,7 @@ fn snapshots_replace_what_stands() {
 }
 
 #[test]
-fn a_cut_stream_says_how_to_resume() {
+fn truncated_stream_reports_resume_point() {
     let mut chunk = delta(1, "data.a", "x");
     chunk["chunk"]["checkpoint"] = json!({"offset": 1, "hash": "2d7116"});
     let assembled = assemble(&[meta(), chunk]);
@@ -126,7 +126,7 @@ fn a_cut_stream_says_how_to_resume() {
 }
 
 #[test]
-fn broken_sequences_are_named_and_survived() {
+fn broken_sequences_are_reported_without_abort() {
     let gap = [meta(), delta(1, "data.a", "x"), delta(3, "data.a", "z")];
     check(&gap, &json!({"a": "xz"}), &[Code::E2010]);
     let twice = [meta(), delta(1, "data.a", "x"), delta(1, "data.a", "x")];
@@ -182,7 +182,7 @@ fn chunks_that_do_not_apply_change_nothing() {
 }
 
 #[test]
-fn a_resumed_stream_may_repeat_itself_truly() {
+fn resumed_stream_may_repeat_identical_chunks() {
     let start = [meta(), delta(1, "data.a", "x"), delta(2, "data.a", "y")];
     let error = json!({"ok": false, "streaming": true, "session_id": "s",
         "error": {"code": "E2010", "message": "cut", "recoverable": true}});
@@ -207,7 +207,7 @@ fn a_resumed_stream_may_repeat_itself_truly() {
 }
 
 #[test]
-fn server_sent_events_and_lines_are_both_read() {
+fn parses_server_sent_events_and_ndjson() {
     let lines = format!(
         "{}\r\n\r\n{}\n{}",
         meta(),
@@ -238,7 +238,7 @@ fn server_sent_events_and_lines_are_both_read() {
 }
 
 #[test]
-fn a_failure_comes_back_with_its_own_code_and_advice() {
+fn failure_preserves_code_and_suggestion() {
     let mut error = ErrorBody::new(Code::E2004, "no").detail("why", "because");
     error.code = String::from("E7001");
     error.more.insert(String::from("extra"), json!(1));
@@ -259,7 +259,7 @@ fn a_failure_comes_back_with_its_own_code_and_advice() {
 }
 
 #[test]
-fn a_failure_comes_back_with_the_meta_it_had() {
+fn failure_preserves_meta() {
     let mut expected = Envelope::failure(ErrorBody::new(Code::E2004, "no"));
     let plain = serde_json::to_string(&Chunk::ending("s", expected.clone(), None, None)).unwrap();
     assert!(!plain.contains("_meta"), "{plain}");
@@ -284,7 +284,7 @@ fn a_failure_comes_back_with_the_meta_it_had() {
 
 proptest! {
     #[test]
-    fn fields_lead_back_to_their_steps(steps in prop::collection::vec(step(), 0..6)) {
+    fn field_paths_round_trip(steps in prop::collection::vec(step(), 0..6)) {
         let mut text = String::from("data");
         for step in &steps {
             match step {
@@ -303,7 +303,7 @@ fn step() -> impl Strategy<Value = field::PathStep> {
     ]
 }
 
-/// An envelope comes out whatever goes in, and it is one.
+/// Any bytes fold to a valid envelope.
 #[test]
 fn any_bytes_give_an_envelope() {
     bolero::check!().with_iterations(3_000).for_each(|bytes: &[u8]| {
@@ -339,8 +339,8 @@ fn any_chunks_give_an_envelope() {
         for chunk in &chunks {
             let before = assembler.data().clone();
             let refused = assembler.push(Chunk::from_value(chunk.clone()).unwrap()).is_err();
-            // Nothing here carries a checkpoint, so what was refused left no trace; but a repeated
-            // beginning drops what stood before.
+            // No chunk has a checkpoint, so a rejected chunk has no effect; but a repeated meta chunk
+            // discards the data before it.
             let unchanged = *assembler.data() == before || assembler.data().is_empty();
             prop_assert!(!refused || unchanged);
         }

@@ -1,8 +1,7 @@
-//! Chunks as JSON: the hand-written checks against a schema of the same meaning, and reading back what
-//! was written.
+//! Chunks as JSON: the hand-written checks agree with an equivalent schema, and chunks round-trip.
 
 use module::Code;
-use module::envelope::{EnvelopeBody, Envelope, ErrorBody, Meta, Risk};
+use module::envelope::{Envelope, EnvelopeBody, ErrorBody, Meta, Risk};
 use module::stream::{Checkpoint, Chunk, Progress, Recovery, check_chunk};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -139,7 +138,7 @@ fn mutated() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Where the checks are wider than the schema on purpose: legacy codes, and counts that nobody knows.
+/// Where the checks accept more than the schema on purpose: legacy codes and unknown counts.
 fn is_wider(value: &Value) -> bool {
     let code = value.pointer("/error/code").and_then(Value::as_str);
     let usage = value.get("usage").and_then(Value::as_object);
@@ -176,7 +175,7 @@ fn check_codes(value: &Value, expected: &[(Code, &str)]) {
 }
 
 #[test]
-fn each_breach_has_its_code_and_place() {
+fn each_violation_has_code_and_pointer() {
     let meta = json!({"risk": "low", "explain": ""});
     check_codes(
         &json!({"ok": true, "streaming": true, "meta": meta}),
@@ -192,19 +191,19 @@ fn each_breach_has_its_code_and_place() {
     );
     check_codes(&json!({}), &[(Code::E1002, "")]);
     check_codes(&json!([]), &[(Code::E1003, "")]);
-    // Annotations of the transport are not the chunk's.
+    // Annotations of the transport are not part of the chunk.
     check_codes(
         &json!({"ok": true, "streaming": true, "session_id": "s", "meta": meta, "_warnings": []}),
         &[],
     );
-    // Codes of modules and legacy codes are those of envelopes.
+    // Module codes and legacy codes are the same as in envelopes.
     for code in ["E5001", "PARSE_ERROR", "UNSUPPORTED_LANGUAGE"] {
         check_codes(&json!({"ok": false, "error": {"code": code, "message": ""}}), &[]);
     }
 }
 
 #[test]
-fn every_chunk_is_read_as_it_was_written() {
+fn chunks_round_trip() {
     let object = |value: Value| value.as_object().cloned().unwrap();
     let checkpoint = Checkpoint {
         offset: 1,

@@ -1,11 +1,11 @@
-//! Chunks as one text for readers that take nothing back: any cut of the model's words gives the text of the
-//! data, and what was said is never contradicted.
+//! Chunks as one append-only text: any split of the model's output yields the text of the data, and emitted
+//! text is never retracted.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use module::manifest::ChunkType;
-use module::stream::{Chunk, AppendOnlyText, Projector, ProjectorOptions, Retracted};
+use module::stream::{AppendOnlyText, Chunk, Projector, ProjectorOptions, Retracted};
 use proptest::prelude::*;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
@@ -18,13 +18,13 @@ const DELTAS: ProjectorOptions = ProjectorOptions {
     buffer_bytes: 0,
 };
 
-/// A model that writes, and a reader that keeps all it is told.
+/// A projector, and the append-only text of its output.
 struct Reader {
     projector: Projector,
     text: AppendOnlyText,
-    told: Vec<String>,
-    /// Everything was taken back at some time after something had been said.
-    began_anew: bool,
+    emitted: Vec<String>,
+    /// The projector retracted data after text had been emitted.
+    restarted: bool,
 }
 
 impl Reader {
@@ -35,8 +35,8 @@ impl Reader {
                 ..DELTAS
             }),
             text: AppendOnlyText::new(),
-            told: Vec::new(),
-            began_anew: false,
+            emitted: Vec::new(),
+            restarted: false,
         }
     }
 
@@ -44,9 +44,9 @@ impl Reader {
         let mut chunks = Vec::new();
         act(&mut self.projector, &mut chunks);
         for chunk in chunks {
-            let anew = matches!(&chunk, Chunk::Snapshot { field, .. } if field == "data");
-            self.began_anew |= anew && !self.text.is_empty();
-            self.told.push(self.text.push(&chunk)?);
+            let is_restart = matches!(&chunk, Chunk::Snapshot { field, .. } if field == "data");
+            self.restarted |= is_restart && !self.text.is_empty();
+            self.emitted.push(self.text.push(&chunk)?);
         }
         Ok(())
     }
@@ -67,8 +67,8 @@ impl Reader {
 
     fn finish(&mut self, data: &Map<String, Value>) -> Result<String, Retracted> {
         self.step(|projector, out| projector.finish(data, out))?;
-        self.told.push(self.text.finish(data)?);
-        Ok(self.told.concat())
+        self.emitted.push(self.text.finish(data)?);
+        Ok(self.emitted.concat())
     }
 }
 
@@ -76,7 +76,7 @@ fn map(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
-/// A JSON text in which no object has a key twice.
+/// A JSON text without duplicate keys.
 struct Plain;
 
 impl<'de> Deserialize<'de> for Plain {
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Plain {
         let mut seen = BTreeSet::new();
         while let Some((key, Self)) = map.next_entry::<String, Self>()? {
             if !seen.insert(key) {
-                return Err(A::Error::custom("a key stands twice"));
+                return Err(A::Error::custom("duplicate key"));
             }
         }
         Ok(self)
@@ -140,22 +140,22 @@ proptest! {
         let mut reader = Reader::new(buffer);
         let whole = reader.write(&text, &cuts).and_then(|()| reader.finish(&data));
         match whole {
-            Ok(told) => {
-                let read: Map<String, Value> = serde_json::from_str(&told).unwrap();
+            Ok(emitted) => {
+                let read: Map<String, Value> = serde_json::from_str(&emitted).unwrap();
                 prop_assert_eq!(&read, &data);
-                // Written once, it is the very text that a whole answer has.
-                if serde_json::from_str::<Plain>(&told).is_ok() {
-                    prop_assert_eq!(told, serde_json::to_string(&data).unwrap());
+                // Without a restart the text equals that of a complete answer.
+                if serde_json::from_str::<Plain>(&emitted).is_ok() {
+                    prop_assert_eq!(emitted, serde_json::to_string(&data).unwrap());
                 }
             }
-            // Nothing but a new beginning can contradict what was said.
-            Err(Retracted) => prop_assert!(reader.began_anew, "{}", text),
+            // Only a restart can contradict emitted text.
+            Err(Retracted) => prop_assert!(reader.restarted, "{}", text),
         }
     }
 
-    /// Another attempt that says the same is not noticed; one that does not is never shown.
+    /// An attempt with the same answer continues the text; a different answer emits nothing.
     #[test]
-    fn a_new_beginning_goes_on_or_is_refused(
+    fn restart_continues_text_or_is_rejected(
         (first, _) in reply(),
         (text, data) in reply(),
         at in any::<prop::sample::Index>(),
@@ -168,34 +168,34 @@ proptest! {
         if reader.write(begun, &cuts).is_err() {
             return Ok(());
         }
-        let before = reader.told.concat();
-        let told = reader
+        let before = reader.emitted.concat();
+        let emitted = reader
             .step(|projector, out| projector.restart(out))
             .and_then(|()| reader.write(&text, &[]))
             .and_then(|()| reader.finish(&data));
-        prop_assert!(reader.told.concat().starts_with(&before));
-        if let Ok(told) = told {
-            let read: Map<String, Value> = serde_json::from_str(&told).unwrap();
+        prop_assert!(reader.emitted.concat().starts_with(&before));
+        if let Ok(emitted) = emitted {
+            let read: Map<String, Value> = serde_json::from_str(&emitted).unwrap();
             prop_assert_eq!(read, data);
         }
     }
 }
 
 #[test]
-fn text_comes_as_it_grows() {
+fn text_is_emitted_incrementally() {
     let reply = r#"{"ok":true,"meta":{},"data":{"rationale":"so \"it\" is","n":3,"list":["a",{}],"deep":{"a.b":"end"}}}"#;
     let data = json!({"rationale": "so \"it\" is", "n": 3, "list": ["a", {}], "deep": {"a.b": "end"}});
     let mut reader = Reader::new(0);
     let (begun, rest) = reply.split_at(46);
     reader.write(begun, &[]).unwrap();
-    assert_eq!(reader.told.concat(), r#"{"rationale":"so "#);
+    assert_eq!(reader.emitted.concat(), r#"{"rationale":"so "#);
     reader.write(rest, &[(1, false); 40]).unwrap();
     assert_eq!(reader.finish(&map(data.clone())).unwrap(), data.to_string());
-    assert!(reader.told.iter().filter(|piece| !piece.is_empty()).count() > 8);
+    assert!(reader.emitted.iter().filter(|piece| !piece.is_empty()).count() > 8);
 }
 
 #[test]
-fn the_same_answer_from_another_back_end_is_not_noticed() {
+fn identical_answer_from_another_back_end_continues_text() {
     let data = json!({"a": "one two", "n": [1, 2]});
     let reply = data.to_string();
     for cut in 0..reply.len() {
@@ -208,13 +208,13 @@ fn the_same_answer_from_another_back_end_is_not_noticed() {
 }
 
 #[test]
-fn another_answer_is_refused_and_nothing_of_it_is_shown() {
+fn different_answer_is_rejected_without_emitting_text() {
     let mut reader = Reader::new(0);
     reader.write(r#"{"a":"one tw"#, &[]).unwrap();
     reader.step(|projector, out| projector.restart(out)).unwrap();
     assert_eq!(reader.write(r#"{"a":"one four"}"#, &[]), Err(Retracted));
-    assert_eq!(reader.told.concat(), r#"{"a":"one tw"#);
-    // Nor is an answer good that ends before what was said.
+    assert_eq!(reader.emitted.concat(), r#"{"a":"one tw"#);
+    // An answer that is shorter than the emitted text is rejected as well.
     let mut reader = Reader::new(0);
     reader.write(r#"{"a":"one tw"#, &[]).unwrap();
     reader.step(|projector, out| projector.restart(out)).unwrap();

@@ -1,18 +1,18 @@
-//! The push parser against `serde_json`: what it takes, what it makes of it, and that the cuts between
-//! the pieces do not matter.
+//! The push parser agrees with `serde_json` on accepted texts and values, independent of how the input is
+//! split.
 
 use module::stream::json::{JsonError, JsonErrorKind, JsonEvent, JsonParser, ReplyReader};
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
-/// As many cases as the command asks for, and no fewer than a property deserves.
+/// The number of cases from the environment, but at least `cases`.
 pub(crate) fn at_least(cases: u32) -> ProptestConfig {
     ProptestConfig::with_cases(ProptestConfig::default().cases.max(cases))
 }
 
-/// An event that can be kept, with neighbouring text joined.
+/// An owned event, with adjacent text joined.
 #[derive(Clone, Debug, PartialEq)]
-enum Kept {
+enum OwnedEvent {
     Open(char),
     Close(char),
     Key(String),
@@ -22,72 +22,72 @@ enum Kept {
 }
 
 #[derive(Default)]
-struct Keeper(Vec<Kept>);
+struct EventRecorder(Vec<OwnedEvent>);
 
-impl Keeper {
-    fn keep(&mut self, event: &JsonEvent<'_>) {
-        let kept = match event {
-            JsonEvent::ObjectStart => Kept::Open('{'),
-            JsonEvent::ArrayStart => Kept::Open('['),
-            JsonEvent::ObjectEnd => Kept::Close('}'),
-            JsonEvent::ArrayEnd => Kept::Close(']'),
-            JsonEvent::Key(key) => Kept::Key(String::from(*key)),
+impl EventRecorder {
+    fn record(&mut self, event: &JsonEvent<'_>) {
+        let owned = match event {
+            JsonEvent::ObjectStart => OwnedEvent::Open('{'),
+            JsonEvent::ArrayStart => OwnedEvent::Open('['),
+            JsonEvent::ObjectEnd => OwnedEvent::Close('}'),
+            JsonEvent::ArrayEnd => OwnedEvent::Close(']'),
+            JsonEvent::Key(key) => OwnedEvent::Key(String::from(*key)),
             JsonEvent::TextDelta(text) => {
                 assert!(!text.is_empty());
-                if let Some(Kept::Text(before)) = self.0.last_mut() {
+                if let Some(OwnedEvent::Text(before)) = self.0.last_mut() {
                     before.push_str(text);
                     return;
                 }
-                Kept::Text(String::from(*text))
+                OwnedEvent::Text(String::from(*text))
             }
-            JsonEvent::TextEnd => Kept::TextEnd,
-            JsonEvent::Number(number) => Kept::Scalar(Value::Number(number.clone())),
-            JsonEvent::Bool(value) => Kept::Scalar(Value::Bool(*value)),
-            JsonEvent::Null => Kept::Scalar(Value::Null),
+            JsonEvent::TextEnd => OwnedEvent::TextEnd,
+            JsonEvent::Number(number) => OwnedEvent::Scalar(Value::Number(number.clone())),
+            JsonEvent::Bool(value) => OwnedEvent::Scalar(Value::Bool(*value)),
+            JsonEvent::Null => OwnedEvent::Scalar(Value::Null),
         };
-        self.0.push(kept);
+        self.0.push(owned);
     }
 }
 
-fn parse(pieces: &[&[u8]]) -> (Vec<Kept>, Result<(), JsonError>) {
-    let mut keeper = Keeper::default();
+fn parse(pieces: &[&[u8]]) -> (Vec<OwnedEvent>, Result<(), JsonError>) {
+    let mut recorder = EventRecorder::default();
     let mut parser = JsonParser::new();
-    let mut sink = |event: JsonEvent<'_>| keeper.keep(&event);
+    let mut sink = |event: JsonEvent<'_>| recorder.record(&event);
     let result = pieces
         .iter()
         .try_for_each(|piece| parser.push(piece, &mut sink))
         .and_then(|()| parser.finish(&mut sink));
-    (keeper.0, result)
+    (recorder.0, result)
 }
 
-fn build(events: &mut std::vec::IntoIter<Kept>) -> Value {
+fn build(events: &mut std::vec::IntoIter<OwnedEvent>) -> Value {
     match events.next() {
-        Some(Kept::Scalar(value)) => value,
-        Some(Kept::TextEnd) => json!(""),
-        Some(Kept::Text(text)) => {
-            assert_eq!(events.next(), Some(Kept::TextEnd));
+        Some(OwnedEvent::Scalar(value)) => value,
+        Some(OwnedEvent::TextEnd) => json!(""),
+        Some(OwnedEvent::Text(text)) => {
+            assert_eq!(events.next(), Some(OwnedEvent::TextEnd));
             Value::String(text)
         }
-        Some(Kept::Open('[')) => {
+        Some(OwnedEvent::Open('[')) => {
             let mut items = Vec::new();
-            while events.as_slice().first() != Some(&Kept::Close(']')) {
+            while events.as_slice().first() != Some(&OwnedEvent::Close(']')) {
                 items.push(build(events));
             }
             events.next();
             Value::Array(items)
         }
-        Some(Kept::Open(_)) => {
+        Some(OwnedEvent::Open(_)) => {
             let mut map = Map::new();
-            while let Some(Kept::Key(key)) = events.next() {
+            while let Some(OwnedEvent::Key(key)) = events.next() {
                 map.insert(key, build(events));
             }
             Value::Object(map)
         }
-        other => panic!("{other:?} does not begin a value"),
+        other => panic!("{other:?} does not start a value"),
     }
 }
 
-/// Parses `text` whole and in the given pieces, and compares all with `serde_json`.
+/// Parses `text` at once and split at `cuts`, and compares with `serde_json`.
 fn agree(text: &[u8], cuts: &[usize]) -> Result<(), TestCaseError> {
     let whole = parse(&[text]);
     let mut pieces = Vec::new();
@@ -109,7 +109,7 @@ fn agree(text: &[u8], cuts: &[usize]) -> Result<(), TestCaseError> {
         prop_assert_eq!(&whole.0, &parts.0);
         prop_assert_eq!(&whole.0, &bytewise.0);
         let built = build(&mut whole.0.into_iter());
-        // Printed, because equality knows neither the order of keys nor the sign of zero.
+        // Compared as text, because equality ignores the order of keys and the sign of zero.
         prop_assert_eq!(built.to_string(), oracle.to_string());
     }
     Ok(())
@@ -173,7 +173,7 @@ proptest! {
     #![proptest_config(at_least(400))]
 
     #[test]
-    fn documents_give_the_same_values_however_they_are_cut(
+    fn documents_parse_equally_at_any_split(
         text in document(),
         cuts in prop::collection::vec(0..64usize, 0..20),
     ) {
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents_are_refused_alike(
+    fn damaged_documents_are_rejected_equally(
         text in document(),
         cuts in prop::collection::vec(0..16usize, 0..8),
         at in any::<prop::sample::Index>(),
@@ -267,7 +267,7 @@ fn hard_cases_agree() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_have_a_position() {
     let error = |text: &str| parse(&[text.as_bytes()]).1.unwrap_err();
     assert_eq!(error("{\"a\": x}").offset, 6);
     assert_eq!(error("[1,\"\\q\"]").kind, JsonErrorKind::BadEscape);
@@ -293,16 +293,16 @@ fn errors_say_where() {
     );
 }
 
-fn read_reply(text: &str, size: usize) -> (Vec<Kept>, ReplyReader) {
-    let mut keeper = Keeper::default();
+fn read_reply(text: &str, size: usize) -> (Vec<OwnedEvent>, ReplyReader) {
+    let mut recorder = EventRecorder::default();
     let mut reader = ReplyReader::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.ceil_char_boundary(size));
-        reader.push_str(piece, &mut |event| keeper.keep(&event));
+        reader.push_str(piece, &mut |event| recorder.record(&event));
         rest = after;
     }
-    (keeper.0, reader)
+    (recorder.0, reader)
 }
 
 #[track_caller]
@@ -318,7 +318,7 @@ fn check_reply(text: &str, expected: Option<&Value>) {
 }
 
 #[test]
-fn the_document_is_found_in_prose() {
+fn finds_document_in_prose() {
     let document = json!({"a": "}`{", "b": [1]});
     check_reply(&document.to_string(), Some(&document));
     check_reply(&format!("\u{feff}{document}"), Some(&document));
@@ -331,14 +331,14 @@ fn the_document_is_found_in_prose() {
         Some(&document),
     );
     check_reply(&format!("{{ {}{document}", " ".repeat(20)), Some(&document));
-    // The document begins inside what was held back for another brace.
+    // The document begins inside text that was buffered for an earlier brace.
     check_reply("{\"so {\"a\": 1}", Some(&json!({"a": 1})));
     check_reply("no {braces} that {\"matter\" and {}", None);
     check_reply("{\"a\"", None);
 }
 
 #[test]
-fn a_document_that_breaks_off_is_named() {
+fn truncated_document_is_an_error() {
     let (events, reader) = read_reply("x {\"a\": 1, oops", 3);
     assert_eq!(events.len(), 3);
     assert_eq!(
@@ -348,7 +348,7 @@ fn a_document_that_breaks_off_is_named() {
 }
 
 #[test]
-fn any_bytes_are_parsed_or_refused() {
+fn any_bytes_are_parsed_or_rejected() {
     bolero::check!().with_iterations(2_000).for_each(|bytes: &[u8]| {
         if let Err(error) = agree(bytes, &[1, 3, 2]) {
             panic!("{error}");

@@ -1,5 +1,4 @@
-//! The first property of the project: the chunks fold to the data, whatever the pieces of the text, the
-//! buffering, the pauses and the restarts.
+//! The chunks fold to the data for any split of the text, any buffering, pauses and restarts.
 
 use module::manifest::ChunkType;
 use module::stream::{Assembler, Chunk, Projector, ProjectorOptions};
@@ -15,7 +14,7 @@ fn options(chunk_type: ChunkType, buffer_bytes: usize) -> ProjectorOptions {
     }
 }
 
-/// Both ends of a stream: what the projector sends is folded at once.
+/// Both ends of a stream: each chunk of the projector is folded immediately.
 struct Pair {
     projector: Projector,
     assembler: Assembler,
@@ -80,12 +79,12 @@ impl Pair {
     }
 }
 
-/// Printed, because equality does not know the order of keys.
+/// As text, because equality ignores the order of keys.
 fn print(data: &Map<String, Value>) -> String {
     Value::Object(data.clone()).to_string()
 }
 
-/// A reply as models write them, and the data in it.
+/// A model reply, and the data in it.
 pub(crate) fn reply() -> impl Strategy<Value = (String, Map<String, Value>)> {
     let key = prop_oneof![2 => Just(String::from("\"a\"")), 1 => Just(String::from("\"b\"")), 3 => string()];
     let object = prop::collection::vec((key, document()), 0..6).prop_map(|pairs| {
@@ -157,7 +156,7 @@ proptest! {
         pair.step(|projector, out| projector.finish(&data, out))?;
         prop_assert_eq!(print(pair.assembler.data()), print(&data));
         if options.chunk_type == ChunkType::Delta && !looks_like_envelope(&data) && !data.is_empty() {
-            // Everything was streamed; nothing needed correcting.
+            // All data was streamed, so no correction is needed.
             prop_assert_eq!(pair.chunks.len(), before, "{:?}", pair.chunks.last());
         }
         let end = pair.chunks.len();
@@ -211,7 +210,7 @@ fn snapshot(seq: u64, field: &str, data: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn leaves_appear_as_they_are_written() {
+fn leaves_are_emitted_as_they_arrive() {
     let pieces = [
         "{\"ok\":true,\"meta\":{\"explain\":\"no\"},\"data\":{\"a\":\"x",
         "y\\",
@@ -232,7 +231,7 @@ fn leaves_appear_as_they_are_written() {
 }
 
 #[test]
-fn nothing_is_sent_before_the_shape_is_known() {
+fn nothing_is_emitted_before_answer_shape_is_known() {
     let pieces = ["{\"rationale", "\"", ":", " \"", "w"];
     assert_eq!(
         project(&pieces, options(ChunkType::Delta, 0)),
@@ -243,7 +242,7 @@ fn nothing_is_sent_before_the_shape_is_known() {
 }
 
 #[test]
-fn text_gathers_behind_its_first_words_until_it_is_long_enough_or_pauses() {
+fn text_is_buffered_after_first_delta_until_full_or_paused() {
     let pieces = ["{\"a\":\"1", "2", "345", "6", "PAUSE", "7", "\"", ",\"b\":\"8\"}"];
     let expected = [
         delta(1, "data.a", "1"),
@@ -256,7 +255,7 @@ fn text_gathers_behind_its_first_words_until_it_is_long_enough_or_pauses() {
 }
 
 #[test]
-fn a_key_that_stands_twice_replaces() {
+fn duplicate_key_replaces_value() {
     let pieces = [
         "{\"a\":\"x\",\"b\":[1],\"a\":\"y",
         "z\",\"b\":{\"c\":2},\"a\":{}}",
@@ -274,7 +273,7 @@ fn a_key_that_stands_twice_replaces() {
 }
 
 #[test]
-fn another_attempt_takes_back_what_was_sent() {
+fn next_attempt_retracts_emitted_data() {
     let pieces = ["x {", "RESTART", "{\"a\":\"x", "RESTART", "RESTART", "{\"b\":1}"];
     let expected = [
         delta(1, "data.a", "x"),
@@ -289,7 +288,7 @@ fn another_attempt_takes_back_what_was_sent() {
 }
 
 #[test]
-fn snapshots_show_all_data_at_their_pace() {
+fn snapshots_contain_all_data_at_bounded_rate() {
     let pieces = ["{\"a\":\"x", "y", "\",\"b\":{", "PAUSE", "PAUSE", "}}"];
     let shown = |buffer| project(&pieces, options(ChunkType::Snapshot, buffer));
     assert_eq!(shown(100), [snapshot(1, "data", json!({"a": "xy", "b": {}}))]);
@@ -309,7 +308,7 @@ fn snapshots_show_all_data_at_their_pace() {
 }
 
 #[test]
-fn deep_documents_fold_too() {
+fn deep_documents_fold_to_data() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(126), "]".repeat(126));
     let data = serde_json::from_str(&deep).unwrap();
     let mut pair = Pair::new(options(ChunkType::Delta, 0));

@@ -1,4 +1,4 @@
-//! A new module is valid from the first moment, whatever it is to be.
+//! Every generated module is valid.
 
 use module::manifest::{Modality, Tier};
 use module::scaffold::{Blueprint, write};
@@ -45,7 +45,7 @@ fn complaints(files: &FileMap, strict: Strict) -> Vec<String> {
 }
 
 #[test]
-fn every_new_module_passes_the_strict_list_of_its_format_without_a_word() {
+fn new_module_has_no_strict_diagnostics() {
     for blueprint in blueprints() {
         let files = write(&blueprint);
         let module = load(&files).module.expect("it loads");
@@ -66,7 +66,7 @@ fn every_new_module_passes_the_strict_list_of_its_format_without_a_word() {
 }
 
 #[test]
-fn a_new_module_needs_no_migration() {
+fn new_module_needs_no_migration() {
     for blueprint in blueprints() {
         let files = write(&blueprint);
         let format = load(&files).module.expect("it loads").format;
@@ -76,7 +76,7 @@ fn a_new_module_needs_no_migration() {
 }
 
 #[test]
-fn golden_tests_fit_the_contract() {
+fn golden_tests_match_the_contract() {
     use module::schema::Section;
     for blueprint in blueprints() {
         let files = write(&blueprint);
@@ -99,7 +99,7 @@ fn golden_tests_fit_the_contract() {
 }
 
 #[test]
-fn what_a_newcomer_reads() {
+fn template_files() {
     let blueprint = Blueprint {
         name: String::from("photo-captioner"),
         responsibility: String::from("write a caption for a photo"),

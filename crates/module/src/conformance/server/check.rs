@@ -1,19 +1,19 @@
-//! One check: what it is about, what it needs, and how it goes on after each answer.
+//! One check: its rule, the module it requires, and its next step after each response.
 
-use super::response::ServerResponse;
 use super::request::ServerRequest;
+use super::response::ServerResponse;
 use super::test_module::TestModule;
 
-/// What a check needs on the server.
+/// The kind of module that a check requires on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// A module that answers whole or as a stream, as it is asked.
+    /// A module that returns a complete answer or a stream, as requested.
     Both,
     /// A module that never streams.
     Sync,
-    /// A module that streams unless it is told otherwise.
+    /// A module that streams unless a complete answer is requested.
     Streaming,
-    /// A module that takes pictures.
+    /// A module that accepts images.
     Image,
 }
 
@@ -25,18 +25,18 @@ impl Capability {
             Self::Both => "a module with `response.mode: both`",
             Self::Sync => "a module with `response.mode: sync`",
             Self::Streaming => "a module with `response.mode: streaming`",
-            Self::Image => "a module that takes pictures",
+            Self::Image => "a module that accepts images",
         }
     }
 }
 
-/// Why a check goes no further.
+/// Why a check ended without passing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckEnd {
     Failed(String),
-    /// It could not be told here: nothing is proven.
+    /// Not decidable on this server: nothing is proven.
     Skipped(String),
-    /// The specification lets a server do without, and this one says that it does.
+    /// Optional in the specification, and the server declares that it does not support it.
     NotApplicable(String),
 }
 
@@ -46,9 +46,9 @@ pub type Next = Result<Option<ServerRequest>, CheckEnd>;
 pub struct Check {
     /// `area.what`.
     pub name: &'static str,
-    /// What a server has to do, in a sentence.
+    /// The requirement, in one sentence.
     pub rule: &'static str,
-    /// Whether the specification demands it; otherwise it recommends it, or leaves the means open.
+    /// Required by the specification; otherwise recommended, or the means are left open.
     pub must: bool,
     pub level: u8,
     pub need: Capability,
@@ -56,7 +56,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// One that the specification demands at the level that all of it is asked of.
+    /// A check that the specification requires, at the highest level.
     pub(super) fn new(
         name: &'static str,
         rule: &'static str,
@@ -73,7 +73,7 @@ impl Check {
         }
     }
 
-    /// One that it only recommends, or leaves the means to open.
+    /// A check of a recommendation, or of a requirement whose means are left open.
     pub(super) fn recommended(self) -> Self {
         Self { must: false, ..self }
     }
@@ -82,7 +82,7 @@ impl Check {
         Self { level, ..self }
     }
 
-    /// What follows the answers so far.
+    /// The next request, given the responses so far.
     pub fn next(&self, subject: &TestModule, answers: &[ServerResponse]) -> Next {
         (self.next)(subject, answers)
     }
@@ -108,7 +108,7 @@ pub(super) fn not_applicable<T>(reason: impl Into<String>) -> Result<T, CheckEnd
     Err(CheckEnd::NotApplicable(reason.into()))
 }
 
-/// Fails with the reason unless it holds.
+/// Fails with the reason unless the condition holds.
 pub(super) fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(), CheckEnd> {
     match holds {
         true => Ok(()),
@@ -116,7 +116,7 @@ pub(super) fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Result<(),
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands where checks return")]
+#[expect(clippy::unnecessary_wraps, reason = "used as the return value of checks")]
 pub(super) fn ask(ask: ServerRequest) -> Next {
     Ok(Some(ask))
 }

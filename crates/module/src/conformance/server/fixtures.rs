@@ -1,11 +1,11 @@
-//! Modules made for these checks, and a script that answers for their model: a server that has them can be
-//! checked in everything, the same way every time.
+//! Fixture files: modules made for these checks, and a script for a scripted back-end. With them a server
+//! can run every check with reproducible results.
 
 use serde_json::{Value, json};
 
 use super::png;
 
-/// One file of the kit.
+/// One fixture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixtureFile {
     /// Relative, with slashes.
@@ -15,7 +15,7 @@ pub struct FixtureFile {
 
 macro_rules! files {
     ($($path:literal),+ $(,)?) => {
-        &[$(KitFile { path: $path, text: include_str!(concat!("../../../kit/", $path)) }),+]
+        &[$(FixtureFile { path: $path, text: include_str!(concat!("../../../kit/", $path)) }),+]
     };
 }
 
@@ -40,7 +40,7 @@ pub fn kit() -> &'static [FixtureFile] {
     FILES
 }
 
-/// What a module of the kit is given.
+/// The input for a fixture module.
 pub(super) fn input(module: &str) -> Option<Value> {
     let text = "Two words";
     match module {

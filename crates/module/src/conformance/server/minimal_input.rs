@@ -1,5 +1,5 @@
-//! The smallest input that a schema takes, for modules that nobody gave an input for. Only what is required
-//! is filled in; a schema that asks for more than plain values has no sample.
+//! A minimal valid input for a schema, for modules without a configured input. Only required fields are
+//! filled in; a schema with references, patterns or formats has no sample.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::limits;
 
 const TEXT: &str = "Two words, said by a conformance check.";
 
-/// `None` where it cannot be told.
+/// `None` if no valid value can be derived from the schema.
 pub(super) fn sample(schema: &Value) -> Option<Value> {
     value(schema, 0)
 }
@@ -36,7 +36,7 @@ fn value(schema: &Value, depth: usize) -> Option<Value> {
             }
         }
         "string" => {
-            // A pattern or a format is not guessed at.
+            // No value is generated for a pattern or a format.
             if schema.get("pattern").is_some() || schema.get("format").is_some() {
                 return None;
             }
@@ -65,7 +65,7 @@ fn kind(schema: &Value) -> Option<&str> {
     }
 }
 
-/// What is required, and nothing else.
+/// The required properties only.
 fn object(schema: &Value, depth: usize) -> Option<Map<String, Value>> {
     let none = Vec::new();
     let required = schema.get("required").and_then(Value::as_array).unwrap_or(&none);

@@ -1,5 +1,5 @@
-//! Pictures made on the spot: PNG files of one grey, of any size. Stored without compression, so that a
-//! few lines make them and their length is known; or all black, which a few lines can compress too.
+//! Generated PNG images of one grey value and any size: stored without compression, so that their length is
+//! predictable, or all black, compressed to a few kilobytes.
 
 use ir::media::Base64;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Most bytes of one stored block.
 const BLOCK: usize = 65_535;
 
-/// Bits of one grey.
+/// Bits per grey sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Depth {
     One = 1,
@@ -23,7 +23,7 @@ pub(super) fn png(width: u32, height: u32, depth: Depth) -> Vec<u8> {
     file(width, height, depth, stored(&rows))
 }
 
-/// All black, and small on its way however many pixels it has.
+/// All black; the file is small for any number of pixels.
 pub(super) fn black(width: u32, height: u32) -> Vec<u8> {
     let row = 1 + u64::from(width).div_ceil(8);
     file(width, height, Depth::One, zeros(row * u64::from(height)))
@@ -43,12 +43,12 @@ fn file(width: u32, height: u32, depth: Depth, data: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// As an item of an input.
+/// The bytes as a media item of an input.
 pub(super) fn item(media_type: &str, bytes: &[u8]) -> Value {
     json!({"type": "base64", "media_type": media_type, "data": Base64::from_bytes(bytes).as_str()})
 }
 
-/// One that nothing is wrong with.
+/// A valid media item.
 pub(super) fn good() -> Value {
     item("image/png", &png(32, 24, Depth::Eight))
 }
@@ -68,8 +68,8 @@ fn stored(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A zlib stream of so many zeros: one, and then the last one again and again, in the code that every reader
-/// knows ([RFC 1951, 3.2.6](https://www.rfc-editor.org/rfc/rfc1951#section-3.2.6)).
+/// A zlib stream of `count` zeros: one literal, then matches at distance 1, in the fixed Huffman code
+/// ([RFC 1951, 3.2.6](https://www.rfc-editor.org/rfc/rfc1951#section-3.2.6)).
 fn zeros(count: u64) -> Vec<u8> {
     const ZERO: u16 = 0b0011_0000;
     const LONGEST: u64 = 258;
@@ -82,7 +82,7 @@ fn zeros(count: u64) -> Vec<u8> {
     };
     code(ZERO, 8);
     for _ in 0..again / LONGEST {
-        // So many bytes, from one byte back.
+        // A match of `LONGEST` bytes at distance 1.
         code(0b1100_0101, 8);
         code(0, 5);
     }
@@ -95,7 +95,7 @@ fn zeros(count: u64) -> Vec<u8> {
         let places = eight.iter().enumerate();
         places.fold(0, |byte, (place, bit)| byte | u8::from(*bit) << place)
     }));
-    // Of zeros only their number is left in the sum.
+    // For zeros the Adler-32 checksum depends on their count only.
     let sum = u32::try_from(count % 65_521).unwrap_or_default() << 16 | 1;
     out.extend(sum.to_be_bytes());
     out

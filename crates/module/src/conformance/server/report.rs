@@ -1,4 +1,4 @@
-//! What came of the checks. Serialises to what `cogn conformance --url ... --json` prints.
+//! Results of the checks. Serialises to the output of `cogn conformance --url ... --json`.
 
 use serde::Serialize;
 
@@ -25,19 +25,21 @@ pub struct CheckRow {
     /// Why it failed or was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Left out by right: it speaks against nothing.
+    /// Skipped because the specification makes it optional; does not affect `proven`.
     #[serde(skip)]
     excused: bool,
 }
 
 impl CheckRow {
-    /// What came of a check; without a `stop`, it passed.
+    /// The result of a check; without a `stop`, it passed.
     pub fn new(check: &Check, module: Option<&str>, stop: Option<CheckEnd>) -> Self {
         let excused = matches!(stop, Some(CheckEnd::NotApplicable(_)));
         let (outcome, reason) = match stop {
             None => (ServerOutcome::Passed, None),
             Some(CheckEnd::Failed(reason)) => (ServerOutcome::Failed, Some(reason)),
-            Some(CheckEnd::Skipped(reason) | CheckEnd::NotApplicable(reason)) => (ServerOutcome::Skipped, Some(reason)),
+            Some(CheckEnd::Skipped(reason) | CheckEnd::NotApplicable(reason)) => {
+                (ServerOutcome::Skipped, Some(reason))
+            }
         };
         Self {
             name: check.name,
@@ -56,7 +58,7 @@ impl CheckRow {
 pub struct ServerReport {
     pub url: String,
     pub level: u8,
-    /// Every `must` passed, and none was left out.
+    /// Every `must` check passed or did not apply.
     pub proven: bool,
     pub passed: usize,
     pub failed: usize,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::response::heard_of;
+use super::response::parse_events;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -14,8 +14,8 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     Http,
-    /// A WebSocket: the body is the one message that is sent, and every message that comes back is a line of
-    /// the answer.
+    /// A WebSocket: the body is sent as the only message; every received message becomes a line of the
+    /// response body.
     Socket,
 }
 
@@ -27,7 +27,7 @@ pub struct ServerRequest {
     pub headers: Vec<(&'static str, String)>,
     pub body: Option<Value>,
     pub over: Transport,
-    /// Hang up when this many numbered chunks have come.
+    /// Disconnect after this many numbered chunks.
     pub chunks_max: Option<usize>,
 }
 
@@ -74,20 +74,20 @@ impl ServerRequest {
         self
     }
 
-    /// Whether what has come so far is all that is wanted: so many chunks, or on a socket, which does not end
-    /// by itself, the last event of the run.
+    /// Whether the received bytes suffice: `chunks_max` chunks, or on a WebSocket, which the server does not
+    /// close, the terminal event.
     pub fn is_enough(&self, body: &[u8]) -> bool {
         if self.chunks_max.is_none() && self.over == Transport::Http {
             return false;
         }
-        let heard = heard_of(body);
-        let chunks = heard.iter().filter(|event| event.seq().is_some()).count();
-        let ended = heard.iter().any(super::response::ReceivedEvent::is_last);
+        let events = parse_events(body);
+        let chunks = events.iter().filter(|event| event.seq().is_some()).count();
+        let ended = events.iter().any(super::response::ReceivedEvent::is_last);
         self.chunks_max.is_some_and(|max| chunks >= max) || (self.over == Transport::Socket && ended)
     }
 }
 
-/// What is asked before any check.
+/// Requests sent before the checks.
 impl ServerRequest {
     pub fn list_modules() -> Self {
         Self::get("/v1/modules")

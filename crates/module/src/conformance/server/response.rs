@@ -1,4 +1,4 @@
-//! What a server said, and the questions that checks put to it.
+//! A response of the server under test, with the accessors that the checks use.
 
 use serde_json::Value;
 
@@ -46,15 +46,15 @@ impl ReceivedEvent {
     }
 }
 
-/// The events in these bytes: server-sent events, one JSON document on each line, or frames of a socket
-/// around them. What is cut off at the end has not come.
-pub(super) fn heard_of(body: &[u8]) -> Vec<ReceivedEvent> {
+/// Parses events: server-sent events, one JSON document on each line, or WebSocket frames that wrap them.
+/// An incomplete last line is ignored.
+pub(super) fn parse_events(body: &[u8]) -> Vec<ReceivedEvent> {
     let text = String::from_utf8_lossy(body);
     let whole = text
         .rfind('\n')
         .and_then(|at| text.get(..=at))
         .unwrap_or_default();
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     let (mut name, mut id) = (None, None);
     for line in whole.lines() {
         let field = |prefix: &str| {
@@ -74,7 +74,7 @@ pub(super) fn heard_of(body: &[u8]) -> Vec<ReceivedEvent> {
                     Some("event" | "error") => value.get("event").cloned().unwrap_or_default(),
                     _ => value,
                 };
-                heard.push(ReceivedEvent {
+                events.push(ReceivedEvent {
                     name: name.take(),
                     id: id.take(),
                     value,
@@ -82,7 +82,7 @@ pub(super) fn heard_of(body: &[u8]) -> Vec<ReceivedEvent> {
             }
         }
     }
-    heard
+    events
 }
 
 impl ServerResponse {
@@ -91,7 +91,7 @@ impl ServerResponse {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON, whatever it says.
+    /// The body, if it is JSON.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
@@ -104,25 +104,25 @@ impl ServerResponse {
     }
 
     pub(super) fn events(&self) -> Vec<ReceivedEvent> {
-        heard_of(&self.body)
+        parse_events(&self.body)
     }
 
-    /// A stream as it should begin: with status 200, and a first event.
+    /// The events of a stream; fails if the response is not a stream or has no events.
     pub(super) fn stream(&self) -> Result<Vec<ReceivedEvent>, CheckEnd> {
         if !self.is_stream() {
-            return fail(format!("a stream was expected, and this came: {}", self.summary()));
+            return fail(format!("expected a stream: {}", self.summary()));
         }
-        let heard = self.events();
-        match heard.is_empty() {
+        let events = self.events();
+        match events.is_empty() {
             true => fail("the stream has no events"),
-            false => Ok(heard),
+            false => Ok(events),
         }
     }
 
-    /// A whole answer: one envelope that is without fault.
+    /// A complete answer: one valid envelope.
     pub(super) fn envelope(&self) -> Result<Value, CheckEnd> {
         if self.is_stream() {
-            return fail("a whole answer was expected, and a stream came");
+            return fail("expected a complete answer, received a stream");
         }
         let Some(value) = self.json() else {
             return fail(format!("the body is not JSON: {}", self.summary()));
@@ -133,11 +133,11 @@ impl ServerResponse {
         }
         match check_structure(&plain, profile(&plain)).first() {
             None => Ok(value),
-            Some(violation) => fail(format!("the envelope: {}", violation.message)),
+            Some(violation) => fail(format!("invalid envelope: {}", violation.message)),
         }
     }
 
-    /// A good answer.
+    /// A complete answer with `ok: true`.
     pub(super) fn success(&self) -> Result<Value, CheckEnd> {
         let envelope = self.envelope()?;
         match envelope.get("ok") == Some(&Value::Bool(true)) {
@@ -146,7 +146,7 @@ impl ServerResponse {
         }
     }
 
-    /// The code of whatever went wrong, whole or at the end of a stream.
+    /// The error code of the envelope, or of the last event of a stream.
     pub(super) fn code(&self) -> Option<String> {
         let of = |value: &Value| {
             value
@@ -160,16 +160,16 @@ impl ServerResponse {
         }
     }
 
-    /// Codes among the `_warnings`, of the whole answer or of any event.
+    /// The `_warnings` of the envelope and of all events.
     pub(super) fn warnings(&self) -> Vec<Value> {
         let of = |value: &Value| value.get("_warnings").and_then(Value::as_array).cloned();
         let whole = self.json().as_ref().and_then(of).unwrap_or_default();
-        let heard = self.events();
-        let told = heard.iter().filter_map(|event| of(&event.value)).flatten();
-        whole.into_iter().chain(told).collect()
+        let events = self.events();
+        let streamed = events.iter().filter_map(|event| of(&event.value)).flatten();
+        whole.into_iter().chain(streamed).collect()
     }
 
-    /// The body as something that can be shown in one line.
+    /// Status and body, shortened to one line for reports.
     pub(super) fn summary(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -179,17 +179,17 @@ impl ServerResponse {
     }
 }
 
-/// What a recorded stream adds up to; whatever is wrong with it is a reason.
+/// Folds a stream into an envelope; fails with the first violation.
 pub(super) fn assemble(body: &[u8]) -> Result<Assembled, CheckEnd> {
     let assembled = assemble_ndjson(body);
     match assembled.violations.first() {
         Some(violation) => fail(violation.to_string()),
-        None if !assembled.ended => fail("the stream has no end: neither final nor error came"),
+        None if !assembled.ended => fail("the stream has no terminal event (final or error)"),
         None => Ok(assembled),
     }
 }
 
-/// Envelopes that carry a `version` are of the profile that demands one.
+/// Envelopes with a `version` belong to the profile that requires one.
 fn profile(envelope: &Value) -> Profile {
     match envelope.get("version") {
         Some(_) => Profile::Cep22,

@@ -1,15 +1,15 @@
-//! The modules of a server that checks can use: what it lists, which of them serve which check, and what
-//! to put in.
+//! Selection of test modules: which of the modules that a server lists fit which check, and with which
+//! input.
 
 use serde_json::{Map, Value, json};
 
-use super::response::ServerResponse;
-use super::request::ServerRequest;
 use super::check::Capability;
-use super::{fixtures, png, minimal_input::sample};
+use super::request::ServerRequest;
+use super::response::ServerResponse;
+use super::{fixtures, minimal_input::sample, png};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// A picture of the usual limit would not fit into a request.
+/// Larger limits are not tested: an image beyond them would exceed the size of a request.
 const TRIED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A module as the server describes it.
@@ -23,23 +23,23 @@ pub struct ListedModule {
     input: Option<Value>,
 }
 
-/// A module with an input that it takes.
+/// A module with a valid input for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestModule {
     pub name: String,
     pub input: Value,
-    /// Where in the input the picture stands.
+    /// JSON pointer to the image in the input.
     picture: Option<String>,
     image_bytes: Option<u64>,
 }
 
-/// Which module serves which need.
+/// The candidate modules, from which one is chosen per required capability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestModules(Vec<ListedModule>);
 
 impl ListedModule {
-    /// From the row of a list, and from the whole description where there is one. `input` is what a person
-    /// wants to be sent.
+    /// From the row of the module list and, if available, the full description. `input` is the input given
+    /// by the operator.
     pub fn read(name: &str, described: &[&Value], input: Option<Value>) -> Self {
         let find = |pointer: &str| described.iter().find_map(|value| value.pointer(pointer));
         let mode = find("/response_mode").or_else(|| find("/manifest/response/mode"));
@@ -58,7 +58,7 @@ impl ListedModule {
     fn serves(&self, need: Capability) -> bool {
         let mode = self.mode.as_deref();
         match need {
-            // A server that does not say is taken at the word of whoever named the module.
+            // If the server does not declare the mode, the operator's choice of the module is trusted.
             Capability::Both => mode == Some("both") || (mode.is_none() && self.input.is_some()),
             Capability::Sync => mode == Some("sync"),
             Capability::Streaming => mode == Some("streaming"),
@@ -79,7 +79,7 @@ impl ListedModule {
             }
             Capability::Both | Capability::Sync | Capability::Streaming => {
                 let input = known.or_else(|| sample(self.schema.as_ref()?))?;
-                // Checks that are not about media should not depend on it.
+                // Checks that do not concern media must not depend on it.
                 (image_pointer(&input, String::new()).is_none()).then_some((input, None))?
             }
         };
@@ -91,7 +91,7 @@ impl ListedModule {
         })
     }
 
-    /// An input whose field for pictures, told by its name, holds one.
+    /// An input with an image in the field for images, which is identified by its name.
     fn with_picture(&self) -> Option<Value> {
         let mut schema = self.schema.clone()?;
         let properties = schema.get("properties")?.as_object()?;
@@ -103,12 +103,8 @@ impl ListedModule {
         };
         let field = properties.keys().find(called)?.clone();
         let many = properties.get(&field)?.get("type") == Some(&json!("array"));
-        let held = if many {
-            json!([png::good()])
-        } else {
-            png::good()
-        };
-        schema["properties"][&field] = json!({"const": held});
+        let images = if many { json!([png::good()]) } else { png::good() };
+        schema["properties"][&field] = json!({"const": images});
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         if !required.contains(&json!(field)) {
             let more: Vec<Value> = required.into_iter().chain([json!(field)]).collect();
@@ -118,7 +114,7 @@ impl ListedModule {
     }
 }
 
-/// The pointer of the first thing that looks like media.
+/// The pointer to the first object that has the form of media.
 fn image_pointer(value: &Value, at: String) -> Option<String> {
     match value {
         Value::Object(map) if is_media(map) => Some(at),
@@ -140,7 +136,7 @@ fn is_media(map: &Map<String, Value>) -> bool {
 }
 
 impl TestModules {
-    /// Modules that were made for these checks come first: with them every check can be made.
+    /// Sorts the fixture modules first: with them every check can run.
     pub fn new(mut listed: Vec<ListedModule>) -> Self {
         listed.sort_by_key(|module| fixtures::input(&module.name).is_none());
         Self(listed)
@@ -152,17 +148,17 @@ impl TestModules {
 }
 
 impl TestModule {
-    /// The first request, which tells whether the module can be used at all.
+    /// The first request; its response shows whether the module is usable for the checks.
     pub fn probe_request(&self) -> ServerRequest {
         self.execute().header("accept", "application/json")
     }
 
-    /// Why it cannot, if the answer says so in the right way; anything else is for the checks to judge.
+    /// Why the module is unsuitable, if its run fails with a valid envelope. All else is left to the checks.
     pub fn unsuitable_reason(answer: &ServerResponse) -> Option<String> {
         let code = answer.code()?;
-        // Some modules do not answer whole, some servers see no pictures: both is looked at later.
+        // A module without complete answers or a server without image support has checks of its own.
         let expected = ["E4010", "E4011"].contains(&code.as_str());
-        (!expected && answer.envelope().is_ok()).then(|| format!("its run fails: {}", answer.summary()))
+        (!expected && answer.envelope().is_ok()).then(|| format!("the run failed: {}", answer.summary()))
     }
 
     /// Runs the module on its input.
@@ -170,7 +166,7 @@ impl TestModule {
         self.execute_with(&json!({}))
     }
 
-    /// With more beside the input: `_options`, `_recovery`.
+    /// With further top-level keys: `_options`, `_recovery`.
     pub(super) fn execute_with(&self, more: &Value) -> ServerRequest {
         self.execute_on(&self.input, more)
     }
@@ -193,7 +189,7 @@ impl TestModule {
         self.execute_with(more).header("accept", "text/event-stream")
     }
 
-    /// The input with this in the place of its picture.
+    /// The input with its image replaced by `item`.
     pub(super) fn with_image(&self, item: Value) -> Value {
         let mut input = self.input.clone();
         if let Some(place) = self.picture.as_ref().and_then(|at| input.pointer_mut(at)) {
@@ -202,7 +198,7 @@ impl TestModule {
         input
     }
 
-    /// The largest picture that is taken, where one beyond it can be sent.
+    /// The image size limit, if a larger image still fits into a request.
     pub(super) fn image_bytes(&self) -> Option<u64> {
         self.image_bytes.filter(|bytes| *bytes <= TRIED_BYTES_MAX)
     }

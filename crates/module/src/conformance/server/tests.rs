@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::response::heard_of;
-use super::png::{Depth, black, png};
 use super::minimal_input::sample;
-use super::{ServerRequest, ListedModule, Capability, TestModules, checks, fixtures};
+use super::png::{Depth, black, png};
+use super::response::parse_events;
+use super::{Capability, ListedModule, ServerRequest, TestModules, checks, kit};
 
 #[test]
-fn checks_have_names_of_their_own() {
+fn check_names_are_unique() {
     let all = checks();
     let names: BTreeSet<&str> = all.iter().map(|check| check.name).collect();
     assert_eq!(names.len(), all.len());
@@ -21,41 +21,41 @@ fn checks_have_names_of_their_own() {
 }
 
 #[test]
-fn events_are_heard_in_every_framing() {
+fn parses_events_in_every_framing() {
     let sse = "event: chunk\nid: 1\ndata: {\"chunk\":{\"seq\":1}}\n\n: hb\n\nevent: final\ndata: {\"final\":true}\n\n";
     let ndjson = "{\"chunk\":{\"seq\":1}}\n\n{\"final\":true}\n";
     let frames = "{\"type\":\"event\",\"id\":\"a\",\"event\":{\"chunk\":{\"seq\":1}}}\n\
                   {\"type\":\"event\",\"id\":\"a\",\"event\":{\"final\":true}}\n";
     for text in [sse, ndjson, frames] {
-        let heard = heard_of(text.as_bytes());
-        assert_eq!(heard.len(), 2, "{text}");
-        assert_eq!((heard[0].seq(), heard[0].kind()), (Some(1), "chunk"));
-        assert!(heard[1].is_last());
+        let events = parse_events(text.as_bytes());
+        assert_eq!(events.len(), 2, "{text}");
+        assert_eq!((events[0].seq(), events[0].kind()), (Some(1), "chunk"));
+        assert!(events[1].is_last());
     }
-    let heard = heard_of(sse.as_bytes());
-    assert_eq!(heard[0].id.as_deref(), Some("1"));
-    assert_eq!(heard[1].id, None, "an id belongs to its event");
+    let events = parse_events(sse.as_bytes());
+    assert_eq!(events[0].id.as_deref(), Some("1"));
+    assert_eq!(events[1].id, None, "an id applies to its own event only");
     assert_eq!(
-        heard_of(b"data: {\"final\":true}"),
+        parse_events(b"data: {\"final\":true}"),
         Vec::new(),
-        "a line without its end"
+        "an incomplete last line is ignored"
     );
 }
 
 #[test]
-fn a_caller_hangs_up_when_it_has_enough() {
+fn disconnects_after_requested_chunks_or_terminal_event() {
     let ask = ServerRequest::get("/").until(2);
     assert!(!ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\""));
     assert!(ask.is_enough(b"{\"chunk\":{\"seq\":1}}\n{\"chunk\":{\"seq\":2}}\n"));
     assert!(
         !ServerRequest::get("/").is_enough(b"{\"final\":true}\n"),
-        "HTTP ends by itself"
+        "an HTTP response has an end of its own"
     );
     assert!(ServerRequest::socket(json!({})).is_enough(b"{\"final\":true}\n"));
 }
 
 #[test]
-fn samples_hold_what_is_required() {
+fn sample_contains_required_fields_only() {
     let schema = json!({
         "type": "object",
         "required": ["text", "kind", "n", "tags"],
@@ -72,11 +72,11 @@ fn samples_hold_what_is_required() {
         Some(json!({"text": "Two w", "kind": "a", "n": 7, "tags": [true, true]}))
     );
     let guess = json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "pattern": "^a$"}}});
-    assert_eq!(sample(&guess), None, "patterns are not guessed at");
+    assert_eq!(sample(&guess), None, "no value is generated for a pattern");
 }
 
 #[test]
-fn modules_are_chosen_by_what_they_can() {
+fn chooses_modules_by_capability() {
     let schema =
         json!({"input": {"type": "object", "required": ["photo"], "properties": {"photo": {"$ref": "#/x"}}}});
     let seeing = json!({"response_mode": "both", "manifest": {"modalities": {"input": ["text", "image"]}}, "schema": schema});
@@ -90,16 +90,22 @@ fn modules_are_chosen_by_what_they_can() {
     assert_eq!(chosen(Capability::Sync).as_deref(), Some("quiet"));
     assert_eq!(chosen(Capability::Streaming), None);
     assert_eq!(chosen(Capability::Image).as_deref(), Some("seeing"));
-    let input = subjects.choose(Capability::Image).unwrap().with_image(json!("other"));
+    let input = subjects
+        .choose(Capability::Image)
+        .unwrap()
+        .with_image(json!("other"));
     assert_eq!(input, json!({"photo": "other"}));
 }
 
 #[test]
-fn pictures_are_as_long_as_their_rows() {
+fn png_length_follows_from_its_rows() {
     let picture = png(8_200, 12, Depth::One);
     assert_eq!(&picture[1..4], b"PNG");
     assert!((12_300..12_500).contains(&picture.len()), "{}", picture.len());
-    assert!(png(1_000, 67, Depth::Eight).len() > 65_536, "in two blocks");
+    assert!(
+        png(1_000, 67, Depth::Eight).len() > 65_536,
+        "more than one stored block"
+    );
     let many = black(8_200, 8_200).len();
     assert!(
         (50_000..65_536).contains(&many),
@@ -108,7 +114,7 @@ fn pictures_are_as_long_as_their_rows() {
 }
 
 #[test]
-fn the_kit_is_all_there() {
+fn kit_lists_every_file_of_its_folder() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kit");
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.clone()];

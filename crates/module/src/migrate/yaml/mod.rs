@@ -1,6 +1,6 @@
-//! Edits on YAML text that leave every other byte alone. A lossless parser says where keys and values
-//! stand; the text is then cut and joined by hand, so that comments, order and spacing cannot suffer.
-//! Where the author's form leaves no safe place (an alias, a tag, a merged key), the edit is given up.
+//! Edits of YAML text that change no other byte. A lossless parser yields the byte ranges of keys and values;
+//! the text is then spliced at these offsets, which preserves comments, order and spacing. An edit without
+//! a safe position (an alias, a tag, a merged key) is refused.
 
 mod render;
 
@@ -9,11 +9,11 @@ use std::ops::Range;
 use serde_json::Value;
 use yaml_edit::{Mapping, MappingEntry, Sequence, YamlFile, YamlNode};
 
-use super::edit::{Edit, Path, InsertAt};
+use super::edit::{Edit, InsertAt, Path};
 use super::text::{line_end, line_start, splice};
 use render::flow;
 
-/// Makes the edit on a text. `None` when its place is not found or not safe.
+/// Applies the edit to a text. `None` if its position is not found or not safe.
 pub(super) fn apply(text: &str, edit: &Edit) -> Option<String> {
     let root = root(text)?;
     match edit {
@@ -106,7 +106,7 @@ fn range(node: &YamlNode) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// Where a node's own text ends: without the blank lines and comments that a parser may count to it.
+/// The end of a node's text, without trailing blank lines and comments that the parser may include.
 fn end(text: &str, node: &YamlNode) -> usize {
     let inner = match node {
         YamlNode::Mapping(mapping) if !mapping.is_flow_style() => {
@@ -138,7 +138,7 @@ fn entry_end(text: &str, entry: &MappingEntry) -> Option<usize> {
     }
 }
 
-/// The offset behind the colon of a key that ends at `at`.
+/// The offset after the colon of a key that ends at `at`.
 fn colon(text: &str, at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -157,7 +157,13 @@ fn indent(text: &str, mapping: &Mapping) -> Option<String> {
     lead.chars().all(|c| c == ' ').then(|| String::from(lead))
 }
 
-fn insert_block(text: &str, mapping: &Mapping, lines: &str, place: &InsertAt, depth: Depth) -> Option<String> {
+fn insert_block(
+    text: &str,
+    mapping: &Mapping,
+    lines: &str,
+    place: &InsertAt,
+    depth: Depth,
+) -> Option<String> {
     if *place == InsertAt::First {
         let first = range(&mapping.entries().next()?.key_node()?).start;
         let start = line_start(text, first);
@@ -177,9 +183,9 @@ fn insert_block(text: &str, mapping: &Mapping, lines: &str, place: &InsertAt, de
     }
 }
 
-/// New lines below the line in which `at` stands.
+/// Inserts lines below the line that contains `at`.
 fn insert_lines(text: &str, at: usize, lines: &str) -> String {
-    // A block scalar that keeps its blank lines ends at the start of the next line.
+    // A block scalar with trailing blank lines (`|+`) ends at the start of the next line.
     if at > 0 && text.as_bytes().get(at - 1) == Some(&b'\n') {
         return splice(text, at..at, lines);
     }
@@ -190,9 +196,9 @@ fn insert_lines(text: &str, at: usize, lines: &str) -> String {
     splice(text, end + 1..end + 1, lines)
 }
 
-/// New lines at the end of the document, behind closing comments, before a document end marker.
+/// Inserts lines at the end of the document, after trailing comments and before a document end marker.
 fn append(text: &str, last: usize, lines: &str) -> String {
-    // A block scalar that keeps its blank lines would take in the one that is put between sections.
+    // After a block scalar with trailing blank lines (`|+`), a separating blank line would become part of it.
     if last > 0 && text.as_bytes().get(last - 1) == Some(&b'\n') {
         return splice(text, last..last, lines);
     }
@@ -250,7 +256,7 @@ fn set(text: &str, entry: &MappingEntry, value: &str) -> Option<String> {
     if stop <= start {
         return Some(splice(text, colon..colon, &format!(" {value}")));
     }
-    // A value that begins on a later line moves up behind its key.
+    // A value that begins on a later line moves to the line of its key.
     if text.get(colon..start)?.contains('\n') {
         return Some(splice(text, colon..stop, &format!(" {value}")));
     }

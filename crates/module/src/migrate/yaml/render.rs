@@ -1,4 +1,4 @@
-//! Values as YAML text, in the form people write: plain words where they are safe, quotes otherwise.
+//! Values as YAML text: plain scalars where they are safe, quoted scalars otherwise.
 
 use serde_json::Value;
 
@@ -54,8 +54,8 @@ pub(super) fn key(name: &str) -> String {
     scalar(name)
 }
 
-/// A text as a plain scalar if it reads back as itself even inside a flow collection, else as a JSON
-/// string, which YAML understands.
+/// A string as a plain scalar if it round-trips even inside a flow collection, else as a JSON string, which
+/// is valid YAML.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ' | '>' | '#');
     let safe = text.chars().all(plain)

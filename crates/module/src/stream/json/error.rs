@@ -1,4 +1,4 @@
-//! Why a text is not JSON, and at which byte.
+//! JSON syntax errors with their byte offset.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
@@ -10,29 +10,29 @@ pub struct JsonError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonErrorKind {
-    #[error("the document ends too early")]
+    #[error("the document ends prematurely")]
     UnexpectedEnd,
-    #[error("something else is expected here")]
+    #[error("unexpected character")]
     UnexpectedByte,
-    #[error("more text follows the document")]
+    #[error("unexpected text after the document")]
     TrailingText,
     #[error("control characters must be escaped")]
     ControlCharacter,
-    #[error("there is no such escape")]
+    #[error("unknown escape sequence")]
     BadEscape,
-    #[error("half a surrogate pair stands alone")]
+    #[error("unpaired surrogate")]
     LoneSurrogate,
     #[error("the text is not UTF-8")]
     BadUtf8,
-    #[error("this is not a number")]
+    #[error("invalid number")]
     BadNumber,
     #[error("the number is out of range")]
     NumberRange,
-    #[error("the document nests too deeply")]
+    #[error("the document is nested too deeply")]
     TooDeep,
     #[error("a key or number is too long")]
     TooLong,
 }
 
-/// A fault at a place in the piece at hand; the parser adds what came before.
+/// An error at an offset in the current piece; the parser adds the length of the earlier pieces.
 pub(super) type PieceError = (usize, JsonErrorKind);

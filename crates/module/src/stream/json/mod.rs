@@ -1,6 +1,6 @@
-//! JSON as it grows: text in pieces of any size becomes events, each as early as it can be known. The
-//! parser takes exactly what `serde_json` takes, whatever the pieces; the reply reader around it finds
-//! the document in a model's prose.
+//! Incremental JSON: text in pieces of any size becomes events, each emitted as early as possible. The parser
+//! accepts exactly the documents that `serde_json` accepts, for every split into pieces; the reply reader
+//! finds the document in a model's prose.
 
 mod error;
 mod number;
@@ -14,16 +14,16 @@ pub use reply::ReplyReader;
 
 use serde_json::Number;
 
-/// One step through a document. Text is decoded, and never cut inside a code point or an escape.
+/// One parser event. Text is decoded and never split inside a code point or an escape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonEvent<'a> {
     ObjectStart,
     ObjectEnd,
     ArrayStart,
     ArrayEnd,
-    /// The whole key of the value that follows.
+    /// The complete key of the value that follows.
     Key(&'a str),
-    /// The next part of a string; an empty string has none.
+    /// The next part of a string; none for an empty string.
     TextDelta(&'a str),
     TextEnd,
     Number(Number),

@@ -1,11 +1,11 @@
-//! Numbers, read as `serde_json` reads them: whole ones as integers while they fit, all others as the
-//! nearest float, and none that is infinite.
+//! Numbers, read as by `serde_json`: integers while they fit, all others as the nearest float; infinite
+//! values are refused.
 
 use serde_json::Number;
 
 use super::error::JsonErrorKind;
 
-/// Whether a byte can stand in a number at all.
+/// Whether a byte can occur in a number.
 pub(super) fn is_part(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
@@ -65,7 +65,7 @@ fn integer(digits: &[u8], negative: bool) -> Option<Number> {
     if !negative {
         return Some(Number::from(magnitude));
     }
-    // Minus zero is a float: no integer keeps its sign.
+    // Minus zero is a float, since integers do not keep its sign.
     let value = 0i64.checked_sub_unsigned(magnitude)?;
     (value != 0).then(|| Number::from(value))
 }

@@ -1,26 +1,26 @@
-//! The strict push parser. Between pieces it keeps only what a piece cut in two: a key, a number, an
-//! escape, a code point. It builds no values; its memory is bounded by the nesting and by the longest
-//! key. After an error it takes nothing more.
+//! The strict push parser. Between pieces it stores only an incomplete token: a key, a number, an escape, a
+//! code point. It builds no values; its memory is bounded by the nesting and by the longest key. After an
+//! error it accepts no further input.
 
 use super::JsonEvent;
-use super::error::{PieceError, JsonError, JsonErrorKind};
+use super::error::{JsonError, JsonErrorKind, PieceError};
 use super::number;
-use super::text::{PartialUtf8, Escape, cut_bytes, plain_run, simple_escape};
+use super::text::{Escape, PartialUtf8, cut_bytes, plain_run, simple_escape};
 use crate::limits;
 
 #[derive(Debug)]
 pub struct JsonParser {
     state: State,
     stack: Vec<Container>,
-    /// Bytes of all pieces before the one at hand.
+    /// Total bytes of the pieces before the current one.
     offset: u64,
-    /// Whether the string at hand is a key.
+    /// Whether the current string is a key.
     in_key: bool,
-    /// A key that was cut, or that has escapes.
+    /// A key that was split between pieces or contains escapes.
     key: String,
-    /// A number that was cut.
+    /// A number that was split between pieces.
     token: Vec<u8>,
-    /// The word at hand, and how many of its letters have come.
+    /// The current keyword, and the number of its letters read so far.
     word: (JsonKeyword, usize),
     escape: Escape,
     cut: PartialUtf8,
@@ -42,7 +42,7 @@ enum JsonKeyword {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A value must come.
+    /// A value is required.
     Value,
     /// A value, or the end of an empty array.
     FirstElement,
@@ -82,10 +82,10 @@ impl JsonParser {
         }
     }
 
-    /// Takes the next piece of bytes and hands on what it completes.
+    /// Parses the next piece of bytes and emits the events that it completes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
-        // Most small pieces lie wholly inside a string; they need no further look.
+        // Most small pieces are plain string content and take this fast path.
         if self.state == State::Text
             && !self.in_key
             && self.cut.is_empty()
@@ -99,8 +99,8 @@ impl JsonParser {
         self.join(bytes, sink)
     }
 
-    /// Takes the next piece of text. Do not mix with [`Self::push`] unless its pieces end between code
-    /// points.
+    /// Parses the next piece of text. Do not mix with [`Self::push`] unless its pieces end at code point
+    /// boundaries.
     #[inline]
     pub fn push_str(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
         if self.state == State::Text && !self.in_key && plain_run(text.as_bytes()) == text.len() {
@@ -118,7 +118,7 @@ impl JsonParser {
         }
     }
 
-    /// Joins the code point that the last piece cut, and sets aside the one that this piece cuts.
+    /// Joins the code point split by the last piece, and stores the one split by this piece.
     fn join(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -127,8 +127,8 @@ impl JsonParser {
         while let Some(missing) = self.cut.missing()
             && !bytes.is_empty()
         {
-            // A small piece is joined whole, so that it stays one event; of a large one only what is
-            // missing is copied.
+            // A small piece is joined as a whole, so that it remains one event; of a large one only the
+            // missing bytes are copied.
             let count = if bytes.len() <= PartialUtf8::JOINED_MAX {
                 bytes.len()
             } else {
@@ -142,7 +142,7 @@ impl JsonParser {
         self.piece(bytes, sink)
     }
 
-    /// Takes a piece that begins with a code point.
+    /// Parses a piece that begins at a code point boundary.
     fn piece(&mut self, bytes: &[u8], sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
         if bytes.is_empty() {
             return Ok(());
@@ -174,7 +174,7 @@ impl JsonParser {
         Ok(())
     }
 
-    /// Says that no more pieces come: completes a number at the very end, or finds the document cut.
+    /// Ends the input: completes a number at the very end, or reports a truncated document.
     pub fn finish(&mut self, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), JsonError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -202,7 +202,7 @@ impl JsonParser {
         *self.error.insert(JsonError { kind, offset })
     }
 
-    /// Consumes at least one byte from `at`, and as many as belong together.
+    /// Consumes at least one byte from `at`, and the whole token if it is complete.
     fn advance(
         &mut self,
         text: &str,
@@ -328,8 +328,13 @@ impl JsonParser {
         };
     }
 
-    /// Takes plain text and simple escapes, and what ends them.
-    fn text(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, PieceError> {
+    /// Parses plain text and simple escapes up to the end of the string.
+    fn text(
+        &mut self,
+        text: &str,
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, PieceError> {
         let bytes = text.as_bytes();
         let mut at = at;
         loop {
@@ -345,7 +350,7 @@ impl JsonParser {
                 sink(JsonEvent::Key(run));
                 return Ok(end + 1);
             }
-            self.hand_on(run, at, sink)?;
+            self.emit_text(run, at, sink)?;
             match after {
                 None => return Ok(end),
                 Some(b'"') => {
@@ -360,13 +365,18 @@ impl JsonParser {
                 self.escape = Escape::default();
                 return self.escape(text, end + 1, sink);
             };
-            self.hand_on(point, end, sink)?;
+            self.emit_text(point, end, sink)?;
             at = end + 2;
         }
     }
 
-    /// Hands on a piece of text, or adds it to the key at hand.
-    fn hand_on(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<(), PieceError> {
+    /// Emits a piece of text, or appends it to the current key.
+    fn emit_text(
+        &mut self,
+        text: &str,
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<(), PieceError> {
         if !self.in_key {
             if !text.is_empty() {
                 sink(JsonEvent::TextDelta(text));
@@ -400,7 +410,7 @@ impl JsonParser {
         for (at, byte) in (at..).zip(rest) {
             if let Some(point) = self.escape.push(*byte).map_err(|kind| (at, kind))? {
                 self.state = State::Text;
-                self.hand_on(point.encode_utf8(&mut [0; 4]), at, sink)?;
+                self.emit_text(point.encode_utf8(&mut [0; 4]), at, sink)?;
                 return Ok(at + 1);
             }
         }
@@ -436,21 +446,26 @@ impl JsonParser {
         Ok(at + part.len())
     }
 
-    fn word(&mut self, text: &str, at: usize, sink: &mut impl FnMut(JsonEvent<'_>)) -> Result<usize, PieceError> {
-        let (word, come) = self.word;
+    fn word(
+        &mut self,
+        text: &str,
+        at: usize,
+        sink: &mut impl FnMut(JsonEvent<'_>),
+    ) -> Result<usize, PieceError> {
+        let (word, matched) = self.word;
         let (letters, event): (&[u8], _) = match word {
             JsonKeyword::True => (b"true", JsonEvent::Bool(true)),
             JsonKeyword::False => (b"false", JsonEvent::Bool(false)),
             JsonKeyword::Null => (b"null", JsonEvent::Null),
         };
         let rest = text.as_bytes().get(at..).unwrap_or_default();
-        let left = letters.get(come..).unwrap_or_default();
+        let left = letters.get(matched..).unwrap_or_default();
         let same = left.iter().zip(rest).take_while(|(a, b)| a == b).count();
         if same == left.len() {
             self.value_ended();
             sink(event);
         } else if same == rest.len() {
-            self.word = (word, come + same);
+            self.word = (word, matched + same);
         } else {
             return Err((at + same, JsonErrorKind::UnexpectedByte));
         }

@@ -1,7 +1,7 @@
-//! Finds the document in what a model says: after a byte order mark, prose or the opening of a fence,
-//! and before whatever follows. A brace in prose (`{like this}`) is tried and given up. Nothing is
-//! handed on before a document has surely begun, which is when its first key is followed by a value;
-//! from then on there is no way back.
+//! Finds the JSON document in a model's reply: it skips a byte order mark, prose or an opening fence before
+//! the document and any text after it. A brace in prose (`{like this}`) is tried and rejected. Events are
+//! emitted only once a document has certainly begun, which is when its first key is followed by a value; that
+//! decision is final.
 
 use memchr::memchr;
 
@@ -13,13 +13,13 @@ pub struct ReplyReader {
     stage: ReplyStage,
     parser: JsonParser,
     /// The text since the brace that is being tried.
-    held: String,
-    lead: Candidate,
+    buffer: String,
+    candidate: Candidate,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ReplyStage {
-    /// Looking for a brace, or trying one.
+    /// Searching for a brace, or trying one.
     #[default]
     Before,
     Inside,
@@ -27,18 +27,18 @@ enum ReplyStage {
     Broken(JsonError),
 }
 
-/// What was read of an object that may turn out not to be one.
+/// The beginning of a candidate object that may be rejected.
 #[derive(Debug, Default)]
 struct Candidate {
     key: Option<String>,
-    sure: bool,
+    accepted: bool,
 }
 
-/// What came of trying a brace.
+/// The result of trying a brace.
 enum CandidateOutcome {
     Open,
-    Sure,
-    GivenUp,
+    Accepted,
+    Rejected,
 }
 
 impl ReplyReader {
@@ -46,27 +46,27 @@ impl ReplyReader {
         Self::default()
     }
 
-    /// Takes the next piece of the reply.
+    /// Parses the next piece of the reply.
     pub fn push_str(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) {
         match self.stage {
             ReplyStage::After | ReplyStage::Broken(_) => {}
             ReplyStage::Inside => {
                 let result = self.parser.push_str(text, sink);
-                self.settle(result);
+                self.update_stage(result);
             }
-            ReplyStage::Before if self.held.is_empty() => self.search(text, sink),
+            ReplyStage::Before if self.buffer.is_empty() => self.search(text, sink),
             ReplyStage::Before => {
                 let trial = self.attempt(text, sink);
-                let mut held = std::mem::take(&mut self.held);
+                let mut buffer = std::mem::take(&mut self.buffer);
                 match trial {
-                    CandidateOutcome::Sure => {}
-                    CandidateOutcome::Open if held.len() + text.len() <= limits::LEAD_BYTES_MAX => {
-                        held.push_str(text);
-                        self.held = held;
+                    CandidateOutcome::Accepted => {}
+                    CandidateOutcome::Open if buffer.len() + text.len() <= limits::LEAD_BYTES_MAX => {
+                        buffer.push_str(text);
+                        self.buffer = buffer;
                     }
-                    CandidateOutcome::Open | CandidateOutcome::GivenUp => {
-                        held.push_str(text);
-                        self.search(held.get(1..).unwrap_or_default(), sink);
+                    CandidateOutcome::Open | CandidateOutcome::Rejected => {
+                        buffer.push_str(text);
+                        self.search(buffer.get(1..).unwrap_or_default(), sink);
                     }
                 }
             }
@@ -78,7 +78,7 @@ impl ReplyReader {
         self.stage == ReplyStage::After
     }
 
-    /// What broke the document after it had surely begun.
+    /// The syntax error in a document that had certainly begun.
     pub fn error(&self) -> Option<JsonError> {
         match self.stage {
             ReplyStage::Broken(error) => Some(error),
@@ -90,44 +90,48 @@ impl ReplyReader {
         while let Some(at) = memchr(b'{', text.as_bytes()) {
             text = text.get(at..).unwrap_or_default();
             self.parser = JsonParser::new();
-            self.lead = Candidate::default();
+            self.candidate = Candidate::default();
             match self.attempt(text, sink) {
-                CandidateOutcome::Sure => return,
+                CandidateOutcome::Accepted => return,
                 CandidateOutcome::Open if text.len() <= limits::LEAD_BYTES_MAX => {
-                    self.held = String::from(text);
+                    self.buffer = String::from(text);
                     return;
                 }
-                CandidateOutcome::Open | CandidateOutcome::GivenUp => text = text.get(1..).unwrap_or_default(),
+                CandidateOutcome::Open | CandidateOutcome::Rejected => {
+                    text = text.get(1..).unwrap_or_default()
+                }
             }
         }
     }
 
     fn attempt(&mut self, text: &str, sink: &mut impl FnMut(JsonEvent<'_>)) -> CandidateOutcome {
-        let lead = &mut self.lead;
-        let result = self.parser.push_str(text, &mut |event| match (&lead.key, event) {
-            (_, event) if lead.sure => sink(event),
-            (None, JsonEvent::Key(key)) => lead.key = Some(String::from(key)),
-            // The brace itself, or the end of an empty object.
-            (None, _) => {}
-            (Some(key), event) => {
-                sink(JsonEvent::ObjectStart);
-                sink(JsonEvent::Key(key));
-                sink(event);
-                lead.sure = true;
-            }
-        });
-        if lead.sure {
-            self.settle(result);
-            CandidateOutcome::Sure
+        let candidate = &mut self.candidate;
+        let result = self
+            .parser
+            .push_str(text, &mut |event| match (&candidate.key, event) {
+                (_, event) if candidate.accepted => sink(event),
+                (None, JsonEvent::Key(key)) => candidate.key = Some(String::from(key)),
+                // The brace itself, or the end of an empty object.
+                (None, _) => {}
+                (Some(key), event) => {
+                    sink(JsonEvent::ObjectStart);
+                    sink(JsonEvent::Key(key));
+                    sink(event);
+                    candidate.accepted = true;
+                }
+            });
+        if candidate.accepted {
+            self.update_stage(result);
+            CandidateOutcome::Accepted
         } else if result.is_err() || self.parser.is_done() {
-            // An empty object says nothing; a fuller one may follow it.
-            CandidateOutcome::GivenUp
+            // An empty object is rejected; a later object may have content.
+            CandidateOutcome::Rejected
         } else {
             CandidateOutcome::Open
         }
     }
 
-    fn settle(&mut self, result: Result<(), JsonError>) {
+    fn update_stage(&mut self, result: Result<(), JsonError>) {
         self.stage = match result {
             Ok(()) if self.parser.is_done() => ReplyStage::After,
             Ok(()) => ReplyStage::Inside,

@@ -1,4 +1,4 @@
-//! The inside of strings: where a run of plain text ends, and what an escape stands for.
+//! String content: the end of a run of plain text, and the meaning of escapes.
 
 use super::error::JsonErrorKind;
 
@@ -8,8 +8,8 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let mut at = 0;
-    // Eight bytes at a time: a byte below a limit borrows from its high bit. A borrow can spill upwards
-    // into the next byte only from a byte that is itself a hit, so the lowest hit is always true.
+    // Eight bytes at a time: a byte below a limit borrows from its high bit. A borrow can reach the next byte
+    // only from a byte that is itself a hit, so the lowest hit is always correct.
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let block = u64::from_le_bytes(*block);
         let quote = block ^ (ONES * u64::from(b'"'));
@@ -29,7 +29,7 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
     at + end.unwrap_or(rest.len())
 }
 
-/// An escape as far as it has come, without its first backslash. The longest is a surrogate pair.
+/// An incomplete escape without its first backslash. The longest is a surrogate pair.
 #[derive(Debug, Default)]
 pub(super) struct Escape {
     bytes: [u8; 11],
@@ -37,7 +37,7 @@ pub(super) struct Escape {
 }
 
 impl Escape {
-    /// Takes the next byte; gives the character when the escape is whole.
+    /// Adds the next byte; returns the character when the escape is complete.
     pub(super) fn push(&mut self, byte: u8) -> Result<Option<char>, JsonErrorKind> {
         let Some(slot) = self.bytes.get_mut(self.len) else {
             return Err(JsonErrorKind::BadEscape);
@@ -67,7 +67,7 @@ impl Escape {
         }
     }
 
-    /// The four hex digits that begin at a place.
+    /// The four hex digits at `from`.
     fn unit(&self, from: usize) -> Result<u32, JsonErrorKind> {
         let digits = self.bytes.get(from..from + 4).unwrap_or_default();
         digits.iter().try_fold(0, |unit, digit| {
@@ -77,7 +77,7 @@ impl Escape {
     }
 }
 
-/// What a backslash and one more byte stand for.
+/// The text for a backslash followed by one byte.
 #[inline]
 pub(super) fn simple_escape(byte: u8) -> Option<&'static str> {
     Some(match byte {
@@ -93,7 +93,7 @@ pub(super) fn simple_escape(byte: u8) -> Option<&'static str> {
     })
 }
 
-/// How many bytes at the end of a piece may begin a code point that goes on in the next one.
+/// How many bytes at the end of a piece may begin a code point that continues in the next piece.
 #[inline]
 pub(super) fn cut_bytes(bytes: &[u8]) -> usize {
     for (count, byte) in (1..).zip(bytes.iter().rev().take(3)) {
@@ -109,7 +109,7 @@ pub(super) fn cut_bytes(bytes: &[u8]) -> usize {
     0
 }
 
-/// The beginning of a code point that the end of a piece cut off, one to three bytes of it.
+/// The beginning of a code point split at the end of a piece, one to three bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PartialUtf8 {
     bytes: [u8; 3],
@@ -117,10 +117,10 @@ pub(super) struct PartialUtf8 {
 }
 
 impl PartialUtf8 {
-    /// Longest piece that is joined whole.
+    /// Longest piece that is joined as a whole.
     pub(super) const JOINED_MAX: usize = 64 - 3;
 
-    /// Keeps what [`cut_bytes`] counted.
+    /// Stores the bytes counted by [`cut_bytes`].
     pub(super) fn of(cut: &[u8]) -> Self {
         let mut point = Self::default();
         for (slot, byte) in point.bytes.iter_mut().zip(cut) {
@@ -135,7 +135,7 @@ impl PartialUtf8 {
         self.len == 0
     }
 
-    /// How many bytes the code point lacks, if there is one.
+    /// How many bytes the code point lacks, if one is stored.
     pub(super) fn missing(&self) -> Option<usize> {
         let width: usize = match self.bytes[0] {
             _ if self.len == 0 => return None,
@@ -146,7 +146,7 @@ impl PartialUtf8 {
         Some(width.saturating_sub(self.len).max(1))
     }
 
-    /// The bytes kept and up to [`Self::JOINED_MAX`] more, and how many that makes.
+    /// The stored bytes and up to [`Self::JOINED_MAX`] more, and the total length.
     pub(super) fn join(&self, more: &[u8]) -> ([u8; 64], usize) {
         let mut joined = [0; 64];
         let kept = self.bytes.get(..self.len).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The format document: its fences are lost and its YAML is flattened, so blocks are found by what they
-//! look like, and nesting is restored from the list of keys that stand at the top of a manifest.
+//! Examples of the format document. Its fences are lost and its YAML is flattened, so blocks are detected by
+//! their form, and nesting is restored from the list of top-level manifest keys.
 
 use module::document::parse_yaml;
 use module::envelope::{Profile, check_structure};
@@ -20,10 +20,10 @@ enum Kind {
     ExtensibleEnum,
 }
 
-/// Every object whose brace stands alone on a line, in order.
+/// Every object whose brace is alone on a line, in order.
 const OBJECTS: &[Kind] = &[Kind::Envelope, Kind::Envelope, Kind::Schema, Kind::ExtensibleEnum];
 
-/// Keys that stand at the top of a manifest of this document; every other key belongs to the one above it.
+/// Top-level keys of a manifest in this document; every other key is nested under the one above it.
 const TOP_KEYS: &[&str] = &[
     "name",
     "version",
@@ -64,7 +64,7 @@ fn objects() -> Vec<String> {
     objects
 }
 
-/// Braces opened less braces closed; no string of this document holds one.
+/// Opening minus closing braces; no string of this document contains a brace.
 fn depth_of(line: &str) -> i64 {
     line.chars()
         .map(|letter| match letter {
@@ -75,7 +75,7 @@ fn depth_of(line: &str) -> i64 {
         .sum()
 }
 
-/// Runs of lines that look like YAML and hold at least two keys.
+/// Runs of lines that look like YAML and contain at least two keys.
 fn yaml_runs() -> Vec<Vec<&'static str>> {
     let mut runs: Vec<Vec<&str>> = vec![Vec::new()];
     for line in TEXT.lines() {
@@ -135,7 +135,7 @@ fn between(first: &str, last: &str) -> &'static str {
 }
 
 #[test]
-fn every_object_has_a_row_and_is_what_the_row_says() {
+fn every_object_matches_its_row() {
     let objects = objects();
     assert_eq!(
         objects.len(),
@@ -157,7 +157,7 @@ fn every_object_has_a_row_and_is_what_the_row_says() {
     }
 }
 
-/// The two values that the document calls valid, taken from the line where they stand, and one that is not.
+/// Checks the two values that the document calls valid, taken from its text, and one invalid value.
 fn check_enum(property: &Value) {
     let schema = json!({"data": {"type": "object", "properties": property}});
     let contract = contract(schema);
@@ -187,12 +187,12 @@ fn contract(document: Value) -> Contract {
 }
 
 #[test]
-fn there_are_two_manifests() {
+fn document_contains_two_manifests() {
     assert_eq!(yaml_runs().len(), 2, "YAML came or went: classify it");
 }
 
 #[test]
-fn the_code_simplifier_of_the_document_loads() {
+fn code_simplifier_of_the_document_loads() {
     let manifest = manifest();
     let prompt = between(
         "人类可读的提示词,需包含 v2.2 envelope 说明:",
@@ -238,7 +238,7 @@ fn the_code_simplifier_of_the_document_loads() {
 }
 
 #[test]
-fn the_first_generation_of_the_document_loads() {
+fn v0_module_of_the_document_loads() {
     let front = front_matter();
     let text = format!("---\n{front}---\n# 模块标题\n");
     let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
@@ -254,9 +254,9 @@ fn the_first_generation_of_the_document_loads() {
     assert!(constraints.no_network && constraints.require_confidence && constraints.require_rationale);
 }
 
-/// The rule above restores what the author must have written: flat lists and mappings of one level.
+/// The restored YAML consists of flat lists and mappings of one level.
 #[test]
-fn restored_yaml_is_what_was_meant() {
+fn restored_yaml_has_expected_structure() {
     let value = parse_yaml(&manifest()).expect("YAML");
     assert_eq!(value["policies"]["code_execution"], "deny");
     assert_eq!(value["io"]["meta"], "./schema.json#/meta");

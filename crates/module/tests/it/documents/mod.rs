@@ -1,27 +1,26 @@
-//! The two documents that define the language are kept as fixtures, and every example in them is taken out
-//! and held against the code as what it is. Each block has a row in a table; a block without a row, and a
-//! row without a block, fails. What the documents leave out (`...`) or what was lost in them (the
-//! indentation of YAML) is restored by the rules below and by no other.
+//! The two documents that define the language are fixtures; every example in them is extracted and checked
+//! with the code for its kind. Each block has a row in a table; a block without a row and a row without a
+//! block fail. Elisions (`...`) and lost indentation of YAML are restored only by the rules below.
 
 mod formats;
 mod specification;
 
 use serde_json::Value;
 
-/// `{ ... }` and `[...]` stand for what a reader is not to be bored with; here they become empty.
+/// Replaces the elisions `{ ... }` and `[...]` by empty values.
 fn restore_elisions(text: &str) -> String {
     text.replace("{ ... }", "{}")
         .replace("{...}", "{}")
         .replace("[...]", "[]")
 }
 
-/// The documents put `//` lines above JSON, which JSON does not have.
+/// Removes `//` comment lines above JSON.
 fn drop_comments(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// One or several JSON values that stand one after the other.
+/// One or several concatenated JSON values.
 fn json_values(text: &str) -> Vec<Value> {
     let text = restore_elisions(&drop_comments(text));
     serde_json::Deserializer::from_str(&text)

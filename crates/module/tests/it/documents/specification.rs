@@ -1,4 +1,4 @@
-//! The specification v2.5: fenced blocks, in the order in which they stand.
+//! Examples of the specification v2.5: fenced blocks, in document order.
 
 use module::document::parse_yaml;
 use module::envelope::{CheckOptions, Profile, check_reply, check_structure};
@@ -12,36 +12,35 @@ use super::{drop_comments, json_value, json_values, merge, restore_elisions};
 
 const TEXT: &str = include_str!("../../fixtures/documents/specification-v2.5.zh.md");
 
-/// What a block is, and so what must hold for it.
+/// The kind of a block, which determines its check.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Not data: a folder listing, prose, a prompt, another language.
     Prose,
     /// A whole module.yaml.
     Manifest,
-    /// Keys to be added to a module.yaml.
+    /// Keys to add to a module.yaml.
     ManifestKeys,
     /// The defaults that follow from a tier.
     TierDefaults,
     /// A whole schema.json.
     Schema,
     Envelope,
-    /// An envelope of which only the part under discussion is shown. It is none as it stands, and becomes
-    /// one when this is merged into it.
+    /// A fragment of an envelope, which becomes a valid envelope when this is merged into it.
     EnvelopeFragment(&'static str),
     /// Chunks, one or several.
     Chunks,
     /// Server-sent events whose data are chunks, cut short by `{...}`.
     Events,
     MediaInput,
-    /// A media input in the form that the specification's own schema does not know yet.
+    /// A media input in a form that the specification's own schema does not define yet.
     UploadReference,
     MediaOutput,
     /// An input of the image analyser.
     Input,
-    /// The body of an execute request: `input`, and this key beside it.
+    /// The body of an execute request: `input` and this key.
     Request(&'static str),
-    /// A request line with headers and, perhaps, a JSON body.
+    /// A request line with headers and an optional JSON body.
     Http,
     /// `meta` alone, while streaming and at the end.
     Metas,
@@ -157,7 +156,7 @@ fn blocks() -> Vec<Block> {
 }
 
 #[test]
-fn every_block_has_a_row_and_is_what_the_row_says() {
+fn every_block_matches_its_row() {
     let blocks = blocks();
     assert_eq!(blocks.len(), BLOCKS.len(), "a block came or went: classify it");
     for (index, (block, (language, kind))) in blocks.iter().zip(BLOCKS).enumerate() {
@@ -259,7 +258,7 @@ fn check_manifest(text: &str) {
     assert_eq!(Value::Object(module.source), written, "nothing is lost");
 }
 
-/// The keys, put into the smallest module of the version before, make it one of this version.
+/// The keys, added to a minimal module of the previous version, make it one of this version.
 fn check_manifest_keys(text: &str) {
     let small = "name: small\nversion: 1.0.0\nresponsibility: be small\ntier: decision\n";
     let before = parse_yaml(small).expect("YAML");
@@ -332,7 +331,7 @@ fn check_events(text: &str) {
     assert_eq!(names, ["meta", "chunk", "chunk", "final"]);
 }
 
-/// Media whose base64 text the document cuts short: the dots go, and a whole number of groups remains.
+/// Restores media with abbreviated base64: removes the dots and cuts to complete groups.
 fn whole_media(text: &str) -> Value {
     let mut value = json_value(text);
     if let Some(Value::String(data)) = value.get_mut("data") {
@@ -347,7 +346,7 @@ fn check_http(text: &str) {
     let request = lines.next().expect("a request line");
     assert!(request.ends_with(" HTTP/1.1"), "{request}");
     assert!(lines.all(|line| line.contains(": ")), "{head}");
-    // `<...>` stands for bytes.
+    // `<...>` is a placeholder for bytes.
     if !body.is_empty() && !body.starts_with('<') {
         assert!(json_value(body).is_object());
     }
@@ -373,10 +372,10 @@ fn block(index: usize) -> &'static str {
     blocks()[index].text
 }
 
-/// Manifest, schema and prompt stand in three places of the document; together they are a module, and the
-/// answer that the document shows keeps its contract.
+/// Manifest, schema and prompt are three blocks of the document; together they are a module, and the answer
+/// in the document satisfies its contract.
 #[test]
-fn the_parts_of_the_image_analyser_make_a_module() {
+fn image_analyser_parts_form_a_module() {
     let files: FileMap = [
         ("module.yaml", block(MANIFEST)),
         ("prompt.md", block(PROMPT)),
@@ -425,7 +424,7 @@ fn optional_confidence_fields_pass_unchanged() {
 
 /// The rules that restore a block change nothing but what they name.
 #[test]
-fn restoring_touches_only_elisions_and_comments() {
+fn restoring_changes_elisions_and_comments_only() {
     assert_eq!(
         restore_elisions(r#"{"a": { ... }, "b": [...], "c": "..."}"#),
         r#"{"a": {}, "b": [], "c": "..."}"#

@@ -1,11 +1,11 @@
-//! Streams as sequences of chunks: what each looks like, how they are numbered, what they add up to, and
-//! that every transport says the same.
+//! Checks of streams as sequences of chunks: the form of each chunk, the numbering, the folded result, and
+//! that every transport delivers the same chunks.
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
+use crate::conformance::server::check::{Capability, Check, CheckEnd, Next, PASSED, ask, ensure, fail, skip};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, fail, ensure, skip};
+use crate::conformance::server::response::{ReceivedEvent, ServerResponse, assemble};
 use crate::conformance::server::test_module::TestModule;
 use crate::stream::check_chunk;
 
@@ -15,12 +15,12 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// What every stream keeps.
+/// Rules for every stream.
 fn of_streams() -> Vec<Check> {
     vec![
         Check::new(
             "chunks.shape",
-            "every event is one of the six kinds of chunk, without fault",
+            "every event is a valid chunk of one of the six kinds",
             Capability::Both,
             shape,
         ),
@@ -44,13 +44,13 @@ fn of_streams() -> Vec<Check> {
         ),
         Check::new(
             "chunks.fold",
-            "the chunks add up to the data of the final chunk, and every checkpoint is right",
+            "the chunks fold to the data of the final chunk, and every checkpoint matches",
             Capability::Both,
             folds,
         ),
         Check::new(
             "chunks.same",
-            "the stream ends in what a whole answer says",
+            "the stream ends with the data of a complete answer",
             Capability::Both,
             same,
         )
@@ -64,7 +64,7 @@ fn of_streams() -> Vec<Check> {
     ]
 }
 
-/// The forms that a stream can be had in.
+/// Transports and chunk types of a stream.
 fn of_forms() -> Vec<Check> {
     vec![
         Check::new(
@@ -94,8 +94,8 @@ fn of_forms() -> Vec<Check> {
     ]
 }
 
-fn shape(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn shape(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     for event in answer.stream()? {
@@ -106,15 +106,15 @@ fn shape(at: &TestModule, heard: &[ServerResponse]) -> Next {
     PASSED
 }
 
-fn begins(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn begins(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     session(&answer.stream()?)?;
     PASSED
 }
 
-/// The session that the first event names.
+/// The session id of the first event.
 pub(super) fn session(events: &[ReceivedEvent]) -> Result<String, CheckEnd> {
     let Some(first) = events.first() else {
         return fail("the stream has no events");
@@ -122,48 +122,46 @@ pub(super) fn session(events: &[ReceivedEvent]) -> Result<String, CheckEnd> {
     let id = first.value.get("session_id").and_then(Value::as_str);
     match id {
         Some(id) if first.value["streaming"] == true && first.value["ok"] == true => Ok(String::from(id)),
-        _ => fail(format!("the first event is no meta chunk: {}", first.value)),
+        _ => fail(format!("the first event is not a meta chunk: {}", first.value)),
     }
 }
 
-fn numbered(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn numbered(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     let events = answer.stream()?;
     let seqs: Vec<u64> = events.iter().filter_map(ReceivedEvent::seq).collect();
     for (seq, expected) in seqs.iter().zip(1..) {
-        ensure(*seq == expected, || {
-            format!("seq {seq} stands where {expected} should")
-        })?;
+        ensure(*seq == expected, || format!("seq is {seq}, expected {expected}"))?;
     }
     if seqs.is_empty() {
-        return fail("the answer came without chunks");
+        return fail("the answer contains no chunks");
     }
     PASSED
 }
 
-fn ends(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn ends(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     let events = answer.stream()?;
     let last = events.iter().filter(|event| event.is_last()).count();
-    ensure(last == 1, || format!("{last} events end the stream"))?;
+    ensure(last == 1, || format!("{last} terminal events in the stream"))?;
     ensure(events.last().is_some_and(ReceivedEvent::is_last), || {
-        String::from("something follows the end")
+        String::from("an event follows the terminal event")
     })?;
     PASSED
 }
 
-fn folds(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn folds(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     answer.stream()?;
     let assembled = assemble(&answer.body)?;
     ensure(assembled.is_ok(), || {
-        format!("the stream ended in {}", assembled.envelope["error"])
+        format!("the stream ended with {}", assembled.envelope["error"])
     })?;
     for event in answer.events() {
         let is_delta = event.value["chunk"]["type"] == "delta";
@@ -175,21 +173,21 @@ fn folds(at: &TestModule, heard: &[ServerResponse]) -> Next {
     PASSED
 }
 
-/// Models need not say the same twice: only where two whole answers are the same is the third compared.
-fn same(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+/// Models need not give the same answer twice: the stream is compared only if two complete answers are equal.
+fn same(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] | [_] => ask(at.execute().header("accept", "application/json")),
         [_, _] => ask(at.stream()),
         [first, second, stream, ..] => {
             let (first, second) = (first.success()?, second.success()?);
             if first["data"] != second["data"] {
-                return skip("the module answers differently each time");
+                return skip("the module gives different answers to the same input");
             }
             stream.stream()?;
             let folded = assemble(&stream.body)?.envelope;
             ensure(folded["data"] == first["data"], || {
                 format!(
-                    "the stream says {}, the whole answer {}",
+                    "the data of the stream is {}, that of the complete answer {}",
                     folded["data"], first["data"]
                 )
             })?;
@@ -198,24 +196,26 @@ fn same(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn sessions(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn sessions(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] | [_] => ask(at.stream().until(1)),
         [first, second, ..] => {
             let (first, second) = (session(&first.stream()?)?, session(&second.stream()?)?);
-            ensure(first != second, || format!("both are {first}"))?;
+            ensure(first != second, || format!("both have the session {first}"))?;
             PASSED
         }
     }
 }
 
-fn framed(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn framed(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream());
     };
     for event in answer.stream()? {
         let (name, kind) = (event.name.as_deref(), event.kind());
-        ensure(name == Some(kind), || format!("a {kind} is called {name:?}"))?;
+        ensure(name == Some(kind), || {
+            format!("the event name of a {kind} event is {name:?}")
+        })?;
         let seq = event.seq().map(|seq| seq.to_string());
         ensure(event.id == seq, || {
             format!("the id is {:?} and the seq {seq:?}", event.id)
@@ -224,8 +224,8 @@ fn framed(at: &TestModule, heard: &[ServerResponse]) -> Next {
     PASSED
 }
 
-fn snapshots(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    let [answer, ..] = heard else {
+fn snapshots(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    let [answer, ..] = responses else {
         return ask(at.stream_with(&json!({"_options": {"chunk_type": "snapshot"}})));
     };
     let events = answer.stream()?;
@@ -235,15 +235,15 @@ fn snapshots(at: &TestModule, heard: &[ServerResponse]) -> Next {
         .iter()
         .all(|event| event.value["chunk"]["type"] == "snapshot");
     ensure(all && !numbered.is_empty(), || {
-        String::from("other chunks than snapshots came")
+        String::from("received chunks other than snapshots")
     })?;
     PASSED
 }
 
-fn ndjson(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn ndjson(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute().header("accept", "application/x-ndjson")),
-        [answer, ..] if !answer.is_stream() && answer.status == 406 => skip("the server has no NDJSON"),
+        [answer, ..] if !answer.is_stream() && answer.status == 406 => skip("NDJSON is not supported"),
         [answer, ..] => {
             let kind = answer.header("content-type").unwrap_or_default();
             ensure(kind.starts_with("application/x-ndjson"), || {
@@ -254,25 +254,25 @@ fn ndjson(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn socket(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn socket(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => {
             let message = json!({"type": "execute", "id": "check", "module": at.name, "input": at.input});
             ask(ServerRequest::socket(message))
         }
-        [answer, ..] if answer.status != 101 => skip(format!("no WebSocket there: {}", answer.summary())),
+        [answer, ..] if answer.status != 101 => skip(format!("no WebSocket at /v1/ws: {}", answer.summary())),
         [answer, ..] => whole_stream(answer),
     }
 }
 
-/// A stream of any framing, whose events add up.
+/// A stream in any framing whose events fold to a successful envelope.
 fn whole_stream(answer: &ServerResponse) -> Next {
     let events = answer.events();
     session(&events)?;
     let lines: Vec<String> = events.iter().map(|event| event.value.to_string()).collect();
     let assembled = assemble(lines.join("\n").as_bytes())?;
     ensure(assembled.is_ok(), || {
-        format!("the stream ended in {}", assembled.envelope["error"])
+        format!("the stream ended with {}", assembled.envelope["error"])
     })?;
     PASSED
 }

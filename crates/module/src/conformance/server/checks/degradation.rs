@@ -1,42 +1,42 @@
-//! What a server does where it cannot do what is asked: it says so, in the way that the specification has
-//! for it.
+//! Checks of degradation: a server that cannot do what was requested reports it as the specification
+//! prescribes.
 
 use serde_json::json;
 
-use super::negotiation::says_so;
+use super::negotiation::expect_fallback_warning;
+use crate::conformance::server::check::{Capability, Check, Next, PASSED, ask, ensure};
 use crate::conformance::server::response::ServerResponse;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, ask, ensure};
 use crate::conformance::server::test_module::TestModule;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::new(
             "degradation.streaming",
-            "a stream that cannot be had is a whole answer with a warning, by Accept alone as well",
+            "a stream that is not available becomes a complete answer with a warning, also if requested by Accept alone",
             Capability::Sync,
             streaming,
         ),
         Check::new(
             "degradation.media",
-            "a good picture is answered, or refused with E4011 where no model sees",
+            "a valid image is answered, or refused with E4011 if no model accepts images",
             Capability::Image,
             media,
         ),
     ]
 }
 
-fn streaming(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn streaming(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.stream()),
         [answer, ..] => {
-            says_so(answer)?;
+            expect_fallback_warning(answer)?;
             PASSED
         }
     }
 }
 
-fn media(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn media(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at
             .execute_on(&at.input, &json!({}))
             .header("accept", "application/json")),
@@ -44,7 +44,7 @@ fn media(at: &TestModule, heard: &[ServerResponse]) -> Next {
             let envelope = answer.envelope()?;
             let refused = answer.code().as_deref() == Some("E4011");
             ensure(envelope["ok"] == true || refused, || {
-                format!("an answer or E4011 was expected: {}", answer.summary())
+                format!("expected an answer or E4011: {}", answer.summary())
             })?;
             PASSED
         }

@@ -1,7 +1,7 @@
-//! The list of checks, one file per area. The order is that in which they are made and told.
+//! The list of checks, one file per area, in the order in which they run and are reported.
 
-mod chunks;
 mod capabilities;
+mod chunks;
 mod degradation;
 mod media;
 mod negotiation;

@@ -1,11 +1,11 @@
-//! Whether a caller gets what it asks for: five signals, the stronger before the weaker, and the table of
-//! what happens where a module cannot.
+//! Checks of response mode negotiation: the precedence of the five signals, and the table of outcomes for
+//! modules that do not support the requested mode.
 
 use serde_json::{Value, json};
 
-use crate::conformance::server::response::ServerResponse;
+use crate::conformance::server::check::{Capability, Check, CheckEnd, Next, PASSED, ask, ensure};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, ensure};
+use crate::conformance::server::response::ServerResponse;
 use crate::conformance::server::test_module::TestModule;
 
 const HEADER: &str = "x-cognitive-response-mode";
@@ -16,12 +16,12 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-/// Who is heard first.
+/// Precedence of the signals.
 fn signals() -> Vec<Check> {
     vec![
         Check::new(
             "negotiation.default",
-            "without any signal a module of mode both answers whole",
+            "without any signal a module of mode both returns a complete answer",
             Capability::Both,
             by_default,
         ),
@@ -33,37 +33,37 @@ fn signals() -> Vec<Check> {
         ),
         Check::new(
             "negotiation.query",
-            "the query response_mode wins over Accept",
+            "the query parameter response_mode takes precedence over Accept",
             Capability::Both,
             by_query,
         ),
         Check::new(
             "negotiation.body",
-            "_options.response_mode wins over the query",
+            "_options.response_mode takes precedence over the query",
             Capability::Both,
             by_body,
         ),
         Check::new(
             "negotiation.header",
-            "X-Cognitive-Response-Mode wins over the body",
+            "X-Cognitive-Response-Mode takes precedence over the body",
             Capability::Both,
             by_header,
         ),
     ]
 }
 
-/// What happens where a module cannot.
+/// Outcomes where the module does not support the requested mode.
 fn mismatches() -> Vec<Check> {
     vec![
         Check::new(
             "negotiation.sync-module",
-            "a module of mode sync answers whole when a stream is asked for, and says so in X-Cognitive-Warning and W4010",
+            "a module of mode sync returns a complete answer when a stream is requested, with X-Cognitive-Warning and W4010",
             Capability::Sync,
             sync_module,
         ),
         Check::new(
             "negotiation.strict",
-            "with _options.strict that is E4010 instead",
+            "with _options.strict the same request is E4010",
             Capability::Sync,
             strict,
         )
@@ -76,7 +76,7 @@ fn mismatches() -> Vec<Check> {
         ),
         Check::new(
             "negotiation.streaming-sync",
-            "a module of mode streaming that is asked for a whole answer gives E4010, or gives it with a warning",
+            "a complete answer requested from a module of mode streaming is E4010, or returned with a warning",
             Capability::Streaming,
             streaming_sync,
         ),
@@ -97,8 +97,8 @@ fn is_whole(answer: &ServerResponse) -> Next {
     PASSED
 }
 
-fn by_default(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_default(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute()),
         [answer] => {
             is_whole(answer)?;
@@ -108,8 +108,8 @@ fn by_default(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn by_accept(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_accept(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.stream()),
         [answer] => {
             answer.stream()?;
@@ -123,8 +123,8 @@ fn by_accept(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn by_query(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_query(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at
             .execute()
             .query("response_mode=streaming")
@@ -137,8 +137,8 @@ fn by_query(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn by_body(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_body(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute_with(&mode("streaming")).query("response_mode=sync")),
         [answer] => {
             streams(answer)?;
@@ -148,8 +148,8 @@ fn by_body(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn by_header(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_header(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute_with(&mode("sync")).header(HEADER, "streaming")),
         [answer] => {
             streams(answer)?;
@@ -163,8 +163,8 @@ fn demanding(at: &TestModule) -> ServerRequest {
     at.stream().header(HEADER, "streaming")
 }
 
-/// A whole answer that says that it was not what was asked for.
-pub(super) fn says_so(answer: &ServerResponse) -> Result<(), CheckEnd> {
+/// A complete answer with the warnings of a fallback from streaming.
+pub(super) fn expect_fallback_warning(answer: &ServerResponse) -> Result<(), CheckEnd> {
     answer.success()?;
     let header = answer.header("x-cognitive-warning").unwrap_or_default();
     ensure(
@@ -180,18 +180,18 @@ pub(super) fn says_so(answer: &ServerResponse) -> Result<(), CheckEnd> {
     })
 }
 
-fn sync_module(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn sync_module(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(demanding(at)),
         [answer, ..] => {
-            says_so(answer)?;
+            expect_fallback_warning(answer)?;
             PASSED
         }
     }
 }
 
-fn strict(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn strict(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => {
             let options = json!({"_options": {"response_mode": "streaming", "strict": true}});
             ask(at.stream_with(&options))
@@ -199,26 +199,26 @@ fn strict(at: &TestModule, heard: &[ServerResponse]) -> Next {
         [answer, ..] => {
             answer.envelope()?;
             ensure(answer.code().as_deref() == Some("E4010"), || {
-                format!("E4010 was expected: {}", answer.summary())
+                format!("expected E4010: {}", answer.summary())
             })?;
             PASSED
         }
     }
 }
 
-fn streaming_default(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn streaming_default(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute()),
         [answer, ..] => streams(answer),
     }
 }
 
-fn streaming_sync(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn streaming_sync(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.execute().header(HEADER, "sync")),
         [answer, ..] if answer.code().as_deref() == Some("E4010") => PASSED,
         [answer, ..] => {
-            says_so(answer)?;
+            expect_fallback_warning(answer)?;
             PASSED
         }
     }

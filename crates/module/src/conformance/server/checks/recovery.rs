@@ -1,63 +1,65 @@
-//! Streams that broke off: a caller that hangs up in the middle gets the rest by every way of asking, and
-//! one whose place is not known is told so.
+//! Checks of stream recovery: a client that disconnects mid-stream can resume by headers, body and
+//! `Last-Event-ID`; an unknown session or a wrong checkpoint is reported.
 
 use serde_json::{Value, json};
 
 use super::chunks::session;
-use crate::conformance::server::response::{ServerResponse, ReceivedEvent, assemble};
+use crate::conformance::server::check::{
+    Capability, Check, CheckEnd, Next, PASSED, ask, ensure, fail, not_applicable, skip,
+};
 use crate::conformance::server::request::ServerRequest;
-use crate::conformance::server::check::{Check, Capability, Next, PASSED, CheckEnd, ask, not_applicable, fail, ensure, skip};
+use crate::conformance::server::response::{ReceivedEvent, ServerResponse, assemble};
 use crate::conformance::server::test_module::TestModule;
 
 const SESSION: &str = "x-cognitive-recovery-session";
 const SEQ: &str = "x-cognitive-recovery-seq";
-/// Well formed, and nobody's.
-const NOBODY: &str = "sess_00000000000000000000000001";
-/// Chunks after which the caller hangs up.
+/// A well-formed session id that does not exist.
+const UNKNOWN_SESSION: &str = "sess_00000000000000000000000001";
+/// Number of chunks after which the client disconnects.
 const TAKEN: usize = 2;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::new(
             "recovery.headers",
-            "X-Cognitive-Recovery-Session and -Seq give the rest of a stream that broke off",
+            "X-Cognitive-Recovery-Session and -Seq resume an interrupted stream",
             Capability::Both,
             by_headers,
         ),
         Check::new(
             "recovery.body",
-            "_recovery with session, seq and checkpoint gives the rest",
+            "_recovery with session, seq and checkpoint resumes the stream",
             Capability::Both,
             by_body,
         ),
         Check::new(
             "recovery.last-event-id",
-            "GET /v1/runs/{session}/events with Last-Event-ID gives the rest",
+            "GET /v1/runs/{session}/events with Last-Event-ID resumes the stream",
             Capability::Both,
             by_event_id,
         )
         .recommended(),
         Check::new(
             "recovery.end",
-            "behind its last chunk a stream gives its end",
+            "a stream resumed after its last chunk returns its terminal event",
             Capability::Both,
             at_the_end,
         ),
         Check::new(
             "recovery.mismatch",
-            "a checkpoint that does not match starts over at seq 1 with _warnings",
+            "a checkpoint that does not match restarts the stream at seq 1 with _warnings",
             Capability::Both,
             mismatch,
         ),
         Check::new(
             "recovery.unknown",
-            "a session that is not there starts anew under a new session_id",
+            "an unknown session starts a new run with a new session_id",
             Capability::Both,
             unknown,
         ),
         Check::new(
             "recovery.strict-session",
-            "with _options.strict that is E4013",
+            "with _options.strict an unknown session is E4013",
             Capability::Both,
             strict_session,
         )
@@ -72,7 +74,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// What a caller holds that was cut off.
+/// What the client received before it disconnected.
 struct PartialStream {
     session: String,
     seq: u64,
@@ -81,7 +83,7 @@ struct PartialStream {
 }
 
 impl PartialStream {
-    /// Of a caller that left after a few chunks. What came behind them, in the same piece, was not taken.
+    /// Up to the first `TAKEN` numbered chunks; later events of the same read are ignored.
     fn cut(answer: &ServerResponse) -> Result<Self, CheckEnd> {
         let mut events = answer.stream()?;
         let numbered = events
@@ -97,7 +99,7 @@ impl PartialStream {
     fn of(events: Vec<ReceivedEvent>) -> Result<Self, CheckEnd> {
         let session = session(&events)?;
         let Some(last) = events.iter().rev().find(|event| event.seq().is_some()) else {
-            return fail("the answer came without chunks, so there is nothing to go on from");
+            return fail("the answer contains no chunks, so there is nothing to resume");
         };
         Ok(Self {
             session,
@@ -115,8 +117,8 @@ impl PartialStream {
         recovery
     }
 
-    /// Whether the rest goes on exactly behind what is held, to the end.
-    fn goes_on(&self, rest: &ServerResponse) -> Next {
+    /// Whether `rest` continues directly after the received events, to the terminal event.
+    fn expect_continuation(&self, rest: &ServerResponse) -> Next {
         let more = self.resumed(rest)?;
         let first = &more
             .first()
@@ -125,21 +127,24 @@ impl PartialStream {
             .unwrap_or_default();
         let next = self.seq + 1;
         ensure(first["resumed"] == true, || {
-            String::from("the first event does not say `resumed`")
+            String::from("the first event lacks `resumed: true`")
         })?;
         ensure(first["resume_from_seq"] == next, || {
             format!("resume_from_seq is {}, not {next}", first["resume_from_seq"])
         })?;
         if let Some(seq) = more.iter().find_map(ReceivedEvent::seq) {
             ensure(seq == next, || {
-                format!("the rest begins with seq {seq}, not {next}")
+                format!("the resumed stream begins with seq {seq}, not {next}")
             })?;
         }
-        let held = self.events.iter().filter(|event| !event.is_last());
-        let lines: Vec<String> = held.chain(&more).map(|event| event.value.to_string()).collect();
+        let partial = self.events.iter().filter(|event| !event.is_last());
+        let lines: Vec<String> = partial
+            .chain(&more)
+            .map(|event| event.value.to_string())
+            .collect();
         let whole = assemble(lines.join("\n").as_bytes())?;
         ensure(whole.is_ok(), || {
-            format!("it ended in {}", whole.envelope["error"])
+            format!("the stream ended with {}", whole.envelope["error"])
         })?;
         PASSED
     }
@@ -150,12 +155,12 @@ impl PartialStream {
         let more = rest.stream()?;
         let now = session(&more)?;
         ensure(now == self.session, || {
-            format!("session {} was asked for, and {now} came", self.session)
+            format!("session {} was requested, {now} was returned", self.session)
         })?;
         Ok(more)
     }
 
-    /// One whose hash is another.
+    /// A checkpoint with a wrong hash.
     fn wrong_checkpoint(&self) -> Value {
         let hash = self
             .checkpoint
@@ -174,115 +179,115 @@ impl PartialStream {
     }
 }
 
-/// E4012 is an honest answer: then there is nothing more to find out.
+/// With E4012 the server declares that it does not support recovery; the check does not apply.
 fn supported(answer: &ServerResponse) -> Result<(), CheckEnd> {
     match answer.code().as_deref() {
-        Some("E4012") => not_applicable("the server says that it does not recover (E4012)"),
+        Some("E4012") => not_applicable("the server declares that it does not support recovery (E4012)"),
         _ => Ok(()),
     }
 }
 
-/// A stream that its caller leaves in the middle.
+/// A stream from which the client disconnects after `TAKEN` chunks.
 fn cut(at: &TestModule) -> ServerRequest {
     at.stream().until(TAKEN)
 }
 
-/// One that stops behind a delta, whose checkpoint can be got wrong.
+/// The received events up to the last chunk that has a checkpoint.
 fn with_checkpoint(answer: &ServerResponse) -> Result<PartialStream, CheckEnd> {
-    let mut held = PartialStream::of(answer.stream()?)?;
+    let mut partial = PartialStream::of(answer.stream()?)?;
     let proved = |event: &ReceivedEvent| event.value["chunk"].get("checkpoint").is_some();
-    let Some(last) = held.events.iter().rposition(proved) else {
-        return skip("no chunk came with a checkpoint");
+    let Some(last) = partial.events.iter().rposition(proved) else {
+        return skip("no chunk has a checkpoint");
     };
-    held.events.truncate(last + 1);
-    let chunk = held
+    partial.events.truncate(last + 1);
+    let chunk = partial
         .events
         .last()
         .map(|event| event.value["chunk"].clone())
         .unwrap_or_default();
-    held.seq = chunk["seq"].as_u64().unwrap_or_default();
-    held.checkpoint = chunk.get("checkpoint").cloned();
-    Ok(held)
+    partial.seq = chunk["seq"].as_u64().unwrap_or_default();
+    partial.checkpoint = chunk.get("checkpoint").cloned();
+    Ok(partial)
 }
 
-fn by_headers(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_headers(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(cut(at)),
         [first] => {
-            let held = PartialStream::cut(first)?;
+            let partial = PartialStream::cut(first)?;
             ask(at
                 .stream()
-                .header(SESSION, held.session)
-                .header(SEQ, held.seq.to_string()))
+                .header(SESSION, partial.session)
+                .header(SEQ, partial.seq.to_string()))
         }
-        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.expect_continuation(rest),
     }
 }
 
-fn by_body(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_body(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(cut(at)),
         [first] => {
-            let held = PartialStream::cut(first)?;
-            let recovery = held.recovery(held.checkpoint.as_ref());
+            let partial = PartialStream::cut(first)?;
+            let recovery = partial.recovery(partial.checkpoint.as_ref());
             ask(at.stream_with(&json!({"_recovery": recovery})))
         }
-        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.expect_continuation(rest),
     }
 }
 
-fn by_event_id(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn by_event_id(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(cut(at)),
         [first] => {
-            let held = PartialStream::cut(first)?;
-            let events = ServerRequest::get(format!("/v1/runs/{}/events", held.session));
+            let partial = PartialStream::cut(first)?;
+            let events = ServerRequest::get(format!("/v1/runs/{}/events", partial.session));
             ask(events
                 .header("accept", "text/event-stream")
-                .header("last-event-id", held.seq.to_string()))
+                .header("last-event-id", partial.seq.to_string()))
         }
-        [first, rest, ..] => PartialStream::cut(first)?.goes_on(rest),
+        [first, rest, ..] => PartialStream::cut(first)?.expect_continuation(rest),
     }
 }
 
-fn at_the_end(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn at_the_end(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.stream()),
         [first] => {
-            let held = PartialStream::of(first.stream()?)?;
-            ask(at.stream_with(&json!({"_recovery": held.recovery(None)})))
+            let partial = PartialStream::of(first.stream()?)?;
+            ask(at.stream_with(&json!({"_recovery": partial.recovery(None)})))
         }
         [first, rest, ..] => {
-            let held = PartialStream::of(first.stream()?)?;
-            held.goes_on(rest)?;
+            let partial = PartialStream::of(first.stream()?)?;
+            partial.expect_continuation(rest)?;
             let again = rest.events();
-            let (before, now) = (held.events.last(), again.last());
+            let (before, now) = (partial.events.last(), again.last());
             ensure(
                 before.map(|event| &event.value) == now.map(|event| &event.value),
-                || String::from("the end is not the one that was sent before"),
+                || String::from("the terminal event differs from the one sent before"),
             )?;
             PASSED
         }
     }
 }
 
-fn mismatch(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn mismatch(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.stream()),
         [first] => {
-            let held = with_checkpoint(first)?;
-            let recovery = held.recovery(Some(&held.wrong_checkpoint()));
+            let partial = with_checkpoint(first)?;
+            let recovery = partial.recovery(Some(&partial.wrong_checkpoint()));
             ask(at.stream_with(&json!({"_recovery": recovery})))
         }
         [first, rest, ..] => {
-            let held = with_checkpoint(first)?;
-            let more = held.resumed(rest)?;
+            let partial = with_checkpoint(first)?;
+            let more = partial.resumed(rest)?;
             let seq = more.iter().find_map(ReceivedEvent::seq);
             ensure(seq == Some(1), || {
-                format!("it begins with seq {seq:?}, not with 1")
+                format!("the stream begins with seq {seq:?}, not with 1")
             })?;
             ensure(!rest.warnings().is_empty(), || {
-                String::from("there are no _warnings")
+                String::from("_warnings is missing")
             })?;
             assemble(&rest.body)?;
             PASSED
@@ -290,27 +295,27 @@ fn mismatch(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn lost(more: &Value) -> Value {
-    let mut body = json!({"_recovery": {"session_id": NOBODY, "last_seq": 3}});
+fn unknown_session_request(more: &Value) -> Value {
+    let mut body = json!({"_recovery": {"session_id": UNKNOWN_SESSION, "last_seq": 3}});
     if let Some(options) = more.get("_options") {
         body["_options"] = options.clone();
     }
     body
 }
 
-fn unknown(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
-        [] => ask(at.stream_with(&lost(&json!({})))),
+fn unknown(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
+        [] => ask(at.stream_with(&unknown_session_request(&json!({})))),
         [answer, ..] => {
             supported(answer)?;
             let events = answer.stream()?;
             let now = session(&events)?;
-            ensure(now != NOBODY, || {
-                String::from("the session that is not there was taken up")
+            ensure(now != UNKNOWN_SESSION, || {
+                String::from("an unknown session was resumed")
             })?;
             let seq = events.iter().find_map(ReceivedEvent::seq);
             ensure(seq == Some(1), || {
-                format!("it begins with seq {seq:?}, not with 1")
+                format!("the stream begins with seq {seq:?}, not with 1")
             })?;
             assemble(&answer.body)?;
             PASSED
@@ -318,19 +323,19 @@ fn unknown(at: &TestModule, heard: &[ServerResponse]) -> Next {
     }
 }
 
-fn strict_session(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
-        [] => ask(at.stream_with(&lost(&json!({"_options": {"strict": true}})))),
+fn strict_session(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
+        [] => ask(at.stream_with(&unknown_session_request(&json!({"_options": {"strict": true}})))),
         [answer, ..] => expect(answer, "E4013"),
     }
 }
 
-fn strict_checkpoint(at: &TestModule, heard: &[ServerResponse]) -> Next {
-    match heard {
+fn strict_checkpoint(at: &TestModule, responses: &[ServerResponse]) -> Next {
+    match responses {
         [] => ask(at.stream()),
         [first] => {
-            let held = with_checkpoint(first)?;
-            let recovery = held.recovery(Some(&held.wrong_checkpoint()));
+            let partial = with_checkpoint(first)?;
+            let recovery = partial.recovery(Some(&partial.wrong_checkpoint()));
             ask(at.stream_with(&json!({"_recovery": recovery, "_options": {"strict": true}})))
         }
         [_, answer, ..] => expect(answer, "E4014"),
@@ -340,7 +345,7 @@ fn strict_checkpoint(at: &TestModule, heard: &[ServerResponse]) -> Next {
 fn expect(answer: &ServerResponse, code: &str) -> Next {
     supported(answer)?;
     ensure(answer.code().as_deref() == Some(code), || {
-        format!("{code} was expected: {}", answer.summary())
+        format!("expected {code}: {}", answer.summary())
     })?;
     PASSED
 }
