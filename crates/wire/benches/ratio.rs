@@ -1,6 +1,6 @@
-//! How fast a stream is read, dialect by dialect, against parsing every event of the same bytes into a tree.
-//! A decoder is to be at least one and a half times as fast. Prints a JSON line per figure for `cargo x bench`;
-//! as a test it runs only a few times.
+//! Throughput of the stream decoders, per dialect, relative to parsing every event of the same bytes into a
+//! tree. A decoder must be at least 1.5 times as fast. Prints one JSON line per figure for `cargo x bench`;
+//! under the test runner it runs only a few iterations.
 
 #[path = "../../../bench/figure.rs"]
 mod figure;
@@ -13,7 +13,7 @@ use wire::Decoder;
 use wire::framing::{Frame, Framing, Ndjson, Sse};
 
 const EVENTS: usize = 2000;
-/// One and a half times as fast, as a share of the baseline's time.
+/// 1.5 times as fast, as a fraction of the baseline's time.
 const LIMIT: f64 = 1.0 / 1.5;
 const PIECE_BYTES: usize = 4096;
 
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// A stream of text as the vendor sends it: a beginning, many small pieces. No end is needed.
+/// A text stream in the vendor's format: the start and many small deltas, without an end.
 fn stream(dialect: Dialect) -> Vec<u8> {
     let (first, piece): (&str, &str) = match dialect {
         Dialect::OpenaiChat => (
@@ -82,7 +82,7 @@ fn decode(dialect: Dialect, bytes: &[u8]) {
     black_box(count);
 }
 
-/// The same bytes, every event parsed into a tree and thrown away.
+/// The same bytes, every event parsed into a tree and dropped.
 fn parse_trees(dialect: Dialect, bytes: &[u8]) {
     let mut framing = match dialect {
         Dialect::Ollama => Framing::Ndjson(Ndjson::new()),

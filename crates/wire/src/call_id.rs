@@ -1,5 +1,6 @@
-//! Ids of calls in dialects where a call need not have one. Every call gets an id, so that other dialects
-//! can say which result belongs to which; one that was invented is noted, and is not written back.
+//! Tool call ids for dialects in which a call need not have one. Every call gets an id, so that other
+//! dialects can match a result to its call. A generated id is noted and is not encoded back into the source
+//! dialect.
 
 use ir::{Dialect, Ext, Map};
 use serde_json::Value;
@@ -10,12 +11,12 @@ const NOTE: &str = "$id";
 #[derive(Debug)]
 pub(crate) struct CallIds {
     own: Dialect,
-    /// What tells the invented ids of one answer from those of another.
+    /// Distinguishes the generated ids of one response from those of another.
     salt: String,
     seen: usize,
-    /// Results may follow. None do in an answer, and a stream must not keep what it will not need.
+    /// Whether results may follow. A response has none, so a stream does not store its calls.
     answered: bool,
-    /// Name and id of the calls that wait for their results.
+    /// Name and id of the calls that have no result yet.
     open: Vec<(String, String)>,
 }
 
@@ -30,7 +31,7 @@ impl CallIds {
         }
     }
 
-    /// Of an answer that something tells from all others.
+    /// Call ids of one response; `salt` distinguishes it from other responses.
     pub(crate) fn of_answer(own: Dialect, salt: Option<&str>) -> Self {
         Self {
             answered: false,
@@ -40,9 +41,9 @@ impl CallIds {
     }
 
     /// The id of the next call.
-    pub(crate) fn call(&mut self, name: &str, said: Option<String>, ext: &mut Ext) -> String {
+    pub(crate) fn call(&mut self, name: &str, given: Option<String>, ext: &mut Ext) -> String {
         let id = self
-            .said(said, ext)
+            .given(given, ext)
             .unwrap_or_else(|| format!("call_{}{}", self.salt, self.seen));
         self.seen += 1;
         if self.answered {
@@ -51,10 +52,10 @@ impl CallIds {
         id
     }
 
-    /// The id of the call that a result belongs to: the one it says, or the oldest that waits, of this
-    /// name if the result says one.
-    pub(crate) fn result(&mut self, name: Option<&str>, said: Option<String>, ext: &mut Ext) -> String {
-        if let Some(id) = self.said(said, ext) {
+    /// The id of the call that a result belongs to: the id in the result, or the oldest call without a result
+    /// (of the same name, if the result has one).
+    pub(crate) fn result(&mut self, name: Option<&str>, given: Option<String>, ext: &mut Ext) -> String {
+        if let Some(id) = self.given(given, ext) {
             self.open.retain(|(_, known)| *known != id);
             return id;
         }
@@ -65,8 +66,8 @@ impl CallIds {
         }
     }
 
-    fn said(&self, said: Option<String>, ext: &mut Ext) -> Option<String> {
-        let word = match said {
+    fn given(&self, given: Option<String>, ext: &mut Ext) -> Option<String> {
+        let word = match given {
             Some(id) if !id.is_empty() => return Some(id),
             Some(_) => "empty",
             None => "absent",
@@ -76,7 +77,7 @@ impl CallIds {
     }
 }
 
-/// Writes an id that was not invented.
+/// Writes an id unless it was generated.
 pub(crate) fn put(map: &mut Map, key: &str, own: Dialect, id: &str, ext: &Ext) {
     let id = match ext.note(own, NOTE) {
         Some("empty") => "",

@@ -1,4 +1,4 @@
-//! The canonical stream: one event a line.
+//! The canonical stream: one event per line.
 
 use ir::{Event, Ledger};
 

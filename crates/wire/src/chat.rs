@@ -1,5 +1,5 @@
-//! Conversation in every dialect that has it: one set of functions over all of them. This is what the
-//! edges call; the dialects' own folders know nothing of each other.
+//! Chat completions in every dialect that has them: one set of functions over all dialects, called by the
+//! gateway. The modules of the dialects do not depend on each other.
 
 use ir::{ChatRequest, ChatResponse, Dialect, Error, Ledger, Message, PartBody};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::control_tokens::ControlTokenDetector;
 use crate::{anthropic, gemini, ollama, openai_chat, openai_responses};
 
-/// The dialects that speak chat.
+/// The dialects with chat completions.
 pub const DIALECTS: &[Dialect] = &[
     Dialect::OpenaiChat,
     Dialect::OpenaiResponses,
@@ -27,7 +27,7 @@ pub fn decode_request(dialect: Dialect, body: Value) -> Result<ChatRequest, Erro
     }
 }
 
-/// Writes a request. Whatever the dialect cannot say is booked in the ledger.
+/// Encodes a request. What the dialect does not support is recorded in the ledger.
 pub fn encode_request(dialect: Dialect, chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     match dialect {
         Dialect::OpenaiChat => openai_chat::encode_request(chat, ledger),
@@ -39,7 +39,7 @@ pub fn encode_request(dialect: Dialect, chat: &ChatRequest, ledger: &mut Ledger)
     }
 }
 
-/// Reads an answer; one that is an error in spite of its status is an error.
+/// Decodes a response. An error body with a success status is returned as an error.
 pub fn decode_response(dialect: Dialect, body: Value) -> Result<ChatResponse, Error> {
     let mut response = match dialect {
         Dialect::OpenaiChat => openai_chat::decode_response(body),
@@ -76,7 +76,7 @@ pub fn encode_response(
     }
 }
 
-/// The body of an error in the dialect's own form.
+/// The error body in the format of the dialect.
 pub fn encode_error(dialect: Dialect, error: &Error) -> Value {
     match dialect {
         Dialect::Anthropic => anthropic::encode_error(error),
@@ -86,7 +86,7 @@ pub fn encode_error(dialect: Dialect, error: &Error) -> Value {
     }
 }
 
-/// A list of messages without the request around it.
+/// A list of messages without the enclosing request.
 pub fn decode_messages(dialect: Dialect, list: Value) -> Result<Vec<Message>, Error> {
     if dialect == Dialect::Canonical {
         return serde_json::from_value(list).map_err(|why| Error::invalid_request(why.to_string()));
@@ -94,7 +94,7 @@ pub fn decode_messages(dialect: Dialect, list: Value) -> Result<Vec<Message>, Er
     Ok(decode_request(dialect, json!({ (messages_field(dialect)): list }))?.messages)
 }
 
-/// The messages as a list; where a dialect keeps the system prompt beside it, as an object of both.
+/// The messages as a list; where a dialect has the system prompt as a separate field, an object of both.
 pub fn encode_messages(dialect: Dialect, messages: &[Message], ledger: &mut Ledger) -> Result<Value, Error> {
     if dialect == Dialect::Canonical {
         return serde_json::to_value(messages).map_err(|why| Error::invalid_request(why.to_string()));
@@ -127,5 +127,5 @@ fn messages_field(dialect: Dialect) -> &'static str {
 }
 
 fn not_chat(dialect: Dialect) -> Error {
-    Error::invalid_request(format!("{dialect} is not a dialect of chat"))
+    Error::invalid_request(format!("{dialect} is not a chat dialect"))
 }

@@ -1,13 +1,13 @@
-//! Fields that always say the same. They are written without being asked for; a document that came
-//! without one goes back without it, and one that said something else keeps what it said.
+//! Fields with a constant value. They are always encoded; a document without the field is encoded without it,
+//! and another value is preserved.
 
 use ir::{Dialect, Ext, Fields, Map};
 use serde_json::Value;
 
 const ABSENT: &str = "$absent";
 
-/// Takes the constant out if it stands there, and notes it if it does not. `scope` tells objects of one
-/// document apart.
+/// Removes the constant from `fields` if present and notes its absence otherwise. `scope` distinguishes the
+/// objects of one document.
 pub(crate) fn take<T: ?Sized>(
     fields: &mut Fields,
     own: Dialect,
@@ -31,8 +31,8 @@ pub(crate) fn note_absent(own: Dialect, ext: &mut Ext, scope: &str, key: &str) {
     ext.push(own, ABSENT, Value::from(format!("{scope}/{key}")));
 }
 
-/// Writes the constant, unless something stands there already or its absence was noted. To be called
-/// after the rest was restored.
+/// Writes the constant unless the field is set or its absence was noted. Must be called after the other
+/// fields were restored.
 pub(crate) fn put(
     map: &mut Map,
     own: Dialect,

@@ -1,6 +1,6 @@
-//! Control marks of gpt-oss harmony that a server failed to parse and let through as text. They are not
-//! the Harmony Schema of the format document; they are a sign of a broken chat template. The text stays
-//! as it is, and a warning says what it holds.
+//! Control tokens of gpt-oss harmony that a server failed to parse and returned as text. They are unrelated
+//! to the Harmony Schema of the format document and indicate a broken chat template. The text is not
+//! changed; a warning names the token.
 
 use ir::event::Warning;
 
@@ -17,8 +17,8 @@ const LONGEST: usize = 13;
 
 pub(crate) const CODE: &str = "gpt_oss_harmony_markers";
 
-/// Watches the text of one answer. A mark may be split between pieces, so the end of what was seen is
-/// kept, shorter than a mark.
+/// Scans the text of one response. A token may be split between pieces, so the end of the scanned text is
+/// retained, shorter than a token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ControlTokenDetector {
     tail: String,
@@ -26,12 +26,12 @@ pub(crate) struct ControlTokenDetector {
 }
 
 impl ControlTokenDetector {
-    /// Another text begins; a mark does not reach from one into the next.
+    /// Another text begins; a token does not span two texts.
     pub(crate) fn begin(&mut self) {
         self.tail.clear();
     }
 
-    /// The warning, the first time a mark is seen.
+    /// The warning, the first time a token is found.
     pub(crate) fn look(&mut self, text: &str) -> Option<Warning> {
         if self.found || (self.tail.is_empty() && memchr::memchr(b'<', text.as_bytes()).is_none()) {
             return None;
@@ -41,7 +41,7 @@ impl ControlTokenDetector {
             self.found = true;
             self.tail = String::new();
             let message = format!(
-                "the text holds `{mark}`, a control mark of gpt-oss harmony: the server did not parse the model's output"
+                "the text contains `{mark}`, a control token of gpt-oss harmony: the server did not parse the model's output"
             );
             return Some(Warning::new(CODE, message));
         }
@@ -50,7 +50,7 @@ impl ControlTokenDetector {
     }
 }
 
-/// The end of the text, from where a mark may have begun.
+/// The end of the text, from where a token may have begun.
 fn open_mark(text: &str) -> String {
     let start = text.ceil_char_boundary(text.len().saturating_sub(LONGEST - 1));
     let end = text.get(start..).unwrap_or_default();

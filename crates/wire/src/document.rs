@@ -1,5 +1,5 @@
-//! Whole documents of any dialect and operation, through the canonical envelopes. What the envelope says
-//! beside the payload belongs to the host, so a vendor's dialect has no words for it: it is booked.
+//! Documents of any dialect and operation, converted through the canonical envelopes. Envelope fields outside
+//! of the payload belong to the host; vendor dialects do not support them, so they are recorded as losses.
 
 use ir::{Dialect, Error, Ledger, Operation, Outcome, Payload, Phase, Request, Response, ResponsePayload};
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub fn encode_request(dialect: Dialect, request: &Request, ledger: &mut Ledger) 
     }
 }
 
-/// Reads an answer. One that is an error, whatever its status was, becomes the error of the envelope.
+/// Decodes a response. An error body, whatever its status, becomes the error of the envelope.
 pub fn decode_response(dialect: Dialect, body: Value) -> Result<Response, Error> {
     if dialect == Dialect::Canonical {
         let bad = |why: serde_json::Error| Error::invalid_response(Phase::BeforeFirstByte, why.to_string());
@@ -110,7 +110,7 @@ pub fn encode_response(dialect: Dialect, response: &Response, ledger: &mut Ledge
 }
 
 fn unfit(dialect: Dialect, operation: Operation) -> Error {
-    Error::invalid_request(format!("{dialect} has no {}", operation.as_str()))
+    Error::invalid_request(format!("{dialect} does not support {}", operation.as_str()))
 }
 
 fn book_envelope(request: &Request, target: Dialect, ledger: &mut Ledger) {
@@ -136,7 +136,7 @@ fn book_envelope(request: &Request, target: Dialect, ledger: &mut Ledger) {
         let key = ir::adaptation::escape(key);
         ledger.dropped(
             format!("/{key}"),
-            format!("it is for the host; {target} has no word for it"),
+            format!("host-only field, not supported by {target}"),
         );
     }
 }

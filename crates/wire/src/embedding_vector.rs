@@ -1,12 +1,12 @@
-//! The two forms of a vector: numbers, and little-endian 32-bit floats in base64. A client gets the form that
-//! it asked for, whichever the back-end answered in.
+//! The two encodings of a vector: numbers, and little-endian 32-bit floats in base64. The response to a
+//! client uses the requested encoding, independent of the back-end's.
 
 use ir::envelope::EmbeddingVector;
 use ir::media::Base64;
 use ir::{Error, Phase};
 use serde_json::Number;
 
-/// The vector in the form with this name; any name but `base64` is numbers.
+/// The vector in the named encoding; any name but `base64` means numbers.
 pub fn convert(vector: &EmbeddingVector, form: Option<&str>) -> Result<EmbeddingVector, Error> {
     match (vector, form == Some("base64")) {
         (EmbeddingVector::Numbers(numbers), true) => Ok(EmbeddingVector::Base64(packed(numbers)?)),
@@ -37,13 +37,13 @@ fn unpacked(text: &str) -> Result<Vec<Number>, Error> {
     floats.collect()
 }
 
-/// The shortest number that means this float: 0.1 rather than 0.10000000149011612.
+/// The shortest number that parses to this float: 0.1 rather than 0.10000000149011612.
 fn number(float: f32) -> Option<Number> {
     Number::from_f64(float.to_string().parse().ok()?)
 }
 
 fn broken() -> Error {
-    Error::invalid_response(Phase::MidStream, "the answer has a vector that is none")
+    Error::invalid_response(Phase::MidStream, "the answer has an invalid vector")
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
     use super::{convert, number};
 
     #[test]
-    fn a_form_that_is_already_there_stays_as_it_is() {
+    fn requested_encoding_is_returned_unchanged() {
         let text = EmbeddingVector::Base64(String::from("anything"));
         assert_eq!(convert(&text, Some("base64")).unwrap(), text);
         assert!(convert(&text, None).is_err(), "these are not floats");
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_between_the_forms(floats in prop::collection::vec(prop::num::f32::NORMAL, 0..20)) {
+        fn encodings_convert_without_loss(floats in prop::collection::vec(prop::num::f32::NORMAL, 0..20)) {
             let numbers = floats.iter().map(|float| number(*float).unwrap()).collect();
             let numbers = EmbeddingVector::Numbers(numbers);
             let packed = convert(&numbers, Some("base64")).unwrap();

@@ -1,5 +1,4 @@
-//! Embeddings in every dialect that has them: one set of functions over all of them, for whoever calls a
-//! back-end.
+//! Embeddings in every dialect that has them: one set of functions over all dialects, for calls of back-ends.
 
 use ir::envelope::{Embedding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse};
 use ir::{Dialect, Error, ErrorKind, Ext, Fields, Ledger, Map, Phase};
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::{error_body, gemini_embeddings, ollama_embeddings, openai_embeddings};
 
-/// Writes a request. Whatever the dialect cannot say is booked in the ledger.
+/// Encodes a request. What the dialect does not support is recorded in the ledger.
 pub fn encode_request(
     dialect: Dialect,
     request: &EmbeddingsRequest,
@@ -21,7 +20,7 @@ pub fn encode_request(
     }
 }
 
-/// Reads an answer; one that is an error in spite of its status is an error.
+/// Decodes a response. An error body with a success status is returned as an error.
 pub fn decode_response(dialect: Dialect, body: Value) -> Result<EmbeddingsResponse, Error> {
     match dialect {
         Dialect::OpenaiEmbeddings => openai_embeddings::decode_response(body),
@@ -31,7 +30,7 @@ pub fn decode_response(dialect: Dialect, body: Value) -> Result<EmbeddingsRespon
     }
 }
 
-/// The fields of an answer and the list of its vectors, for dialects that keep them under `embeddings`.
+/// The fields of a response and the list of its vectors, for dialects with the vectors under `embeddings`.
 pub(crate) fn listed(own: Dialect, body: Value) -> Result<(Fields, Vec<Value>), Error> {
     if let Some(error) = error_body::from_value(own, &body, Phase::BeforeFirstByte, None) {
         return Err(error);
@@ -43,9 +42,9 @@ pub(crate) fn listed(own: Dialect, body: Value) -> Result<(Fields, Vec<Value>), 
     Ok((fields, list))
 }
 
-/// One vector of such an answer, and what its dialect says beside it.
+/// One vector of such a response with its dialect-specific fields.
 pub(crate) fn vector(index: u64, values: Value, ext: Ext) -> Result<Embedding, Error> {
-    let numbers = serde_json::from_value(values).map_err(|_| misshapen("has a vector that is none"))?;
+    let numbers = serde_json::from_value(values).map_err(|_| misshapen("has an invalid vector"))?;
     Ok(Embedding {
         index,
         vector: EmbeddingVector::Numbers(numbers),
@@ -58,12 +57,12 @@ pub(crate) fn misshapen(what: &str) -> Error {
     Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"))
 }
 
-/// Lists of tokens are one model's own numbers: only the vendor whose client made them can read them.
+/// Token ids depend on one model's vocabulary, so token lists are valid only for the vendor of the client.
 pub(crate) fn texts_only(request: &EmbeddingsRequest) -> Result<(), Error> {
     let own = Dialect::OpenaiEmbeddings;
     match request.ext.value(own, openai_embeddings::TOKENS) {
         Some(_) => {
-            let message = "lists of tokens mean nothing to this model; send texts";
+            let message = "token lists are not supported by this model; send text";
             Err(Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message))
         }
         None => Ok(()),
@@ -71,6 +70,6 @@ pub(crate) fn texts_only(request: &EmbeddingsRequest) -> Result<(), Error> {
 }
 
 fn no_dialect(dialect: Dialect) -> Error {
-    let message = format!("{dialect} is not a dialect of embeddings");
+    let message = format!("{dialect} is not an embeddings dialect");
     Error::new(ErrorKind::Unsupported, Phase::BeforeSend, message)
 }

@@ -1,5 +1,5 @@
-//! Reading the body of a failed call. It may be anything: the dialect's own JSON, another gateway's, or
-//! the HTML page of a proxy. Status and message survive in every case.
+//! Decodes the body of a failed call, which may be the dialect's JSON, the JSON of another gateway, or an
+//! HTML page of a proxy. Status and message are preserved in every case.
 
 use ir::{Dialect, Error, ErrorKind, Fields, Phase};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::limits::ERROR_QUOTE_BYTES_MAX;
 use crate::timestamp;
 
-/// The error in a response with this status. `retry_after` is the value of the header, if it came.
+/// The error of a response with this status. `retry_after` is the value of the header, if present.
 pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[u8]) -> Error {
     let parsed = serde_json::from_slice::<Value>(body).ok();
     let mut error = parsed
@@ -23,12 +23,12 @@ pub fn decode(dialect: Dialect, status: u16, retry_after: Option<&str>, body: &[
     error
 }
 
-/// The error inside an answer with a good status, if it is one.
+/// The error inside a response with a success status, if there is one.
 pub fn inside(dialect: Dialect, body: &Value) -> Option<Error> {
     from_value(dialect, body, Phase::BeforeFirstByte, None)
 }
 
-/// The error that a JSON value is, in whichever of the known shapes; `None` if it is not one.
+/// Decodes an error from any of the known JSON shapes; `None` if the value is not an error.
 pub(crate) fn from_value(
     dialect: Dialect,
     value: &Value,
@@ -36,13 +36,13 @@ pub(crate) fn from_value(
     status: Option<u16>,
 ) -> Option<Error> {
     let fields = match value {
-        // Gemini wraps the error of a stream into a list.
+        // Gemini wraps the error of a stream in a list.
         Value::Array(list) => list.first()?.as_object()?,
         value => value.as_object()?,
     };
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let inner = match fields.get("error") {
-        // Ollama and others say no more than a text; some say a code or a status beside it.
+        // Ollama and others send only a message; some add a code or a status.
         Some(Value::String(message)) => {
             let beside = ["status_code", "status"]
                 .iter()
@@ -57,7 +57,7 @@ pub(crate) fn from_value(
         }
         Some(Value::Object(inner)) => inner,
         Some(_) => return None,
-        // Some servers leave the wrapper out.
+        // Some servers omit the wrapper.
         None if text("object") == Some("error") => fields,
         None if text("type") == Some("error") => fields,
         None => return None,
@@ -65,7 +65,7 @@ pub(crate) fn from_value(
     Some(from_fields(dialect, Fields::new(inner.clone()), phase, status))
 }
 
-/// The error in an object that holds its fields directly.
+/// The error in an object with the error fields at its top level.
 pub(crate) fn from_fields(dialect: Dialect, mut inner: Fields, phase: Phase, status: Option<u16>) -> Error {
     let message = inner
         .string("message")
@@ -94,7 +94,7 @@ pub(crate) fn from_fields(dialect: Dialect, mut inner: Fields, phase: Phase, sta
     error
 }
 
-/// Google tells when to come back inside the body: `{"@type": "..RetryInfo", "retryDelay": "34.5s"}`.
+/// Google sends the retry delay in the body: `{"@type": "..RetryInfo", "retryDelay": "34.5s"}`.
 fn retry_delay_ms(details: &Value) -> Option<u64> {
     let mut delays = details
         .as_array()?
@@ -103,10 +103,10 @@ fn retry_delay_ms(details: &Value) -> Option<u64> {
     retry_after_ms(delays.next()?.as_str()?.strip_suffix('s')?)
 }
 
-/// The vendors' words first, the status next, the message last.
+/// The vendor's error code takes precedence over the status, and the status over the message text.
 fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option<u16>) -> ErrorKind {
     let words = words.unwrap_or_default();
-    let says = |needles: &[&str]| needles.iter().any(|needle| words.contains(needle));
+    let matches_any = |needles: &[&str]| needles.iter().any(|needle| words.contains(needle));
     let lower = message.to_lowercase();
     let context = [
         "context length",
@@ -115,18 +115,18 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
         "prompt is too long",
         "too many tokens",
     ];
-    if says(&["context_length_exceeded", "exceed_context_size"])
+    if matches_any(&["context_length_exceeded", "exceed_context_size"])
         || context.iter().any(|part| lower.contains(part))
     {
         return ErrorKind::ContextWindow;
     }
-    if says(&["insufficient_quota", "billing_error", "billing_hard_limit"]) {
+    if matches_any(&["insufficient_quota", "billing_error", "billing_hard_limit"]) {
         return ErrorKind::Quota;
     }
-    if says(&["rate_limit", "RESOURCE_EXHAUSTED", "too_many_requests"]) {
+    if matches_any(&["rate_limit", "RESOURCE_EXHAUSTED", "too_many_requests"]) {
         return ErrorKind::RateLimited;
     }
-    if says(&[
+    if matches_any(&[
         "authentication",
         "permission",
         "invalid_api_key",
@@ -135,13 +135,13 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     ]) {
         return ErrorKind::Auth;
     }
-    if says(&["content_filter", "content_policy", "moderation_blocked"]) {
+    if matches_any(&["content_filter", "content_policy", "moderation_blocked"]) {
         return ErrorKind::ContentPolicy;
     }
-    if says(&["timeout", "DEADLINE_EXCEEDED"]) {
+    if matches_any(&["timeout", "DEADLINE_EXCEEDED"]) {
         return ErrorKind::Timeout;
     }
-    if says(&[
+    if matches_any(&[
         "overloaded",
         "server_error",
         "api_error",
@@ -151,17 +151,17 @@ fn kind_of(_dialect: Dialect, words: Option<&str>, message: &str, status: Option
     ]) {
         return ErrorKind::Upstream;
     }
-    if says(&["not_found", "NOT_FOUND"]) {
+    if matches_any(&["not_found", "NOT_FOUND"]) {
         return ErrorKind::NotEnabled;
     }
-    if says(&["invalid_request", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
+    if matches_any(&["invalid_request", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
         return ErrorKind::InvalidRequest;
     }
     status.map_or(ErrorKind::Upstream, ErrorKind::from_status)
 }
 
-/// `Retry-After` in seconds, whichever of its two forms it has. A date counts from the `Date` of the same
-/// answer: the server's clock is the one that it means, and ours is not read here.
+/// `Retry-After` in seconds, from either of its two forms. A date is relative to the `Date` header of the
+/// same response, because it refers to the server's clock; the local clock is not read.
 pub fn retry_after_seconds(text: &str, date: Option<&str>) -> Option<String> {
     if retry_after_ms(text).is_some() {
         return Some(String::from(text));
@@ -171,13 +171,13 @@ pub fn retry_after_seconds(text: &str, date: Option<&str>) -> Option<String> {
     Some(then.saturating_sub(now).to_string())
 }
 
-/// Seconds, as most servers say.
+/// The form in seconds, which most servers send.
 fn retry_after_ms(text: &str) -> Option<u64> {
     let seconds: f64 = text.trim().parse().ok()?;
     (0.0..1e9).contains(&seconds).then_some((seconds * 1000.0) as u64)
 }
 
-/// The beginning of a body that is not JSON, on one line, cut between characters.
+/// The beginning of a body that is not JSON, as one line, truncated at a character boundary.
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..ERROR_QUOTE_BYTES_MAX).unwrap_or(body));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -188,7 +188,7 @@ fn quote(body: &[u8]) -> String {
     }
 }
 
-/// The HTTP status with which an error goes out to a client.
+/// The HTTP status that a client receives for an error.
 pub fn status_of(error: &Error) -> u16 {
     match error.kind {
         ErrorKind::InvalidRequest

@@ -1,13 +1,13 @@
-//! Which types the known fields of a request have, dialect by dialect. A decoder takes a field of another type
-//! for one that it does not know, and keeps it; whoever takes requests in asks here first, so that no caller's
-//! mistake is passed over. What a value means, and fields that are not named here, are the back-end's to judge.
+//! Types of the known request fields, per dialect. A decoder treats a field of another type as unknown and
+//! preserves it; the gateway therefore validates requests with this table first, so that client errors are
+//! rejected. Values, and fields that are not listed, are validated by the back-end.
 
 use ir::{Dialect, Map};
 use serde_json::Value;
 
 use self::Kind::{Flag, Integer, List, Number, Object, Text, Texts};
 
-/// What a value may be. A field that is null is one that is not there.
+/// An accepted type of a field. A null field counts as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -16,7 +16,7 @@ pub enum Kind {
     Integer,
     Flag,
     List,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
     Object,
 }
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    fn said(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Text => "a string",
             Self::Number => "a number",
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// A field, by its name or its way through objects, and what it may be.
+/// A field, by its name or its path through objects, and its accepted types.
 pub type Field = (&'static str, &'static [Kind]);
 
 const OPENAI_CHAT: &[Field] = &[
@@ -159,7 +159,7 @@ const CANONICAL: &[Field] = &[
     ("payload.generation.stop", &[Texts]),
 ];
 
-/// The known fields of a conversation's request; none for a dialect that no client speaks here.
+/// The known fields of a chat request; empty for a dialect that the gateway does not accept from clients.
 pub fn fields(dialect: Dialect) -> &'static [Field] {
     match dialect {
         Dialect::OpenaiChat => OPENAI_CHAT,
@@ -170,7 +170,7 @@ pub fn fields(dialect: Dialect) -> &'static [Field] {
     }
 }
 
-/// A field that is something else than it can be.
+/// A field whose value has a type that is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeMismatch {
     pub field: &'static str,
@@ -186,10 +186,10 @@ pub fn find_mismatch(dialect: Dialect, body: &Map) -> Option<TypeMismatch> {
         if value.is_null() || kinds.iter().any(|kind| kind.fits(value)) {
             return None;
         }
-        let said: Vec<&str> = kinds.iter().map(|kind| kind.said()).collect();
+        let accepted: Vec<&str> = kinds.iter().map(|kind| kind.description()).collect();
         let message = format!(
             "`{field}` must be {}, and is {}",
-            said.join(" or "),
+            accepted.join(" or "),
             name_of(value)
         );
         Some(TypeMismatch { field, message })
@@ -222,7 +222,7 @@ mod tests {
         Dialect::Canonical,
     ];
 
-    /// One value of every type, with the kinds that it fits.
+    /// One value of every type, with the kinds that accept it.
     fn values() -> Vec<(Value, Vec<Kind>)> {
         vec![
             (json!("hot"), vec![Kind::Text]),
@@ -235,7 +235,7 @@ mod tests {
         ]
     }
 
-    /// A body in which only this field stands, with the objects around it.
+    /// A body with only this field, inside the objects of its path.
     fn body(field: &str, value: &Value) -> Map<String, Value> {
         let whole = field
             .rsplit('.')
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_field_takes_its_types_and_no_other() {
+    fn known_fields_accept_only_their_types() {
         for dialect in DIALECTS {
             assert!(fields(dialect).len() > 10);
             for (field, kinds) in fields(dialect) {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_nobodys_business_here() {
+    fn unknown_fields_are_ignored() {
         for dialect in DIALECTS {
             for (value, _) in values() {
                 assert_eq!(find_mismatch(dialect, &body("a_field_of_tomorrow", &value)), None);

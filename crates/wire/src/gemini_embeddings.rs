@@ -1,4 +1,4 @@
-//! Gemini's embeddings, always as a batch: one text is a batch of one.
+//! Gemini's embeddings, always sent as a batch: one text is a batch of one.
 //! <https://ai.google.dev/api/embeddings>
 
 use ir::envelope::{EmbeddingsRequest, EmbeddingsResponse};
@@ -24,7 +24,7 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
         Value::Object(map)
     };
     let requests: Vec<Value> = request.input.iter().map(one).collect();
-    // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
+    // The vector encoding is not a loss: it is converted to the requested one afterwards.
     crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     ledger.foreign("/payload", &request.ext, OWN);
     Ok(json!({"requests": requests}))
@@ -52,7 +52,7 @@ pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> 
 
 #[cfg(test)]
 mod tests {
-    use ir::{Ledger, Component};
+    use ir::{Component, Ledger};
     use serde_json::json;
 
     use super::{decode_response, encode_request};
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_come_back_in_order_and_errors_as_errors() {
+    fn decodes_vectors_in_order_and_errors() {
         let answer = json!({"embeddings": [{"values": [0.5, -1]}, {"values": [0.25, 2]}]});
         let response = decode_response(answer).unwrap();
         let places: Vec<u64> = response.embeddings.iter().map(|one| one.index).collect();

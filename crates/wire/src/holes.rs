@@ -1,19 +1,19 @@
-//! Bodies with holes: media that does not lie in memory is written as a short stand-in, by whatever dialect,
-//! and the finished text is cut where the stand-ins are. Whoever sends the body puts the media there, piece
-//! by piece. No dialect knows of it.
+//! Placeholders for media that is not in memory. The body is encoded with a short placeholder in place of the
+//! bytes, in any dialect, and then split at the placeholders; the sender writes the media there, piece by
+//! piece. The dialects do not depend on this.
 //!
-//! A stand-in begins as the media begins, because some dialects look at the first bytes, and ends in a mark
-//! that nobody outside can foresee: the words of a user are never taken for one.
+//! A placeholder begins with the first bytes of the media, because some dialects inspect them, and ends in a
+//! secret suffix that clients cannot predict, so that user text is never taken for a placeholder.
 
 use ir::media::{Base64, MediaHandle, StoredRef};
 use ir::{Media, MediaSource};
 use memchr::memmem;
 
-/// What a body is made of, in order.
+/// A piece of a body, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Text(Vec<u8>),
-    /// These bytes as base64 in its standard spelling.
+    /// These bytes as standard base64.
     Base64(MediaHandle),
 }
 
@@ -26,12 +26,12 @@ impl Piece {
     }
 }
 
-/// The media that was taken out of a request or an answer.
+/// The media that was removed from a request or a response.
 #[derive(Clone, Debug, Default)]
 pub struct Holes(Vec<(String, MediaHandle)>);
 
 impl Holes {
-    /// Puts stand-ins where media is held. `secret` is new for every body.
+    /// Replaces media handles by placeholders. `secret` is new for every body.
     pub fn cut<'a>(media: impl IntoIterator<Item = &'a mut Media>, secret: u128) -> Self {
         let mut holes = Vec::new();
         for media in media {
@@ -49,7 +49,7 @@ impl Holes {
         self.0.is_empty()
     }
 
-    /// The body without its stand-ins.
+    /// The body split at its placeholders.
     pub fn open(&self, body: Vec<u8>) -> Vec<Piece> {
         if self.0.is_empty() {
             return vec![Piece::Text(body)];
@@ -72,7 +72,7 @@ impl Holes {
     }
 }
 
-/// Whole groups of four characters, so that it is base64 like any other.
+/// Whole groups of four characters, so that the placeholder is valid base64.
 fn stand_in(held: &MediaHandle, index: usize, secret: u128) -> String {
     let head = held.head();
     let whole = head.get(..head.len() / 3 * 3).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The top-level fields of a JSON object with the places of their values, so that one of them can be
-//! changed in a body that otherwise stays byte for byte as it came. The values are read by the usual
-//! parser and thrown away.
+//! Top-level fields of a JSON object with the byte ranges of their values, so that one value can be replaced
+//! in a body that otherwise stays byte for byte as received. Values are skipped with the JSON parser and not
+//! kept.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use serde_json::Deserializer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRanges {
     fields: Vec<(String, Range<usize>)>,
-    /// Behind the last value.
+    /// Offset behind the last value.
     end: usize,
 }
 
 impl FieldRanges {
-    /// `None` if the body is not one object, or names a field twice: nobody could tell which one counts.
+    /// `None` if the body is not one object or has a duplicate field, which would be ambiguous.
     pub fn of(body: &[u8]) -> Option<Self> {
         let mut at = mark(body, 0, b'{')?;
         let mut outline = Self {
@@ -43,13 +43,13 @@ impl FieldRanges {
         }
     }
 
-    /// Where the value of a field stands.
+    /// The byte range of a field's value.
     pub fn range(&self, name: &str) -> Option<Range<usize>> {
         let found = self.fields.iter().find(|(field, _)| field == name);
         found.map(|(_, place)| place.clone())
     }
 
-    /// The body with these fields set to these values, which are JSON; everything else as it was.
+    /// The body with these fields set to these JSON values; all other bytes are unchanged.
     pub fn replace(&self, body: &[u8], changes: &[(&str, String)]) -> Vec<u8> {
         let more: usize = changes
             .iter()
@@ -80,14 +80,14 @@ impl FieldRanges {
     }
 }
 
-/// One value at this place, and the place behind it.
+/// One value at this offset, and the offset behind it.
 fn value<T: DeserializeOwned>(body: &[u8], at: usize) -> Option<(T, usize)> {
     let mut values = Deserializer::from_slice(body.get(at..)?).into_iter::<T>();
     let value = values.next()?.ok()?;
     Some((value, at + values.byte_offset()))
 }
 
-/// The place behind this mark, if it is the next thing there.
+/// The offset behind this punctuation byte, if it is the next token.
 fn mark(body: &[u8], at: usize, mark: u8) -> Option<usize> {
     let at = skip(body, at);
     (body.get(at) == Some(&mark)).then_some(at + 1)
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_changes() {
+    fn replaces_only_named_fields() {
         let model = [("model", String::from("\"b\""))];
         let body = " {\"model\" : \"a\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
         let changed = " {\"model\" : \"b\", \"x\":1.50,\n\"y\":{\"model\":\"a\"}} \n";
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_object_has_no_outline() {
+    fn rejects_bodies_that_are_not_one_object() {
         for body in [
             "",
             "[]",
@@ -165,9 +165,9 @@ mod tests {
     }
 
     proptest! {
-        /// Splicing means what setting the fields in a tree means, compact or not.
+        /// Splicing is equivalent to setting the fields in a parsed tree, compact or not.
         #[test]
-        fn splicing_is_setting(map in object(), pretty in any::<bool>(), model in ".{0,6}") {
+        fn splicing_equals_setting_parsed_fields(map in object(), pretty in any::<bool>(), model in ".{0,6}") {
             let value = Value::Object(map.clone());
             let body = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let changes = [("model", json!(model).to_string()), ("stream_options", String::from("{}"))];
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_bytes_do_not_panic(body in prop::collection::vec(any::<u8>(), 0..64)) {
             if let Some(outline) = FieldRanges::of(&body) {
                 prop_assert!(serde_json::from_slice::<Value>(&outline.replace(&body, &[])).is_ok());
             }

@@ -1,27 +1,28 @@
-//! Foreign dialects as sans-IO encoders and decoders. Each dialect has its folder and knows only itself
-//! and the vocabulary; what one cannot say, it books in a ledger. A document that goes back to the
-//! dialect it came from comes out as it went in.
+//! Vendor dialects as sans-IO encoders and decoders. Each dialect has its own module and depends only on the
+//! IR; what a dialect does not support is recorded in a ledger. A document that is decoded and encoded in the
+//! same dialect is unchanged.
 
 pub mod anthropic;
 mod call_id;
 mod canonical;
 pub mod chat;
 mod constant_field;
+mod control_tokens;
 pub mod document;
+pub mod embedding_vector;
 pub mod embeddings;
 pub mod error_body;
-mod unknown_fields;
 pub mod field_type;
 pub mod framing;
 pub mod gemini;
 mod gemini_embeddings;
-pub mod response_summary;
-mod pending_blocks;
 pub mod holes;
+pub mod json_field_ranges;
 pub mod lift;
 pub mod limits;
-mod control_tokens;
+mod losses;
 pub mod media;
+mod media_losses;
 pub mod messages;
 pub mod ollama;
 mod ollama_embeddings;
@@ -31,14 +32,13 @@ pub mod openai_images;
 pub mod openai_responses;
 pub mod openai_speech;
 pub mod openai_transcriptions;
-pub mod json_field_ranges;
-mod media_losses;
-mod tool_result_name;
+mod pending_blocks;
+pub mod response_summary;
 mod stream;
 pub mod subtitles;
 mod timestamp;
+mod tool_result_name;
 mod turns;
-mod losses;
-pub mod embedding_vector;
+mod unknown_fields;
 
 pub use stream::{Decoder, Encoder};

@@ -1,9 +1,9 @@
-//! Long base64 lifted out of a JSON text while the text arrives. Pieces go in at any border; the text comes
-//! out with a short stand-in for every long string under one key, and the bytes that such a string spells go
-//! to a taker. Nothing of it is held but the text, and of a string no more than shows that it is long.
+//! Incremental extraction of long base64 strings from a JSON text. Input pieces may be split at any byte; the
+//! output text has a short placeholder for every long string under one key, and the decoded bytes of these
+//! strings go to a sink. Only the text is buffered, and of a string only enough to decide that it is long.
 //!
-//! This judges no JSON: what is left is read by a parser, and what is broken breaks there. A stand-in ends in
-//! a number that nobody outside can foresee, so that no text of a server is taken for one.
+//! JSON is not validated: the remaining text is read by a parser, which reports syntax errors. A placeholder
+//! ends in a secret number that a server cannot predict, so that server text is never taken for one.
 
 use std::io;
 
@@ -11,7 +11,8 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Padding is counted here, and trailing bits may be set: senders do that, and the bytes are clear.
+/// Padding is checked separately, and trailing bits may be set: some senders do so, and the bytes are
+/// unambiguous.
 const TOLERANT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -19,15 +20,15 @@ const TOLERANT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone),
 );
 
-/// How many characters are decoded at a time: whole groups of four.
+/// Characters decoded at a time: whole groups of four.
 const GROUP_CHARS: usize = 16 * 1024;
 
-/// Who takes the bytes of lifted strings, one string after another.
+/// Receives the bytes of extracted strings, one string after another.
 pub trait Taker {
-    /// More bytes of the string that is open; the first ones open it.
+    /// More bytes of the current string; the first bytes start a new string.
     fn take(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// The string is whole.
+    /// The current string is complete.
     fn close(&mut self) -> io::Result<()>;
 }
 
@@ -37,7 +38,7 @@ pub enum LiftError {
     NotBase64,
     #[error("the text ends inside of a string")]
     Truncated,
-    /// What the taker says.
+    /// An error of the sink.
     #[error(transparent)]
     Taker(#[from] io::Error),
 }
@@ -46,7 +47,7 @@ pub enum LiftError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lifted {
     pub text: Vec<u8>,
-    /// What stands for each, in the order in which they were taken.
+    /// The placeholders, in the order of extraction.
     pub stand_ins: Vec<String>,
 }
 
@@ -61,30 +62,30 @@ pub struct Lift {
 
 #[derive(Debug)]
 enum State {
-    /// Outside of strings: what was read last.
+    /// Outside of strings, with the last token.
     Between(Last),
-    /// In a string that stays.
+    /// In a string that stays in the text.
     Plain {
         start: usize,
         escaped: bool,
-        /// It is the value of the key, and lifted if it grows long.
+        /// The string is the value of the key and is extracted when it grows long.
         wanted: bool,
     },
     Lifting(Decoding),
 }
 
-/// What decides whether the next string is a value of the key.
+/// Decides whether the next string is a value of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Other,
-    /// A string that reads as the key.
+    /// A string equal to the key.
     Key,
-    /// The key, and a colon behind it.
+    /// The key followed by a colon.
     Colon,
 }
 
 impl Lift {
-    /// Strings under `key` of more than `chars_max` characters are lifted. `secret` is new for every text.
+    /// Strings under `key` of more than `chars_max` characters are extracted. `secret` is new for every text.
     pub fn new(key: &'static str, chars_max: usize, secret: u128) -> Self {
         Self {
             key,
@@ -95,7 +96,7 @@ impl Lift {
         }
     }
 
-    /// How much text is held so far.
+    /// Bytes of text buffered so far.
     pub fn text_bytes(&self) -> usize {
         self.lifted.text.len()
     }
@@ -126,7 +127,7 @@ impl Lift {
         }
     }
 
-    /// One byte of text that is already written down.
+    /// One byte of text that is already appended.
     fn step(&mut self, byte: u8, taker: &mut dyn Taker) -> Result<(), LiftError> {
         match &mut self.state {
             State::Between(last) => match (byte, *last) {
@@ -162,7 +163,7 @@ impl Lift {
         Ok(())
     }
 
-    /// A string has grown too long to stay: what was read of it is the first that is taken.
+    /// Starts extraction of a string that exceeded the limit; `begun` are its characters so far.
     fn lift(&mut self, begun: &[u8], taker: &mut dyn Taker) -> Result<(), LiftError> {
         let stand_in = format!("{:032x}{:08x}", self.secret, self.lifted.stand_ins.len());
         self.lifted.text.extend_from_slice(stand_in.as_bytes());
@@ -174,11 +175,11 @@ impl Lift {
     }
 }
 
-/// A string while its bytes are taken.
+/// An extracted string while its bytes are decoded.
 #[derive(Debug, Default)]
 struct Decoding {
     escape: Escape,
-    /// Characters that wait for a whole group.
+    /// Characters of an incomplete group.
     chars: Vec<u8>,
     padding: usize,
     is_over: bool,
@@ -189,12 +190,12 @@ enum Escape {
     #[default]
     None,
     Begun,
-    /// A character by its number: how many digits of it are known, and what they say.
+    /// A `\u` escape: the number of digits read, and their value.
     Number(u32, u32),
 }
 
 impl Decoding {
-    /// Takes what belongs to the string and gives back what follows its end.
+    /// Consumes the bytes of the string and returns what follows its end.
     fn push<'a>(&mut self, bytes: &'a [u8], taker: &mut dyn Taker) -> Result<&'a [u8], LiftError> {
         for (at, byte) in bytes.iter().enumerate() {
             match (self.escape, *byte) {
@@ -228,7 +229,7 @@ impl Decoding {
         Ok(&[])
     }
 
-    /// White space and the URL alphabet are understood, as everywhere.
+    /// White space and the URL alphabet are accepted, as in all base64 of this crate.
     fn char(&mut self, byte: u8, taker: &mut dyn Taker) -> Result<(), LiftError> {
         let byte = match byte {
             b'\n' | b'\r' | b'\t' | b' ' => return Ok(()),
@@ -255,7 +256,7 @@ impl Decoding {
         Ok(taker.take(&bytes)?)
     }
 
-    /// Padding may be missing; where it stands, it is right.
+    /// Padding may be missing; if present, it must be correct.
     fn close(&mut self, taker: &mut dyn Taker) -> Result<(), LiftError> {
         if self.padding > 0 && !(self.chars.len() + self.padding).is_multiple_of(4) {
             return Err(LiftError::NotBase64);

@@ -1,10 +1,10 @@
-//! Every bound of this crate, by name.
+//! All limits of this crate.
 
-/// One event of a stream, framing included. Pictures come as one event, so it is not small.
+/// One event of a stream, including framing. Images arrive as one event, so the limit is not small.
 pub const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// An error body that is quoted in a message.
+/// Bytes of an error body that are quoted in a message.
 pub const ERROR_QUOTE_BYTES_MAX: usize = 512;
 
-/// Parallel tool calls of one streamed answer.
+/// Parallel tool calls of one streamed response.
 pub const TOOL_CALLS_MAX: usize = 1024;

@@ -1,11 +1,11 @@
-//! What media carries beside its bytes and its type. A dialect names what it can carry; the rest is
-//! booked, field by field.
+//! Media fields other than bytes and type. A dialect lists the fields that it supports; the others are
+//! recorded as losses, field by field.
 
 use ir::{Dialect, Error, Ledger, Media, MediaSource};
 use serde_json::Value;
 
-/// Books every particular of `media` that `target` does not carry. `carried` lists names of fields of
-/// the canonical form, such as `hints/detail`.
+/// Records every field of `media` that `target` does not support. `carried` lists field names of the
+/// canonical form, such as `hints/detail`.
 pub(crate) fn book(media: &Media, pointer: &str, target: Dialect, carried: &[&str], ledger: &mut Ledger) {
     let reference = media.to_reference();
     for group in ["facts", "hints"] {
@@ -17,30 +17,27 @@ pub(crate) fn book(media: &Media, pointer: &str, target: Dialect, carried: &[&st
         {
             let field = format!("{group}/{key}");
             if !carried.contains(&field.as_str()) {
-                ledger.dropped(
-                    format!("{pointer}/{field}"),
-                    format!("{target} has no word for it"),
-                );
+                ledger.dropped(format!("{pointer}/{field}"), format!("not supported by {target}"));
             }
         }
     }
-    // Bytes show their type; what stands elsewhere does not.
+    // The type of inline media follows from its bytes; other sources do not show it.
     let elsewhere = !matches!(media.source, MediaSource::Inline(_));
     if elsewhere && media.mime.is_some() && !carried.contains(&"mime") {
         ledger.dropped(
             format!("{pointer}/mime"),
-            format!("{target} has no word for the type of what stands elsewhere"),
+            format!("the type of media that is not inline is not supported by {target}"),
         );
     }
     for key in ["text_fallback", "expires_at", "generation_params", "checksum"] {
         if reference.contains_key(key) && !carried.contains(&key) {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{target} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {target}"));
         }
     }
     ledger.foreign(pointer, &media.ext, target);
 }
 
-/// Media whose bytes are elsewhere must be brought into a form that a provider can read first.
+/// Media that is not inline must be resolved to a form that a provider can read first.
 pub(crate) fn unresolved(media: &Media, pointer: &str, target: Dialect) -> Error {
     let what = match &media.source {
         MediaSource::Inline(_) => "inline media of this kind",

@@ -21,7 +21,7 @@ pub(crate) fn encode_request(request: &EmbeddingsRequest, ledger: &mut Ledger) -
     put("model", json!(request.model));
     put("input", json!(request.input));
     put("dimensions", json!(request.dimensions));
-    // The form of the numbers is no loss: whoever asked for the other one gets it made of this one.
+    // The vector encoding is not a loss: it is converted to the requested one afterwards.
     crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &request.ext, OWN);
@@ -46,13 +46,13 @@ pub(crate) fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> 
 
 #[cfg(test)]
 mod tests {
-    use ir::{Ledger, Component};
+    use ir::{Component, Ledger};
     use serde_json::json;
 
     use super::{decode_response, encode_request};
 
     #[test]
-    fn texts_go_out_and_vectors_come_back() {
+    fn encodes_texts_and_decodes_vectors() {
         let mut ledger = Ledger::new(Component::Adapter);
         let asked = json!({"model": "all-minilm", "input": "a", "encoding_format": "base64"});
         let asked = serde_json::from_value(asked).unwrap();

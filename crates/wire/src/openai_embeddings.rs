@@ -15,10 +15,10 @@ const WORDS: usage::UsageFields = usage::UsageFields {
     output: "completion_tokens",
 };
 
-/// Where lists of tokens are kept as they came: they are no text, and only this vendor can read them.
+/// Extension field with token lists as received: they are not text, and only this vendor can read them.
 pub(crate) const TOKENS: &str = "$tokens";
 
-/// Whether the request holds tokens in place of texts.
+/// Whether the request contains tokens instead of texts.
 pub fn has_tokens(request: &EmbeddingsRequest) -> bool {
     request.ext.value(OWN, TOKENS).is_some()
 }
@@ -32,7 +32,7 @@ pub fn decode_request(body: Value) -> Result<EmbeddingsRequest, Error> {
     } else if let Some(texts) = fields.strings("input") {
         texts
     } else {
-        let why = "`input` is a text, a list of texts, or tokens";
+        let why = "`input` must be a string, a list of strings, or tokens";
         let tokens = fields.take("input").filter(are_tokens);
         ext.set(OWN, TOKENS, tokens.ok_or_else(|| Error::invalid_request(why))?);
         Vec::new()
@@ -98,7 +98,7 @@ pub fn decode_response(body: Value) -> Result<EmbeddingsResponse, Error> {
             .take("embedding")
             .ok_or_else(|| bad("has an embedding without a vector"))?;
         let vector: EmbeddingVector =
-            serde_json::from_value(vector).map_err(|_| bad("has a vector that is none"))?;
+            serde_json::from_value(vector).map_err(|_| bad("has an invalid vector"))?;
         let index = item.u64("index").unwrap_or_else(|| {
             constant_field::note_absent(OWN, &mut ext, "", "index");
             at

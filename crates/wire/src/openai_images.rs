@@ -1,5 +1,5 @@
-//! OpenAI's image generation. Edits go as a form with files, which is the transport's work: here a picture
-//! that is to be edited stands in the body as a data URL or an address.
+//! OpenAI's image generation. Edits are sent as a multipart form with files, which the transport builds;
+//! here an image to edit is in the body as a data URL or a URL.
 //! <https://platform.openai.com/docs/api-reference/images>
 
 use ir::envelope::{ImageRequest, ImageResponse};
@@ -75,8 +75,8 @@ pub fn encode_request(request: &ImageRequest, ledger: &mut Ledger) -> Result<Val
     Ok(Value::Object(map))
 }
 
-/// Puts pictures that are here into the form of an address, where the client wants addresses: it reads no
-/// other field then. One that stands elsewhere is left there.
+/// Converts inline images to data URLs if the client requested URLs, because it then reads no other field.
+/// Images that are not inline are not changed.
 pub fn in_form(response: &mut ImageResponse, form: Option<&str>) {
     if form != Some("url") {
         return;
@@ -100,13 +100,13 @@ pub fn decode_response(body: Value) -> Result<ImageResponse, Error> {
         .map(|word| format!("image/{word}"));
     let mut images = Vec::with_capacity(data.len());
     for item in data {
-        let mut item = Fields::of(item).ok_or_else(|| bad("has a picture that is not an object"))?;
+        let mut item = Fields::of(item).ok_or_else(|| bad("has an image that is not an object"))?;
         let source = if let Some(data) = item.string("b64_json") {
             MediaSource::Inline(Base64::from_text(data))
         } else {
             MediaSource::Remote(
                 item.string("url")
-                    .ok_or_else(|| bad("has a picture without data or address"))?,
+                    .ok_or_else(|| bad("has an image without data or URL"))?,
             )
         };
         let mut media = Media::new(source, format.clone()).with_kind(MediaKind::Image);

@@ -1,5 +1,5 @@
-//! OpenAI's speech. The answer is sound, not JSON: [`decode_audio`] and [`encode_audio`] deal in bytes and
-//! their type, wherever the bytes lie.
+//! OpenAI's speech. The response is audio, not JSON: [`decode_audio`] and [`encode_audio`] convert bytes or a
+//! media handle and a media type.
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use ir::envelope::{SpeechRequest, SpeechResponse};
@@ -39,7 +39,7 @@ pub fn encode_request(request: &SpeechRequest, ledger: &mut Ledger) -> Value {
     put("response_format", json!(request.format));
     put("speed", json!(request.speed));
     if request.ssml == Some(true) {
-        ledger.dropped("/payload/ssml", format!("{OWN} reads marks aloud"));
+        ledger.dropped("/payload/ssml", format!("SSML is not supported by {OWN}"));
     }
     crate::unknown_fields::book_rest(&request.rest, OWN, ledger);
     request.ext.restore(OWN, &mut map);
@@ -47,7 +47,7 @@ pub fn encode_request(request: &SpeechRequest, ledger: &mut Ledger) -> Value {
     Value::Object(map)
 }
 
-/// The answer: bytes, and the type that the server names, that they show themselves, or that was asked for.
+/// The response: the bytes, and the type from the header, from the bytes, or of the requested format.
 pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Option<&str>) -> SpeechResponse {
     let is_sound = |mime: &str| mime.starts_with("audio/");
     let named = content_type.filter(|mime| is_sound(mime)).map(String::from);
@@ -61,25 +61,25 @@ pub fn decode_audio(source: MediaSource, content_type: Option<&str>, format: Opt
     }
 }
 
-/// The bytes of a sound, or the way to them.
+/// The bytes of the audio, or a handle to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AudioBytes {
     Here(Vec<u8>),
     Held(MediaHandle),
 }
 
-/// The answer towards a client: the bytes and their type. Sound that stands elsewhere has to be fetched
-/// first, which is not done here.
+/// The response for a client: bytes and media type. Audio that is only referenced has to be fetched by the
+/// caller first.
 pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(AudioBytes, String), Error> {
     let bad = |message: &str| Error::invalid_response(Phase::MidStream, message);
     let sound = match &response.audio.source {
         MediaSource::Inline(text) => {
             let bytes = text.decode();
-            AudioBytes::Here(bytes.map_err(|_| bad("the sound is not valid base64"))?)
+            AudioBytes::Here(bytes.map_err(|_| bad("the audio is not valid base64"))?)
         }
         MediaSource::Stored(StoredRef::Handle(held)) => AudioBytes::Held(held.clone()),
         _ => {
-            let message = "the sound is not here as bytes; it has to be fetched before it can be sent";
+            let message = "the audio is not inline; it has to be fetched before it can be sent";
             return Err(bad(message));
         }
     };
@@ -95,7 +95,7 @@ pub fn encode_audio(response: &SpeechResponse, ledger: &mut Ledger) -> Result<(A
 #[cfg(test)]
 mod tests {
     use ir::media::Base64;
-    use ir::{Ledger, MediaSource, Component};
+    use ir::{Component, Ledger, MediaSource};
 
     use super::{AudioBytes, decode_audio, encode_audio};
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_comes_out_as_it_went_in() {
+    fn audio_roundtrips() {
         let bytes: Vec<u8> = (0..=255).collect();
         for (content_type, format, mime) in [
             (Some("audio/wav"), None, "audio/wav"),
@@ -120,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn sound_whose_type_nobody_names_shows_it() {
+    fn detects_audio_type_from_bytes() {
         let response = decode_audio(inline(b"OggS and so on"), Some("application/octet-stream"), None);
         assert_eq!(response.audio.mime.as_deref(), Some("audio/ogg"));
         let response = decode_audio(inline(b"\x89PNG\r\n\x1a\n"), None, Some("wav"));
         assert_eq!(
             response.audio.mime.as_deref(),
             Some("audio/wav"),
-            "no picture speaks"
+            "image bytes are not audio"
         );
     }
 
     #[test]
-    fn sound_that_is_not_here_is_refused() {
+    fn rejects_audio_that_is_not_inline() {
         let mut response = decode_audio(inline(b"RIFF"), Some("audio/wav"), None);
         response.audio.source = MediaSource::Inline(Base64::from_text("not base64!"));
         assert!(encode_audio(&response, &mut Ledger::new(Component::Adapter)).is_err());

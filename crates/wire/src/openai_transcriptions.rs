@@ -1,5 +1,5 @@
-//! OpenAI's transcriptions. The request is a form with a file; here its fields stand in an object, and the
-//! file as a data URL or an address, which the transport turns into a form.
+//! OpenAI's transcriptions. The request is a multipart form with a file; here its fields are an object with
+//! the file as a data URL or a URL, which the transport turns into a form.
 //! <https://platform.openai.com/docs/api-reference/audio/createTranscription>
 
 use ir::envelope::{TranscriptionRequest, TranscriptionResponse};
@@ -25,7 +25,7 @@ pub fn decode_request(body: Value) -> Result<TranscriptionRequest, Error> {
     let mut audio = Media::from_url(&file).with_kind(MediaKind::Audio);
     audio.hints.filename = fields.string("filename");
     let mut ext = Ext::default();
-    // Times come only in the long form of the answer.
+    // Timestamps are only in the verbose response format.
     let wants_times = fields
         .peek(GRANULARITIES)
         .is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty()));
@@ -84,7 +84,7 @@ pub fn encode_request(request: &TranscriptionRequest, ledger: &mut Ledger) -> Re
     if request.diarization == Some(true) {
         ledger.dropped(
             "/payload/diarization",
-            format!("{OWN} tells speakers apart by the choice of the model"),
+            format!("{OWN} selects diarization by model"),
         );
     }
     crate::unknown_fields::book_rest(&request.rest, OWN, ledger);

@@ -1,5 +1,5 @@
-//! Blocks that a dialect can only say whole: calls, media. They are held while they grow and given back
-//! in the order in which they began.
+//! Blocks that a dialect can only encode as a whole: calls, media. They are buffered until complete and
+//! returned in the order in which they began.
 
 use ir::{Block, Delta, Event, Fold, Ledger, Part};
 
@@ -15,7 +15,7 @@ impl PendingBlocks {
         self.blocks.push((index, fold));
     }
 
-    /// Takes a delta in if it belongs to a block that is held.
+    /// Consumes a delta if it belongs to a buffered block.
     pub(crate) fn delta(&mut self, index: u32, delta: &Delta) -> bool {
         let Some((_, fold)) = self.blocks.iter_mut().rev().find(|(at, _)| *at == index) else {
             return false;
@@ -27,7 +27,7 @@ impl PendingBlocks {
         true
     }
 
-    /// Everything that is held, as it stands now, each with its place in the answer.
+    /// Removes all buffered blocks in their current state, each with its JSON pointer in the response.
     pub(crate) fn drain(&mut self, ledger: &mut Ledger) -> Vec<(String, Part)> {
         let mut parts = Vec::new();
         for (index, fold) in self.blocks.drain(..) {

@@ -1,6 +1,6 @@
-//! The little that some need of a whole answer: who answered, how it ended and what was used, where it is passed on as
-//! it is; the words too, where nothing else of it is looked at. The rest is checked to be JSON and not built. Whatever
-//! looks unusual is left to those who read all of it.
+//! A summary of a unary response: id and model, finish reason and usage where the body is forwarded
+//! unchanged, and the text as well where only text is needed. The other fields are checked to be valid JSON
+//! and not built. A response outside of the common shapes is left to the full decoder.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{anthropic, openai_chat};
 
-/// What such an answer says of itself; `None` if it has to be read in full.
+/// The summary of a response as events; `None` if the response needs the full decoder.
 pub fn summarize(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
     let text = unmarked(body)?;
     match dialect {
@@ -22,17 +22,17 @@ pub fn summarize(dialect: Dialect, body: &[u8]) -> Option<Vec<Event>> {
     }
 }
 
-/// An answer of nothing but text, for those who look at its words, its end and its account alone; `None` if it has to be
-/// read in full.
+/// A text-only response for callers that use only its text, finish reason and usage; `None` if the response
+/// needs the full decoder.
 pub fn text_response(dialect: Dialect, body: &[u8]) -> Option<ChatResponse> {
     let text = unmarked(body)?;
     match dialect {
-        Dialect::OpenaiChat => spoken(serde_json::from_str(text).ok()?),
+        Dialect::OpenaiChat => text_completion(serde_json::from_str(text).ok()?),
         _ => None,
     }
 }
 
-/// A control mark in the text is worth a warning.
+/// Whether the text may contain a control token, which requires a warning.
 fn is_marked(text: &[u8]) -> bool {
     memmem::find(text, b"<|").is_some()
 }
@@ -72,7 +72,7 @@ struct Role<'a> {
     role: Cow<'a, str>,
 }
 
-/// A message of text. Whatever else could be a part of it is looked for, so that it is not missed.
+/// A text message. The other content fields are declared so that their presence is detected.
 #[derive(Deserialize)]
 struct TextMessage<'a> {
     #[serde(borrow)]
@@ -102,12 +102,12 @@ impl TextMessage<'_> {
     }
 }
 
-fn spoken(answer: Completion<'_, TextMessage<'_>>) -> Option<ChatResponse> {
+fn text_completion(answer: Completion<'_, TextMessage<'_>>) -> Option<ChatResponse> {
     let first = answer.choices.into_iter().next()?;
     if answer.error.is_some() || !first.message.is_only_text() || first.message.content.is_empty() {
         return None;
     }
-    // JSON can spell a mark so that it is only seen once the text is read.
+    // JSON escapes can hide a token until the text is decoded.
     if is_marked(first.message.content.as_bytes()) {
         return None;
     }
@@ -175,10 +175,10 @@ fn message(answer: Message<'_>) -> Option<Vec<Event>> {
     Some(events((answer.id, answer.model, None), usage, reason))
 }
 
-/// What was used, if it was told; `None` if it was told in a form that nobody knows.
-fn account(told: Option<Value>, read: impl Fn(&Value) -> Usage) -> Option<Option<Usage>> {
-    match told {
-        Some(told @ Value::Object(_)) => Some(Some(read(&told))),
+/// The usage, if present; `None` if its shape is unknown.
+fn account(usage: Option<Value>, read: impl Fn(&Value) -> Usage) -> Option<Option<Usage>> {
+    match usage {
+        Some(usage @ Value::Object(_)) => Some(Some(read(&usage))),
         Some(_) => None,
         None => Some(None),
     }
@@ -212,7 +212,7 @@ mod tests {
     use super::{summarize, text_response};
     use crate::chat::decode_response;
 
-    /// What accounts take from all of an answer.
+    /// The same events from the full decoder.
     fn in_full(dialect: Dialect, body: &Value) -> Option<Vec<Event>> {
         let events = unfold(&decode_response(dialect, body.clone()).ok()?);
         let kept = events.into_iter().filter(|event| {
@@ -224,7 +224,7 @@ mod tests {
         Some(kept.collect())
     }
 
-    /// What is left of an answer for those who look at nothing that a vendor adds.
+    /// The events of the full decoder without vendor-specific fields.
     fn bare(dialect: Dialect, body: &Value) -> Option<Vec<Event>> {
         let events = unfold(&decode_response(dialect, body.clone()).ok()?);
         let kept = events.into_iter().filter(|event| {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_answers_are_seen_at_a_glance() {
+    fn summarizes_common_responses() {
         for (dialect, body) in [
             (Dialect::OpenaiChat, completion()),
             (Dialect::Anthropic, message()),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_heard_without_what_stands_around_it() {
+    fn text_response_ignores_other_fields() {
         let chat = |pointer: &str, value: Value| {
             let mut body = completion();
             let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -299,9 +299,9 @@ mod tests {
             chat("/choices/0/logprobs", json!({"content": [{"token": "a"}]})),
             chat("/choices/0/finish_reason", json!("length")),
         ] {
-            let heard = text_response(Dialect::OpenaiChat, body.to_string().as_bytes());
+            let response = text_response(Dialect::OpenaiChat, body.to_string().as_bytes());
             assert_eq!(
-                heard.map(|heard| unfold(&heard)),
+                response.map(|response| unfold(&response)),
                 bare(Dialect::OpenaiChat, &body)
             );
         }
@@ -325,19 +325,23 @@ mod tests {
             ("/usage", json!(3)),
         ] {
             let body = chat(pointer, value).to_string();
-            assert_eq!(text_response(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
+            assert_eq!(
+                text_response(Dialect::OpenaiChat, body.as_bytes()),
+                None,
+                "{body}"
+            );
         }
     }
 
     #[test]
-    fn a_mark_is_seen_however_it_is_spelt() {
+    fn escaped_control_token_is_detected() {
         let body = completion().to_string().replace("a \\\"", "\\u003c|channel|>");
         assert!(body.contains("u003c|channel"), "{body}");
         assert_eq!(text_response(Dialect::OpenaiChat, body.as_bytes()), None);
     }
 
     #[test]
-    fn what_is_unusual_is_left_alone() {
+    fn uncommon_responses_need_full_decoding() {
         let chat = |pointer: &str, value: Value| {
             let mut body = completion();
             *body.pointer_mut(pointer).unwrap() = value;
@@ -360,13 +364,16 @@ mod tests {
             assert_eq!(summarize(Dialect::OpenaiChat, body.as_bytes()), None, "{body}");
         }
         assert_eq!(summarize(Dialect::OpenaiChat, b"{\"choices\":[\xff]}"), None);
-        assert_eq!(summarize(Dialect::Gemini, completion().to_string().as_bytes()), None);
+        assert_eq!(
+            summarize(Dialect::Gemini, completion().to_string().as_bytes()),
+            None
+        );
     }
 
     proptest! {
-        /// Whatever is broken or taken away: what is seen is never other than what is there.
+        /// For any damaged or truncated body, a summary equals the summary of the full decoder.
         #[test]
-        fn a_glance_never_sees_what_is_not_there(cut in 0_usize..400, other in any::<bool>(), byte in any::<u8>()) {
+        fn summary_matches_full_decoding(cut in 0_usize..400, other in any::<bool>(), byte in any::<u8>()) {
             let (dialect, body) = match other {
                 true => (Dialect::OpenaiChat, completion()),
                 false => (Dialect::Anthropic, message()),
@@ -378,9 +385,9 @@ mod tests {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(Some(seen), in_full(dialect, &body));
             }
-            if let Some(heard) = text_response(dialect, &bytes) {
+            if let Some(response) = text_response(dialect, &bytes) {
                 let body: Value = serde_json::from_slice(&bytes).unwrap();
-                prop_assert_eq!(Some(unfold(&heard)), bare(dialect, &body));
+                prop_assert_eq!(Some(unfold(&response)), bare(dialect, &body));
             }
         }
     }

@@ -1,28 +1,28 @@
-//! A dialect's stream in both directions. [`Decoder`] takes bytes in at any border and gives events;
-//! [`Encoder`] takes events and gives bytes. A stream that ends before its dialect says so is an error,
-//! and nothing follows an error.
+//! A dialect's stream in both directions. [`Decoder`] takes bytes split at any position and returns events;
+//! [`Encoder`] takes events and returns bytes. A stream that ends before its dialect's end marker is an
+//! error, and nothing follows an error.
 
 use std::fmt;
 
 use ir::{Delta, Dialect, Error, ErrorKind, Event, Ledger, Phase};
 use serde::de::IgnoredAny;
 
-use crate::framing::{Framing, Ndjson, Sse};
 use crate::control_tokens::ControlTokenDetector;
+use crate::framing::{Framing, Ndjson, Sse};
 
-/// One dialect's reading of frames.
+/// Decodes the frames of one dialect.
 pub(crate) trait DecodeFrame: Send + Sync + fmt::Debug {
     fn frame(&mut self, data: &str, out: &mut Vec<Event>);
 
-    /// The bytes have ended. Whether that is the end of the answer only the dialect knows.
+    /// The bytes have ended. The dialect decides whether the response is complete.
     fn end(&mut self, out: &mut Vec<Event>);
 }
 
-/// One dialect's writing of frames.
+/// Encodes events as frames of one dialect.
 pub(crate) trait EncodeEvent: Send + Sync + fmt::Debug {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger);
 
-    /// No more events come.
+    /// No more events follow.
     fn end(&mut self, out: &mut Vec<u8>);
 }
 
@@ -35,7 +35,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a dialect that streams.
+    /// A decoder, if the dialect has streams.
     pub fn new(dialect: Dialect) -> Option<Self> {
         let framing = Framing::of(dialect)?;
         let read: Box<dyn DecodeFrame> = match dialect {
@@ -64,13 +64,13 @@ impl Decoder {
         let pushed = self.framing.push(bytes, &mut |frame| read.frame(frame.data, out));
         if pushed.is_err() {
             let error =
-                Error::invalid_response(Phase::MidStream, "the stream holds an event that is too large");
+                Error::invalid_response(Phase::MidStream, "the stream contains an event that is too large");
             out.push(Event::Error { error });
         }
         self.watch(from, out);
     }
 
-    /// The bytes have ended: gives what is still owed, an error if the answer is not whole.
+    /// Ends the input: returns the remaining events, or an error if the response is incomplete.
     pub fn finish(&mut self, out: &mut Vec<Event>) {
         if self.ended {
             return;
@@ -78,7 +78,7 @@ impl Decoder {
         let from = out.len();
         let read = &mut self.read;
         self.framing.finish(&mut |frame| {
-            // Half an event is not worth an error of its own: that the stream was cut says it all.
+            // A partial event is not reported separately from the truncated stream.
             let whole = frame.data == "[DONE]" || serde_json::from_str::<IgnoredAny>(frame.data).is_ok();
             if whole {
                 read.frame(frame.data, out);
@@ -89,7 +89,7 @@ impl Decoder {
         self.ended = true;
     }
 
-    /// Looks over the new events: nothing follows an error, and leaked markers are named.
+    /// Checks the new events: drops what follows an error and warns about control tokens in the text.
     fn watch(&mut self, from: usize, out: &mut Vec<Event>) {
         let new = out.get(from..).unwrap_or_default();
         if let Some(at) = new.iter().position(|event| matches!(event, Event::Error { .. })) {
@@ -117,19 +117,19 @@ impl Decoder {
     }
 }
 
-/// The error for a stream that stopped in the middle.
+/// The error for a stream that ended early.
 pub(crate) fn truncated() -> Event {
     let error = Error::new(
         ErrorKind::Network,
         Phase::MidStream,
-        "the stream ended before the answer did",
+        "the stream ended before the answer was complete",
     );
     Event::Error { error }
 }
 
-/// The error for a frame that is not JSON of the dialect.
+/// The error for a frame that is not valid JSON of the dialect.
 pub(crate) fn undecodable(dialect: Dialect, why: &serde_json::Error) -> Event {
-    let message = format!("the stream holds an event that is not {dialect}: {why}");
+    let message = format!("the stream contains an event that is not valid {dialect}: {why}");
     Event::Error {
         error: Error::invalid_response(Phase::MidStream, message),
     }
@@ -142,7 +142,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for a dialect that streams.
+    /// An encoder, if the dialect has streams.
     pub fn new(dialect: Dialect) -> Option<Self> {
         let write: Box<dyn EncodeEvent> = match dialect {
             Dialect::OpenaiChat => Box::new(crate::openai_chat::StreamEncoder::default()),
@@ -156,7 +156,7 @@ impl Encoder {
         Some(Self { write, ended: false })
     }
 
-    /// Gemini's other form of a stream: one list, which is what it writes unless asked for events.
+    /// Gemini's other stream format: one JSON list, its default unless server-sent events are requested.
     pub fn gemini_list() -> Self {
         Self {
             write: Box::new(crate::gemini::StreamEncoder::list()),
@@ -164,7 +164,7 @@ impl Encoder {
         }
     }
 
-    /// Writes what an event means. After an error nothing more is written, no mark of a good end above all.
+    /// Encodes an event. After an error nothing more is written, in particular no end marker.
     pub fn push(&mut self, event: &Event, out: &mut Vec<u8>, ledger: &mut Ledger) {
         if !self.ended {
             self.write.event(event, out, ledger);
@@ -179,7 +179,7 @@ impl Encoder {
     }
 }
 
-/// Writes one line or event of JSON.
+/// Writes one server-sent event with a JSON body.
 pub(crate) fn write_sse(out: &mut Vec<u8>, name: &str, data: &serde_json::Value) {
     Sse::write(out, name, &data.to_string());
 }

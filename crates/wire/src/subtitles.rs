@@ -1,4 +1,4 @@
-//! A transcript as subtitles: numbered cues with times, in the two forms that players read.
+//! A transcript as subtitles: numbered cues with timestamps, in SRT and WebVTT.
 //! <https://www.w3.org/TR/webvtt1/>
 
 use ir::envelope::TranscriptionResponse;
@@ -26,7 +26,7 @@ impl Subtitles {
         }
     }
 
-    /// The text with its times; `None` where the transcript tells none.
+    /// The text with timestamps; `None` if the transcript has none.
     pub fn write(self, transcript: &TranscriptionResponse) -> Option<String> {
         let cues = cues(transcript)?;
         let mut text = match self {
@@ -59,7 +59,7 @@ struct Cue {
     text: String,
 }
 
-/// The segments, else the words, else all of it from the beginning to the end.
+/// The segments, else the words, else one cue over the whole duration.
 fn cues(transcript: &TranscriptionResponse) -> Option<Vec<Cue>> {
     let lists = [(&transcript.segments, "text"), (&transcript.words, "word")];
     for (list, key) in lists {
@@ -91,7 +91,7 @@ fn cue(value: &Value, key: &str) -> Option<Cue> {
     })
 }
 
-/// An empty line ends a cue, and an arrow begins another.
+/// One line per cue text: an empty line would end the cue, and an arrow would start another.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace("-->", "->")
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn without_times_there_are_no_subtitles() {
+    fn no_subtitles_without_timestamps() {
         let text = serde_json::from_value(json!({"text": "Hi"})).unwrap();
         assert_eq!(Subtitles::Srt.write(&text), None);
         let broken = json!({"text": "Hi", "segments": [{"start": -1, "end": 2, "text": "Hi"}]});

@@ -2,10 +2,10 @@
 //! counted in days since 1970-01-01.
 
 const DAY_SECONDS: i64 = 86_400;
-/// The last second of the year 9999; later years have no place in the text.
+/// The last second of the year 9999; later years do not fit the format.
 const LAST: i64 = 253_402_300_799;
 
-/// Unix seconds of a text like `2026-05-04T20:01:02.264968+02:00`. Fractions of a second are cut off.
+/// Unix seconds of a text like `2026-05-04T20:01:02.264968+02:00`. Fractions of a second are truncated.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     u64::try_from(seconds - offset(zone)?).ok()
 }
 
-/// Unix seconds of a date in a header of HTTP, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Unix seconds of a date in an HTTP header, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(crate) fn parse_http(text: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let (_, rest) = text.split_once(", ")?;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_headers() {
+    fn parses_http_dates() {
         assert_eq!(parse_http("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(parse_http("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
         for wrong in [
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_back() {
+    fn format_and_parse_roundtrip() {
         for seconds in (0..253_402_300_799).step_by(86_399 * 97) {
             assert_eq!(format(seconds).and_then(|text| parse(&text)), Some(seconds));
         }

@@ -1,5 +1,5 @@
-//! Names of results, for dialects that know a result by its call alone. A name that only repeats the call's
-//! is no loss; another one is.
+//! Tool names of results, for dialects that identify a result by its call alone. A name equal to the call's
+//! name is not a loss; a different name is.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) fn book(messages: &[Message], own: Dialect, ledger: &mut Ledger) {
                     if result.name.is_some() && result.name.as_deref() != repeated {
                         ledger.dropped(
                             format!("/payload/messages/{at}/content_parts/{index}/name"),
-                            format!("{own} knows a result by its call"),
+                            format!("{own} identifies a result by its call id"),
                         );
                     }
                 }

@@ -1,18 +1,18 @@
-//! Messages as turns. One dialect writes an assistant's turn as several items; the others want it as one
-//! message, with all calls of the turn together.
+//! Messages grouped into turns. One dialect encodes an assistant turn as several items; the others require
+//! one message with all calls of the turn.
 
 use std::borrow::Cow;
 
 use ir::{Dialect, Message, Role};
 
-/// The note on a message that was an item of its own.
+/// Note on a message that was a separate item.
 pub(crate) const ITEM: &str = "$item";
 
 pub(crate) fn is_item(message: &Message) -> bool {
     message.ext.value(Dialect::OpenaiResponses, ITEM).is_some()
 }
 
-/// The messages, with neighbouring items of the assistant joined into one.
+/// The messages, with adjacent assistant items merged into one.
 pub(crate) fn turns(messages: &[Message]) -> Cow<'_, [Message]> {
     let joins = |pair: &[Message]| match pair {
         [first, second] => joinable(first, second),

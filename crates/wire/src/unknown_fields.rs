@@ -1,10 +1,10 @@
-//! The open ends of a canonical chat request: `extra` and fields with unknown names. Dialects cannot
-//! know what they mean, so they are booked; a patch is the way to reach a back-end's own knobs.
+//! Unknown fields of a canonical chat request: `extra` and names outside of the vocabulary. Dialects cannot
+//! translate them, so they are recorded as losses; a patch can set fields that only one back-end supports.
 
 use ir::{ChatRequest, Dialect, Ledger, Map, adaptation::escape};
 
 pub(crate) fn book(chat: &ChatRequest, target: Dialect, ledger: &mut Ledger) {
-    let mut drop = |pointer: String| ledger.dropped(pointer, format!("{target} has no word for it"));
+    let mut drop = |pointer: String| ledger.dropped(pointer, format!("not supported by {target}"));
     for key in chat.extra.keys() {
         drop(format!("/payload/extra/{}", escape(key)));
     }
@@ -16,12 +16,12 @@ pub(crate) fn book(chat: &ChatRequest, target: Dialect, ledger: &mut Ledger) {
     }
 }
 
-/// Fields of a payload that are not named in the vocabulary.
+/// Records the payload fields that are not part of the vocabulary.
 pub(crate) fn book_rest(rest: &Map, target: Dialect, ledger: &mut Ledger) {
     for key in rest.keys() {
         ledger.dropped(
             format!("/payload/{}", escape(key)),
-            format!("{target} has no word for it"),
+            format!("not supported by {target}"),
         );
     }
 }

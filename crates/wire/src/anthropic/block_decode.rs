@@ -1,9 +1,9 @@
-//! Content blocks, read.
+//! Decodes content blocks.
 
 use ir::media::Base64;
 use ir::{
-    Ext, Fields, Media, MediaKind, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, ToolCall,
-    ToolOutcome, ToolResult,
+    Ext, Fields, Media, MediaKind, MediaSource, Part, PartBody, Reasoning, ReasoningForm, ReasoningOrigin,
+    ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::Value;
 

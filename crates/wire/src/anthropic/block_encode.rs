@@ -1,25 +1,25 @@
-//! Content blocks, written.
+//! Encodes content blocks.
 
 use ir::media::MediaKind;
 use ir::{
-    Action, Error, Ledger, Map, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ToolCall, ToolOutcome,
-    ToolResult,
+    Action, Error, Ledger, Map, Media, MediaSource, Part, PartBody, Reasoning, ReasoningOrigin, ToolCall,
+    ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::anthropic::OWN;
-use crate::openai_chat::cache_control;
-use crate::media_losses;
 use crate::losses::arguments_as_object;
+use crate::media_losses;
+use crate::openai_chat::cache_control;
 
-/// Whether reasoning goes to the model again or is shown to a reader.
+/// Whether reasoning is sent back to the model in a request or returned to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Replay,
     Show,
 }
 
-/// One block; `None` for what this dialect cannot say, which is then booked.
+/// One block; `None` if the dialect does not support it, which is recorded as a loss.
 pub(super) fn encode(
     part: &Part,
     purpose: Purpose,
@@ -29,7 +29,11 @@ pub(super) fn encode(
     let map = match &part.body {
         PartBody::Text(text) => Some(object(json!({"type": "text", "text": text}))),
         PartBody::Refusal(text) => {
-            ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+            ledger.note(
+                pointer,
+                Action::Replaced,
+                format!("{OWN} encodes refusals as text"),
+            );
             Some(object(json!({"type": "text", "text": text})))
         }
         PartBody::Media(media) => encode_media(media, pointer, ledger)?,
@@ -38,7 +42,7 @@ pub(super) fn encode(
         PartBody::Reasoning(reasoning) => encode_reasoning(reasoning, purpose, pointer, ledger),
         PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(Some(raw.clone())),
         PartBody::Unknown { .. } => {
-            ledger.dropped(pointer, format!("{OWN} has no word for it"));
+            ledger.dropped(pointer, format!("not supported by {OWN}"));
             None
         }
     };
@@ -59,14 +63,14 @@ fn encode_reasoning(
 ) -> Option<Map> {
     let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
-        ledger.dropped(pointer, "reasoning is played back only to where it came from");
+        ledger.dropped(pointer, "reasoning is sent only to its original dialect");
         return None;
     }
     if let (None, Some(data), true) = (&reasoning.text, &reasoning.data, own) {
         return Some(object(json!({"type": "redacted_thinking", "data": data})));
     }
     let Some(text) = &reasoning.text else {
-        ledger.dropped(pointer, "sealed reasoning is only for where it came from");
+        ledger.dropped(pointer, "sealed reasoning is sent only to its original dialect");
         return None;
     };
     let mut map = object(json!({"type": "thinking", "thinking": text}));
@@ -76,17 +80,17 @@ fn encode_reasoning(
         }
         Some(_) => ledger.dropped(
             format!("{pointer}/signature"),
-            "a proof is only for where it came from",
+            "a signature is sent only to its original dialect",
         ),
         None => {}
     }
     if reasoning.data.is_some() {
-        ledger.dropped(format!("{pointer}/data"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/data"), format!("not supported by {OWN}"));
     }
     Some(map)
 }
 
-/// Arguments must be an object here. Text that is none is wrapped, so that the model still sees it.
+/// Arguments must be an object in this dialect. Other text is wrapped, so that the model still receives it.
 fn encode_call(call: &ToolCall, pointer: &str, ledger: &mut Ledger) -> Map {
     let input = arguments_as_object(call, pointer, ledger);
     object(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}))
@@ -123,7 +127,7 @@ fn encode_result(result: &ToolResult, part: &Part, pointer: &str, ledger: &mut L
             ledger.note(
                 format!("{pointer}/outcome"),
                 Action::Replaced,
-                format!("{OWN} knows only errors"),
+                format!("{OWN} supports only the error outcome"),
             );
         }
     }
@@ -135,7 +139,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Opt
         MediaKind::Image => "image",
         MediaKind::Document | MediaKind::Other => "document",
         MediaKind::Audio | MediaKind::Video => {
-            ledger.dropped(pointer, format!("{OWN} takes no {}", media.kind.as_str()));
+            ledger.dropped(pointer, format!("{OWN} does not accept {}", media.kind.as_str()));
             return Ok(None);
         }
     };

@@ -1,4 +1,4 @@
-//! An error in the form that Anthropic's clients read.
+//! Encodes an error in the format of Anthropic's API.
 
 use ir::{Error, ErrorKind};
 use serde_json::{Value, json};

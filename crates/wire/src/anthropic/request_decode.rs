@@ -1,4 +1,4 @@
-//! A request, read. The system prompt becomes the first message.
+//! Decodes a request. The system prompt becomes the first message.
 
 use ir::{
     ChatRequest, Content, Error, Fields, Generation, Message, Part, ReasoningRequest, ResponseFormat, Role,
@@ -56,13 +56,14 @@ fn system(fields: &mut Fields, chat: &mut ChatRequest) {
 }
 
 fn message(value: Value) -> Result<Message, Error> {
-    let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
+    let mut fields =
+        Fields::of(value).ok_or_else(|| Error::invalid_request("a message must be an object"))?;
     let role = match fields.string("role").as_deref() {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         _ => {
             return Err(Error::invalid_request(
-                "a message is the user's or the assistant's",
+                "the role of a message must be `user` or `assistant`",
             ));
         }
     };
@@ -78,7 +79,7 @@ fn message(value: Value) -> Result<Message, Error> {
         }
         _ => {
             return Err(Error::invalid_request(
-                "`content` is a string or a list of blocks",
+                "`content` must be a string or a list of blocks",
             ));
         }
     };
@@ -195,7 +196,7 @@ fn thinking(fields: &mut Fields, chat: &mut ChatRequest) {
     fields.take("thinking");
 }
 
-/// `output_config` holds the form of the answer and the effort; the form had a field of its own before.
+/// `output_config` contains the response format and the effort; the format used to be a separate field.
 fn output(fields: &mut Fields, chat: &mut ChatRequest) {
     let schema_of = |format: &Value| {
         let map = format.as_object()?;

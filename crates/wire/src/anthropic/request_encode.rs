@@ -1,4 +1,4 @@
-//! A request, written. All system messages go into one prompt; results of tools are the user's.
+//! Encodes a request. All system messages are merged into one prompt; tool results are user messages.
 
 use ir::{
     Action, ChatRequest, Error, Generation, Ledger, Map, Message, ReasoningRequest, ResponseFormat, Role,
@@ -13,7 +13,7 @@ use crate::tool_result_name;
 use crate::turns::turns;
 use crate::{constant_field, unknown_fields};
 
-/// The dialect insists on a limit. This one lets most answers end by themselves.
+/// The dialect requires a limit. With this one most responses end by themselves.
 const MAX_TOKENS: u64 = 4096;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
@@ -43,11 +43,11 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     for key in chat.metadata.iter().flat_map(|metadata| metadata.keys()) {
         ledger.dropped(
             format!("/payload/metadata/{key}"),
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
     if chat.modalities.iter().any(|word| word != "text") {
-        ledger.dropped("/payload/modalities", format!("{OWN} answers in text"));
+        ledger.dropped("/payload/modalities", format!("{OWN} supports only text output"));
     }
     unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
@@ -60,7 +60,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
             Action::Added,
             Value::Null,
             MAX_TOKENS,
-            format!("{OWN} insists on a limit"),
+            format!("{OWN} requires a limit"),
         );
     }
     Ok(Value::Object(map))
@@ -125,7 +125,7 @@ fn messages(turns: &[Message], ledger: &mut Ledger) -> Result<Vec<Value>, Error>
         }
         book_message(message, &pointer, ledger);
         ledger.foreign(&pointer, &message.ext, OWN);
-        // All results of one turn stand in one message.
+        // All results of one turn are in one message.
         if message.role == Role::Tool
             && after_tool
             && let Some(list) = out.last_mut().and_then(|last| last["content"].as_array_mut())
@@ -161,7 +161,7 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
 }
 
@@ -171,7 +171,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
         if hosted.dialect == OWN.as_str() {
             return Some(hosted.raw.clone());
         }
-        ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+        ledger.dropped(pointer, format!("a server-side tool of {}", hosted.dialect));
         return None;
     }
     let mut map = Map::new();
@@ -259,7 +259,7 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(
             format!("/payload/generation/{key}"),
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
 }
@@ -280,19 +280,19 @@ fn put_output(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
             }
             if name.is_some() {
                 let pointer = "/payload/response_format/name";
-                ledger.note(pointer, Action::Merged, "a schema needs no name here");
+                ledger.note(pointer, Action::Merged, "a schema has no name in this dialect");
             }
             if description.is_some() {
                 ledger.dropped(
                     "/payload/response_format/description",
-                    format!("{OWN} has no word for it"),
+                    format!("not supported by {OWN}"),
                 );
             }
         }
         Some(ResponseFormat::JsonObject) => {
             ledger.dropped(
                 "/payload/response_format",
-                format!("{OWN} wants a schema, not just JSON"),
+                format!("{OWN} requires a schema for JSON output"),
             );
         }
         Some(ResponseFormat::Text) | None => {}
@@ -332,12 +332,12 @@ fn put_reasoning(reasoning: &ReasoningRequest, map: &mut Map, config: &mut Map, 
                 Action::Replaced,
                 "minimal",
                 "low",
-                format!("{OWN} knows no less"),
+                format!("{OWN} has no lower effort"),
             );
         }
         word => put(config, "effort", word),
     }
     if summary.is_some() {
-        ledger.dropped("/payload/reasoning/summary", format!("{OWN} has no word for it"));
+        ledger.dropped("/payload/reasoning/summary", format!("not supported by {OWN}"));
     }
 }

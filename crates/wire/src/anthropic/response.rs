@@ -1,4 +1,4 @@
-//! A whole answer.
+//! Decodes and encodes a unary response.
 
 use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Phase};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     constant_field::put(&mut map, OWN, ext, "", "usage", usage::encode(None));
     ledger.foreign("/result/payload", ext, OWN);
     if response.created.is_some() {
-        ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));
+        ledger.dropped("/result/payload/created", format!("not supported by {OWN}"));
     }
     book_warnings(response, ledger);
     Ok(Value::Object(map))

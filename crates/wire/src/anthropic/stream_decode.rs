@@ -1,7 +1,8 @@
-//! A stream, read. Blocks that only this dialect knows are held until they are whole.
+//! Decodes a stream. Blocks unknown to the IR are buffered until they are complete.
 
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Part, PartBody, Phase, ReasoningForm,
+    ReasoningOrigin,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ pub(crate) struct StreamDecoder {
     id: Option<String>,
     started: bool,
     content: bool,
-    /// Calls of which no argument has come yet.
+    /// Calls without any argument delta so far.
     empty_calls: Vec<u32>,
     held: Vec<UnknownBlock>,
     usage: Map,
@@ -25,7 +26,7 @@ pub(crate) struct StreamDecoder {
     done: bool,
 }
 
-/// A block that is not understood, as far as it has come.
+/// A block of an unknown type, as received so far.
 #[derive(Debug)]
 struct UnknownBlock {
     index: u32,
@@ -146,9 +147,9 @@ impl StreamDecoder {
     fn message_start(&mut self, mut message: Fields, out: &mut Vec<Event>) {
         let id = message.string("id");
         if self.started {
-            // Some servers send the beginning twice. A second beginning after content is another answer.
+            // Some servers send `message_start` twice. After content, a second one starts another response.
             if self.content || id != self.id {
-                let message = "the provider began a second message in the middle of the first";
+                let message = "the provider started a second message inside the first";
                 out.push(Event::Error {
                     error: Error::invalid_response(Phase::MidStream, message),
                 });
@@ -321,10 +322,11 @@ impl StreamDecoder {
     }
 }
 
-/// Appends to what is held, up to the size of one event.
+/// Appends to the buffered block, up to the size limit of one event.
 fn grow(text: &mut String, piece: &str, out: &mut Vec<Event>) {
     if text.len() + piece.len() > EVENT_BYTES_MAX {
-        let error = Error::invalid_response(Phase::MidStream, "the stream holds a block that is too large");
+        let error =
+            Error::invalid_response(Phase::MidStream, "the stream contains a block that is too large");
         out.push(Event::Error { error });
     } else {
         text.push_str(piece);

@@ -1,4 +1,4 @@
-//! A stream, written. One block is open at a time, numbered in the order in which blocks begin.
+//! Encodes a stream. One block is open at a time, numbered in the order in which blocks begin.
 
 use ir::{Block, Delta, Event, Ext, Ledger, Map, Part, PartBody, ReasoningForm, Usage};
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamEncoder {
-    /// The message, until its beginning is written.
+    /// The message, until `message_start` is written.
     message: Map,
     begun: bool,
-    /// The blocks so far; their place is their number.
+    /// The blocks so far; their position is their number.
     blocks: Vec<u32>,
     open: Option<usize>,
-    /// What comes after the beginning and has no place before the end.
+    /// Fields that arrive after `message_start` and are written with the end.
     late: Map,
     usage: Option<Usage>,
     reason: Option<String>,
@@ -31,7 +31,7 @@ impl EncodeEvent for StreamEncoder {
                 self.message
                     .insert(String::from("model"), json!(model.as_deref().unwrap_or_default()));
                 if created.is_some() {
-                    ledger.dropped("/result/payload/created", format!("{OWN} has no word for it"));
+                    ledger.dropped("/result/payload/created", format!("not supported by {OWN}"));
                 }
             }
             Event::Meta { ext } => {
@@ -54,16 +54,19 @@ impl EncodeEvent for StreamEncoder {
                 }
             }
             Event::Warning { .. } => {
-                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+                ledger.dropped(
+                    "/warnings",
+                    format!("warnings are not supported in a stream of {OWN}"),
+                );
             }
             Event::VendorSpecific { dialect, name, data } if dialect == OWN.as_str() => {
                 self.begin(out);
                 write_sse(out, name.as_deref().unwrap_or_default(), data);
             }
             Event::VendorSpecific { dialect, .. } => {
-                ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
+                ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));
             }
-            // Nobody who speaks this dialect can have asked for it.
+            // Clients of this dialect cannot request raw events.
             Event::Raw { .. } => {}
             Event::Error { error } => write_sse(out, "error", &error::encode(error)),
         }
@@ -117,11 +120,11 @@ impl StreamEncoder {
                 ledger.note(
                     pointer,
                     ir::Action::Replaced,
-                    format!("{OWN} has refusals as text"),
+                    format!("{OWN} encodes refusals as text"),
                 );
                 json!({"type": "text", "text": ""})
             }
-            // What is sealed arrives as one delta and is written then.
+            // Sealed reasoning arrives as one delta and is written then.
             Block::Reasoning {
                 form: ReasoningForm::Redacted | ReasoningForm::Encrypted,
                 ..
@@ -137,7 +140,7 @@ impl StreamEncoder {
                 }
             }
             Block::Unknown { dialect, raw } if dialect == OWN.as_str() => raw.clone(),
-            Block::Unknown { .. } => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            Block::Unknown { .. } => return ledger.dropped(pointer, format!("not supported by {OWN}")),
         };
         self.write_start(index, &content, out);
     }
@@ -174,12 +177,12 @@ impl StreamEncoder {
             }
             Delta::Meta { ext } => return write_meta(index, number, ext, out, ledger),
             Delta::Annotation { .. } | Delta::Data { .. } => {
-                return ledger.dropped(pointer(), format!("{OWN} has no word for it"));
+                return ledger.dropped(pointer(), format!("not supported by {OWN}"));
             }
         };
         match number {
             Some(number) => write_delta(number, &content, out),
-            None => ledger.dropped(pointer(), format!("{OWN} has no word for it")),
+            None => ledger.dropped(pointer(), format!("not supported by {OWN}")),
         }
     }
 }
@@ -199,10 +202,7 @@ fn write_meta(index: u32, number: Option<usize>, ext: &Ext, out: &mut Vec<u8>, l
         }
     }
     for key in rest.keys() {
-        ledger.dropped(
-            format!("{pointer}/ext/{OWN}/{key}"),
-            "a stream has no place for it",
-        );
+        ledger.dropped(format!("{pointer}/ext/{OWN}/{key}"), "not supported in a stream");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Usage as Anthropic counts it: what came from the cache and what went into it is not part of
-//! `input_tokens`, so the total is the sum of the three.
+//! Usage in Anthropic's format: tokens read from and written to the cache are not part of `input_tokens`, so
+//! the total is the sum of the three.
 
 use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(super) fn encode(usage: Option<&Usage>) -> Value {
     Value::Object(map)
 }
 
-/// Books what an account in this dialect leaves out.
+/// Records the counts that this dialect does not support.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
     let wordless = [
         ("reasoning_tokens", usage.reasoning_tokens.is_some()),

@@ -1,10 +1,10 @@
-//! A stream that is one JSON list: `[{..},` `{..}]`. Gemini streams so unless it is asked for server-sent
-//! events, so [`SseOrList`] looks at the first byte and takes either.
+//! A stream that is one JSON list: `[{..},` `{..}]`. Gemini uses it unless server-sent events are requested,
+//! so [`SseOrList`] detects the format by the first byte and accepts either.
 
 use crate::framing::{Frame, Sse, TooLarge};
 use crate::limits::EVENT_BYTES_MAX;
 
-/// Cuts the members out of the outermost list.
+/// Splits the outermost list into its members.
 #[derive(Clone, Debug, Default)]
 pub struct List {
     member: Vec<u8>,
@@ -76,7 +76,7 @@ impl List {
     }
 }
 
-/// Server-sent events or a list, whichever the first byte says.
+/// Server-sent events or a list, detected by the first byte.
 #[derive(Clone, Debug, Default)]
 pub enum SseOrList {
     #[default]

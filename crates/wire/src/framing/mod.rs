@@ -1,5 +1,5 @@
-//! How events are cut out of a byte stream: server-sent events, lines of JSON, a list. Push decoders: bytes
-//! go in at any border, whole events come out; nothing is read, waited for or kept beyond one event.
+//! Framing of byte streams: server-sent events, lines of JSON, a list. Push decoders: input may be split at
+//! any byte, complete events are returned; there is no IO, and at most one event is buffered.
 
 mod list;
 mod ndjson;
@@ -17,7 +17,7 @@ pub use sse::Sse;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// One event. Invalid UTF-8 has been replaced, as the standard for server-sent events asks.
+/// One event. Invalid UTF-8 has been replaced, as the standard for server-sent events requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub name: &'a str,
@@ -33,7 +33,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// `None` for a dialect that does not stream.
+    /// `None` for a dialect without streams.
     pub fn of(dialect: Dialect) -> Option<Self> {
         match dialect {
             Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Anthropic => {
@@ -53,7 +53,7 @@ impl Framing {
         }
     }
 
-    /// What is left when the stream has ended without a final line break.
+    /// Ends the input: returns the remaining event if the stream ended without a final line break.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         match self {
             Self::Sse(sse) => sse.finish(sink),

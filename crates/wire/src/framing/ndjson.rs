@@ -1,4 +1,4 @@
-//! Lines of JSON. An empty line means nothing.
+//! Lines of JSON. Empty lines are ignored.
 
 use memchr::memchr;
 

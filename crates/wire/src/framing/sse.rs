@@ -1,6 +1,6 @@
-//! Server-sent events. Understands CRLF, CR and LF, comments, several data lines, a byte order mark and
-//! characters that are split between pushes. A line that begins with `{` is taken for an event of its
-//! own: proxies write bare error objects into streams, and no field of the standard begins like that.
+//! Server-sent events. Supports CRLF, CR and LF, comments, several data lines, a byte order mark and
+//! characters that are split between pushes. A line that begins with `{` is treated as a separate event:
+//! proxies write bare error objects into streams, and no field name of the standard begins with a brace.
 
 use memchr::{memchr, memchr2};
 
@@ -9,12 +9,12 @@ use crate::limits::EVENT_BYTES_MAX;
 
 #[derive(Clone, Debug, Default)]
 pub struct Sse {
-    /// The line that has not ended yet.
+    /// The current incomplete line.
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
     name: String,
-    /// A CR was the last byte; an LF right behind it belongs to it.
+    /// The last byte was a CR; an LF directly after it belongs to it.
     after_cr: bool,
     past_first_line: bool,
 }
@@ -56,7 +56,7 @@ impl Sse {
         self.room_for(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         if self.data.is_empty() {
-            // Nothing is held while a server thinks.
+            // Releases the buffer between events.
             self.data = Vec::new();
         }
         Ok(())
@@ -64,7 +64,7 @@ impl Sse {
 
     pub fn finish(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         let line = std::mem::take(&mut self.line);
-        // A line that was begun fits, or `push` had refused it.
+        // An incomplete line is within the limit, because `push` checked it.
         self.take_line(&line, sink).ok();
         self.dispatch(sink);
     }
@@ -110,7 +110,7 @@ impl Sse {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
-            // A comment has an empty field name; `id` and `retry` are of no use to an answer.
+            // A comment has an empty field name; `id` and `retry` are ignored.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The same events whatever the borders of the pieces; the odd corners of the standard; the bound.
+//! Input split at any position gives the same events; edge cases of the standard; the size limit.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn event(name: &str, data: &str) -> (String, String) {
 }
 
 #[test]
-fn the_corners_of_the_standard() {
+fn sse_edge_cases() {
     assert_eq!(sse("\u{feff}data: a\n\n"), [event("", "a")]);
     assert_eq!(
         sse("data: a\r\n\r\ndata:b\r\rdata: c\n\n"),
@@ -46,7 +46,7 @@ fn the_corners_of_the_standard() {
 }
 
 #[test]
-fn an_event_without_end_is_refused() {
+fn rejects_event_over_size_limit() {
     for mut framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
         let piece = vec![b'x'; EVENT_BYTES_MAX / 4];
         let mut results = Vec::new();
@@ -59,7 +59,7 @@ fn an_event_without_end_is_refused() {
 
 proptest! {
     #[test]
-    fn borders_do_not_matter(text in "(data: ?|event: |:|id|[a-zé{}\"]{0,3}|\r|\n|\r\n){0,24}", size in 1_usize..7) {
+    fn split_positions_do_not_change_events(text in "(data: ?|event: |:|id|[a-zé{}\"]{0,3}|\r|\n|\r\n){0,24}", size in 1_usize..7) {
         let bytes = text.as_bytes();
         for framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
             let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(events in prop::collection::vec(("[a-z.]{0,8}", "[^\r]{0,20}"), 0..6)) {
+    fn written_events_roundtrip(events in prop::collection::vec(("[a-z.]{0,8}", "[^\r]{0,20}"), 0..6)) {
         let mut out = Vec::new();
         for (name, data) in &events {
             Sse::write(&mut out, name, data);
@@ -78,7 +78,7 @@ proptest! {
 }
 
 #[test]
-fn no_bytes_harm() {
+fn arbitrary_bytes_do_not_panic() {
     bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
         for mut framing in [Framing::Sse(Sse::new()), Framing::Ndjson(Ndjson::new())] {
             framing.push(bytes, &mut |_| {}).unwrap();

@@ -1,6 +1,6 @@
-//! Google's servers take every field in two spellings, `inlineData` and `inline_data`, and its own
-//! examples use both. Here everything is read in the first; where the second stood is noted, and it
-//! stands there again when the document is written.
+//! Field names in two spellings: Google's servers accept `inlineData` and `inline_data`, and its examples
+//! use both. The decoder normalizes to camel case and notes the pointers that had snake case; the encoder
+//! restores them.
 
 use ir::{Ext, Map};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::gemini::OWN;
 
 const NOTE: &str = "$snake";
 
-/// Whose fields are the caller's own and not the dialect's.
+/// Fields whose content belongs to the caller and is not normalized.
 const OPAQUE: [&str; 8] = [
     "args",
     "response",
@@ -66,7 +66,7 @@ const NAMES: [(&str, &str); 42] = [
     ("will_continue", "willContinue"),
 ];
 
-/// Brings a document into the first spelling.
+/// Normalizes a document to camel case.
 pub(super) fn read(body: &mut Value, ext: &mut Ext) {
     let mut renamed = Vec::new();
     walk(body, "", &mut renamed);
@@ -109,8 +109,8 @@ fn rename(map: &mut Map, from: &str, to: &str) {
     }
 }
 
-/// Brings a document back into the spelling in which it came. What stands inside is renamed first, so
-/// that the ways to it are still the noted ones.
+/// Restores the original spelling of a document. Inner fields are renamed first, so that the noted pointers
+/// to them are still valid.
 pub(super) fn write(body: &mut Value, ext: &Ext) {
     let noted = ext.value(OWN, NOTE).and_then(Value::as_array);
     for pointer in noted.into_iter().flatten().rev().filter_map(Value::as_str) {

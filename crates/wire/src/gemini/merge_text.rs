@@ -1,6 +1,6 @@
-//! Neighbouring texts of an answer are one text, and neighbouring thoughts one thought: a stream shows no
-//! border between them, so a whole answer has none either. How they stood is noted. A signature, or
-//! anything else beside the text, ends it.
+//! Merges adjacent texts of a response into one text, and adjacent thoughts into one thought: a stream shows
+//! no border between them, so a unary response must not either. The original lengths are noted. A signature,
+//! or any other field next to the text, ends the merged part.
 
 use ir::{Ext, Part, PartBody};
 use serde_json::json;
@@ -14,7 +14,7 @@ pub(super) fn join(parts: Vec<Part>) -> Vec<Part> {
     let mut out: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts {
         match out.last_mut() {
-            Some(last) if goes_on(last, &part) => append(last, part),
+            Some(last) if continues(last, &part) => append(last, part),
             _ => out.push(part),
         }
     }
@@ -29,7 +29,7 @@ fn text_of(body: &PartBody) -> Option<&str> {
     }
 }
 
-fn goes_on(last: &Part, next: &Part) -> bool {
+fn continues(last: &Part, next: &Part) -> bool {
     let open = match (&last.body, &next.body) {
         (PartBody::Text(_), PartBody::Text(_)) => true,
         (PartBody::Reasoning(before), PartBody::Reasoning(_)) => before.signature.is_none(),
@@ -39,7 +39,7 @@ fn goes_on(last: &Part, next: &Part) -> bool {
     open && bare(&last.ext, PIECES) && (empty || goes_on_with(&next.ext))
 }
 
-/// Whether a piece of text with this beside it may continue the text before it.
+/// Whether a text part with these extra fields may continue the previous text.
 pub(super) fn goes_on_with(ext: &Ext) -> bool {
     bare(ext, SIGNATURE)
 }
@@ -67,7 +67,7 @@ fn append(last: &mut Part, next: Part) {
     last.ext.merge(next.ext);
 }
 
-/// The parts as they stood, if the text is still the one that was joined.
+/// The original parts, if the text has not changed since they were merged.
 pub(super) fn split(part: &Part) -> Vec<Part> {
     pieces(part).unwrap_or_else(|| vec![part.clone()])
 }

@@ -1,9 +1,10 @@
-//! Gemini's generateContent and streamGenerateContent. The model and the wish to stream stand in the
-//! address and not in the body; the ledger says so.
+//! Gemini's generateContent and streamGenerateContent. The model and the stream flag are part of the URL and
+//! not of the body; the ledger records this.
 //! <https://ai.google.dev/api/generate-content>
 
-mod merge_text;
 mod error;
+mod field_case;
+mod merge_text;
 mod part_decode;
 mod part_encode;
 mod partial_args;
@@ -11,7 +12,6 @@ mod request_decode;
 mod request_encode;
 mod response;
 mod schema;
-mod field_case;
 mod stream_decode;
 mod stream_encode;
 mod usage;

@@ -1,8 +1,9 @@
-//! Parts, read. Calls may come without ids; then they get one, so that their results find them.
+//! Decodes parts. A call without an id gets a generated one, so that its result can be matched.
 
 use ir::media::Base64;
 use ir::{
-    Ext, Fields, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ToolCall, ToolOutcome, ToolResult,
+    Ext, Fields, Media, MediaSource, Part, PartBody, Reasoning, ReasoningOrigin, ToolCall, ToolOutcome,
+    ToolResult,
 };
 use serde_json::Value;
 
@@ -82,7 +83,7 @@ fn media(fields: &mut Fields, key: &str, data: &str) -> Option<PartBody> {
     Some(PartBody::Media(Box::new(media)))
 }
 
-/// A file that was uploaded is the provider's; any other address is one of the web.
+/// An uploaded file is a provider file; any other URL is remote media.
 fn source(key: &str, text: &str) -> MediaSource {
     let web = ["https://", "http://"]
         .iter()
@@ -143,8 +144,8 @@ fn result(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> Option<Par
     }))
 }
 
-/// What a result says. `output`, `result` and `error` are the keys that everybody uses; anything else is
-/// the function's own object.
+/// The outcome and text of a result. `output`, `result` and `error` are the conventional keys; any other
+/// object is passed as the function returned it.
 pub(super) fn outcome_of(response: &Value) -> (ToolOutcome, String) {
     let only = response.as_object().filter(|map| map.len() == 1);
     let text = |key: &str| only.and_then(|map| map.get(key)?.as_str()).map(String::from);
@@ -160,7 +161,7 @@ pub(super) fn outcome_of(response: &Value) -> (ToolOutcome, String) {
     (outcome, said.unwrap_or_else(|| response.to_string()))
 }
 
-/// Media inside a result, if there is nothing else among it.
+/// Media inside a result, if the list contains nothing else.
 fn result_media(inner: &mut Fields) -> Vec<Part> {
     let list = inner.peek("parts").and_then(Value::as_array);
     let Some(list) = list.filter(|list| !list.is_empty()) else {

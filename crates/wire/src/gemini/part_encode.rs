@@ -1,10 +1,10 @@
-//! Parts, written.
+//! Encodes parts.
 
 use std::collections::BTreeMap;
 
 use ir::{
-    Action, Error, Ledger, Map, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning, ToolCall, ToolOutcome,
-    ToolResult,
+    Action, Error, Ledger, Map, Media, MediaSource, Part, PartBody, Reasoning, ReasoningOrigin, ToolCall,
+    ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -13,17 +13,17 @@ use crate::gemini::part_decode::outcome_of;
 use crate::losses::arguments_as_object;
 use crate::{call_id, media_losses};
 
-/// Whether reasoning goes to the model again or is shown to a reader.
+/// Whether reasoning is sent back to the model in a request or returned to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Replay,
     Show,
 }
 
-/// Names of the calls by their ids: a result must say the name, and other dialects say only the id.
+/// Tool names by call id: a result requires the name, and other dialects have only the id.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// One part; `None` for what this dialect cannot say, which is then booked.
+/// One part; `None` if the dialect does not support it, which is recorded as a loss.
 pub(super) fn encode(
     part: &Part,
     purpose: Purpose,
@@ -34,7 +34,11 @@ pub(super) fn encode(
     let map = match &part.body {
         PartBody::Text(text) => Some(object(json!({"text": text}))),
         PartBody::Refusal(text) => {
-            ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+            ledger.note(
+                pointer,
+                Action::Replaced,
+                format!("{OWN} encodes refusals as text"),
+            );
             Some(object(json!({"text": text})))
         }
         PartBody::Media(media) => Some(encode_media(media, pointer, ledger)?),
@@ -43,15 +47,12 @@ pub(super) fn encode(
         PartBody::Reasoning(reasoning) => encode_reasoning(reasoning, purpose, pointer, ledger),
         PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(Some(raw.clone())),
         PartBody::Unknown { .. } => {
-            ledger.dropped(pointer, format!("{OWN} has no word for it"));
+            ledger.dropped(pointer, format!("not supported by {OWN}"));
             None
         }
     };
     if part.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
     ledger.foreign(pointer, &part.ext, OWN);
     let Some(mut map) = map else { return Ok(None) };
@@ -67,13 +68,13 @@ fn encode_reasoning(
 ) -> Option<Map> {
     let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
-        ledger.dropped(pointer, "reasoning is played back only to where it came from");
+        ledger.dropped(pointer, "reasoning is sent only to its original dialect");
         return None;
     }
     if reasoning.data.is_some() {
         ledger.dropped(
             format!("{pointer}/data"),
-            "what is sealed is only for where it came from",
+            "sealed reasoning is sent only to its original dialect",
         );
     }
     let mut map = object(json!({"text": reasoning.text.as_ref()?, "thought": true}));
@@ -83,14 +84,14 @@ fn encode_reasoning(
         }
         Some(_) => ledger.dropped(
             format!("{pointer}/signature"),
-            "a proof is only for where it came from",
+            "a signature is sent only to its original dialect",
         ),
         None => {}
     }
     Some(map)
 }
 
-/// Arguments must be an object here. Text that is no JSON is wrapped, so that the model still sees it.
+/// Arguments must be an object in this dialect. Other text is wrapped, so that the model still receives it.
 fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Map {
     let mut inner = Map::new();
     call_id::put(&mut inner, "id", OWN, &call.id, &part.ext);
@@ -103,7 +104,7 @@ fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger)
     object(json!({"functionCall": inner}))
 }
 
-/// A result is an object here: the function's own, or its text under the key that everybody uses.
+/// A result must be an object: the function's own, or its text under the conventional key.
 fn encode_result(
     result: &ToolResult,
     part: &Part,
@@ -116,7 +117,7 @@ fn encode_result(
         ledger.note(
             format!("{pointer}/content"),
             Action::Merged,
-            "a result is one text",
+            "a result has one text",
         );
     }
     let text = result.joined_text();
@@ -135,7 +136,7 @@ fn encode_result(
         ledger.note(
             format!("{pointer}/outcome"),
             Action::Replaced,
-            format!("{OWN} knows only errors"),
+            format!("{OWN} supports only the error outcome"),
         );
     }
     let mut inner = Map::new();
@@ -149,7 +150,7 @@ fn encode_result(
         match &part.body {
             PartBody::Text(_) => ledger.foreign(&pointer, &part.ext, OWN),
             PartBody::Media(_) => parts.extend(encode(part, Purpose::Replay, names, &pointer, ledger)?),
-            _ => ledger.dropped(pointer, format!("a result of {OWN} holds text and media")),
+            _ => ledger.dropped(pointer, format!("a result of {OWN} contains only text and media")),
         }
     }
     if !parts.is_empty() {
@@ -176,7 +177,7 @@ fn encode_media(media: &Media, pointer: &str, ledger: &mut Ledger) -> Result<Map
     if let Some(mime) = mime {
         inner.insert(String::from("mimeType"), json!(mime));
     }
-    // Only some of its servers know names of files, and the others refuse them.
+    // Only some servers support file names; the others reject them.
     let named = media.ext.value(OWN, "$displayName").is_some();
     if let Some(name) = media.hints.filename.as_ref().filter(|_| named) {
         inner.insert(String::from("displayName"), json!(name));

@@ -1,12 +1,12 @@
-//! Arguments of a call that come value by value: each piece names its place (`$.a.b[0]`) and a string
-//! may come in several pieces.
+//! Call arguments that are streamed value by value: each piece has a path (`$.a.b[0]`), and a string may be
+//! split into several pieces.
 
 use ir::Map;
 use serde_json::Value;
 
-/// Depth and length beyond which a place is not believed.
+/// Maximum depth and length of a path.
 const STEPS_MAX: usize = 64;
-/// How many places of a list may be left out before one that is said.
+/// Maximum gap between the end of a list and an index.
 const GAP_MAX: usize = 64;
 
 enum ArgPathStep<'a> {
@@ -14,7 +14,7 @@ enum ArgPathStep<'a> {
     Index(usize),
 }
 
-/// Adds one piece to the arguments; `None` if it leads nowhere or says nothing.
+/// Adds one piece to the arguments; `None` if its path is invalid or it has no value.
 pub(super) fn add(arguments: &mut Value, piece: &Value) -> Option<()> {
     let steps = steps(piece.get("jsonPath")?.as_str()?)?;
     let mut place = arguments;

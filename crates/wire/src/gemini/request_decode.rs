@@ -1,4 +1,4 @@
-//! A request, read. The system instruction becomes the first message.
+//! Decodes a request. The system instruction becomes the first message.
 
 use ir::{
     ChatRequest, Error, Fields, Generation, Message, ReasoningRequest, ResponseFormat, Role, ToolChoice,
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::call_id::CallIds;
 use crate::gemini::schema::to_json_schema;
-use crate::gemini::{OWN, part_decode, field_case};
+use crate::gemini::{OWN, field_case, part_decode};
 
 pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
     let mut chat = ChatRequest::default();
@@ -30,8 +30,8 @@ pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
         chat.messages.push(message(system, Role::System, &mut calls));
     }
     for content in contents {
-        let mut content =
-            Fields::of(content).ok_or_else(|| Error::invalid_request("a content is an object"))?;
+        let mut content = Fields::of(content)
+            .ok_or_else(|| Error::invalid_request("an entry of `contents` must be an object"))?;
         let word = content.string("role");
         let role = match word.as_deref() {
             Some("user") | None => Role::User,
@@ -40,7 +40,7 @@ pub fn decode(mut body: Value) -> Result<ChatRequest, Error> {
             Some(other) => return Err(Error::invalid_request(format!("unknown role `{other}`"))),
         };
         if !content.peek("parts").is_none_or(Value::is_array) {
-            return Err(Error::invalid_request("`parts` is a list"));
+            return Err(Error::invalid_request("`parts` must be a list"));
         }
         let mut message = message(content, role, &mut calls);
         match word.as_deref() {
@@ -105,7 +105,7 @@ fn tools(fields: &mut Fields, chat: &mut ChatRequest) {
     }
 }
 
-/// One entry holds any number of functions and, beside them, tools that the provider itself runs.
+/// One entry contains any number of functions and, in addition, tools that the provider runs.
 fn tool_group(tool: Value, group: usize, tools: &mut Vec<ToolSpec>) {
     let declared = tool.get("functionDeclarations").and_then(Value::as_array);
     let declared: Option<Vec<ToolSpec>> = declared
@@ -202,7 +202,7 @@ fn format(config: &mut Fields, chat: &mut ChatRequest) {
     chat.response_format = Some(format);
 }
 
-/// A budget of 0 turns thinking off, -1 leaves it to the model. Beside a level they stay as they are.
+/// A budget of 0 disables thinking, -1 leaves the amount to the model. With a level both are preserved as is.
 fn thinking(config: &mut Fields, chat: &mut ChatRequest) {
     let Some(mut thinking) = config.object("thinkingConfig") else {
         return;

@@ -1,4 +1,4 @@
-//! A request, written. The model and the wish to stream stand in the address, not in the body.
+//! Encodes a request. The model and the stream flag are part of the URL, not of the body.
 
 use ir::{
     Action, ChatRequest, Error, Generation, Ledger, Map, Message, ReasoningRequest, ResponseFormat, Role,
@@ -6,11 +6,11 @@ use ir::{
 };
 use serde_json::{Number, Value, json};
 
-use crate::unknown_fields;
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
 use crate::gemini::schema::to_json_schema;
 use crate::gemini::{OWN, field_case};
 use crate::turns::turns;
+use crate::unknown_fields;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
@@ -21,7 +21,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
             Action::Renamed,
             json!(model),
             format!("models/{}", model.trim_start_matches("models/")),
-            "the model stands in the address",
+            "the model is part of the URL",
         ),
         (None, _) => {}
     }
@@ -48,7 +48,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
         ),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("/payload/{key}"), format!("not supported by {OWN}"));
     }
     unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
@@ -119,7 +119,7 @@ fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result
             put_system(message, parts, &mut system);
             continue;
         }
-        // What is left of a message of which nothing can be said is nothing.
+        // A message without any supported part is omitted.
         if parts.is_empty() && !message.parts.is_empty() {
             continue;
         }
@@ -129,7 +129,7 @@ fn put_contents(turns: &[Message], map: &mut Map, ledger: &mut Ledger) -> Result
             Role::Tool if noted == Some("function") => "function",
             _ => "user",
         };
-        // All results of one turn stand in one content.
+        // All results of one turn are in one content.
         if message.role == Role::Tool
             && after_tool
             && let Some(list) = contents.last_mut().and_then(|last| last["parts"].as_array_mut())
@@ -180,12 +180,12 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
     ledger.foreign(pointer, &message.ext, OWN);
 }
 
-/// What stood together stands together; functions of other dialects all do.
+/// Preserves the original grouping; functions of other dialects form one group.
 fn put_tools(tools: &[ToolSpec], map: &mut Map, ledger: &mut Ledger) {
     let mut out: Vec<(Option<&Value>, Value)> = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
@@ -194,7 +194,7 @@ fn put_tools(tools: &[ToolSpec], map: &mut Map, ledger: &mut Ledger) {
         let last = out.last_mut().filter(|(last, _)| *last == group);
         if let Some(hosted) = &tool.hosted {
             if hosted.dialect != OWN.as_str() {
-                ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+                ledger.dropped(pointer, format!("a server-side tool of {}", hosted.dialect));
                 continue;
             }
             match (last, &hosted.raw) {
@@ -235,7 +235,7 @@ fn encode_tool(tool: &ToolSpec, pointer: &str, ledger: &mut Ledger) -> Value {
         ("cache", tool.cache.is_some()),
     ] {
         if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
     tool.ext.restore(OWN, &mut map);
@@ -275,7 +275,7 @@ fn put_generation(knobs: &Generation, config: &mut Map, ledger: &mut Ledger) {
     put(config, "logprobs", *top_logprobs);
     if *stream == Some(true) {
         let pointer = "/payload/generation/stream";
-        let reason = "the wish to stream stands in the address";
+        let reason = "the stream flag is part of the URL";
         ledger.changed(pointer, Action::Renamed, true, "streamGenerateContent", reason);
     }
 }
@@ -300,13 +300,13 @@ fn put_format(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
                 ledger.note(
                     "/payload/response_format/name",
                     Action::Merged,
-                    "a schema needs no name here",
+                    "a schema has no name in this dialect",
                 );
             }
             if description.is_some() {
                 ledger.dropped(
                     "/payload/response_format/description",
-                    format!("{OWN} has no word for it"),
+                    format!("not supported by {OWN}"),
                 );
             }
         }
@@ -332,7 +332,7 @@ fn put_reasoning(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
         Some("none") | None => {}
         Some(_) if off => ledger.dropped(pointer, "thinking is off"),
         Some(_) if budget_tokens.is_some() && chat.ext.note(OWN, "$thinkingLevel").is_none() => {
-            ledger.dropped(pointer, format!("{OWN} takes a budget or a level, not both"));
+            ledger.dropped(pointer, format!("{OWN} accepts a budget or a level, not both"));
         }
         Some(word) => {
             let noted = chat.ext.note(OWN, "$thinkingLevel");
@@ -344,7 +344,7 @@ fn put_reasoning(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
                         Action::Replaced,
                         word,
                         "high",
-                        format!("{OWN} knows no more"),
+                        format!("{OWN} has no higher effort"),
                     );
                     "high"
                 }
@@ -369,7 +369,7 @@ fn put_reasoning(chat: &ChatRequest, config: &mut Map, ledger: &mut Ledger) {
                 Action::Replaced,
                 json!(word),
                 true,
-                format!("{OWN} knows only yes and no"),
+                format!("{OWN} supports only on and off"),
             );
         }
     }

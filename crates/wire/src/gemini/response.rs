@@ -1,4 +1,5 @@
-//! A whole answer. The first candidate is the answer; further ones are kept as they are.
+//! Decodes and encodes a unary response. The first candidate is the response; further candidates are
+//! preserved as is.
 
 use ir::{Action, ChatResponse, Error, ErrorKind, Ext, Fields, FinishReason, Ledger, Map, PartBody, Phase};
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     Ok(response)
 }
 
-/// The time of the answer. The text has more digits than we keep, so it is noted.
+/// The time of the response. The text has more digits than the IR, so it is noted.
 pub(super) fn created(fields: &mut Fields, ext: &mut Ext) -> Option<u64> {
     let seconds = fields.peek_str("createTime").and_then(timestamp::parse)?;
     let text = fields.string("createTime")?;
@@ -76,12 +77,12 @@ pub(super) fn created(fields: &mut Fields, ext: &mut Ext) -> Option<u64> {
     Some(seconds)
 }
 
-/// A prompt that was turned down has no candidates, only feedback.
+/// A blocked prompt has no candidates, only feedback.
 pub(super) fn blocked(feedback: &Value, phase: Phase) -> Option<Error> {
     let reason = feedback.get("blockReason")?.as_str()?;
-    let said = feedback.get("blockReasonMessage").and_then(Value::as_str);
-    let message = match said {
-        Some(said) => format!("the prompt was blocked: {said} ({reason})"),
+    let text = feedback.get("blockReasonMessage").and_then(Value::as_str);
+    let message = match text {
+        Some(text) => format!("the prompt was blocked: {text} ({reason})"),
         None => format!("the prompt was blocked: {reason}"),
     };
     let error = Error::new(ErrorKind::ContentPolicy, phase, message);
@@ -121,7 +122,7 @@ pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String 
                 Action::Replaced,
                 "pause",
                 "STOP",
-                format!("{OWN} knows no pause"),
+                format!("{OWN} has no finish reason for a pause"),
             );
             "STOP"
         }
@@ -175,7 +176,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     Ok(Value::Object(map))
 }
 
-/// The time of an answer, as it was written if it was.
+/// The time of a response, in its original text if noted.
 pub(super) fn create_time(seconds: u64, ext: &Ext) -> Option<String> {
     let noted = ext.note(OWN, "$createTime");
     let noted = noted.filter(|text| timestamp::parse(text) == Some(seconds));
@@ -187,7 +188,7 @@ fn put_top(response: &ChatResponse, map: &mut Map, ledger: &mut Ledger) {
         .created
         .and_then(|seconds| create_time(seconds, &response.ext));
     if response.created.is_some() && time.is_none() {
-        ledger.dropped("/result/payload/created", "no year that a date can say");
+        ledger.dropped("/result/payload/created", "the date is after the year 9999");
     }
     if let Some(usage) = &response.usage {
         usage::book(usage, ledger);

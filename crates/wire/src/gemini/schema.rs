@@ -1,6 +1,6 @@
-//! The schemas of this dialect's older fields: OpenAPI's words with types in capitals. Everything else
-//! reads JSON Schema, so that is what they become; the original is noted and goes back unchanged. Written
-//! anew, a schema goes into the newer fields, which take JSON Schema as it is.
+//! The schemas of this dialect's older fields: OpenAPI keywords with types in upper case. Other dialects use
+//! JSON Schema, so they are converted to it; the original is noted and restored unchanged. A schema from
+//! another dialect is encoded in the newer fields, which accept JSON Schema.
 
 use ir::Map;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! A stream, read: every event is a piece of an answer in the form of a whole one. Neighbouring texts are
-//! one block. The stream has no final mark; a reason to finish is the mark.
+//! Decodes a stream: every event is a partial response in the format of a unary one. Adjacent texts are one
+//! block. The stream has no end marker; a finish reason marks the end.
 
 use ir::event::Warning;
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
-    ToolCall, Usage,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Part, PartBody, Phase, ReasoningForm,
+    ReasoningOrigin, ToolCall, Usage,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,14 +25,14 @@ pub(crate) struct StreamDecoder {
     calls: CallIds,
     called: bool,
     partial: Option<PartialCall>,
-    /// Facts about the whole answer. Every event tells them anew, so the last word counts.
+    /// Response-level fields. Every event repeats them, so the last value counts.
     facts: Map,
     counts: Usage,
     finish: Option<FinishReason>,
     warned: bool,
 }
 
-/// A call whose arguments come piece by piece.
+/// A call whose arguments arrive in pieces.
 #[derive(Debug)]
 struct PartialCall {
     id: String,
@@ -42,7 +42,7 @@ struct PartialCall {
     ext: Ext,
 }
 
-/// Lists of the candidate of which every event tells the next members.
+/// Lists of the candidate of which every event contains the next members.
 const GROWING: [&str; 2] = ["citationMetadata", "logprobsResult"];
 
 impl Default for StreamDecoder {
@@ -158,7 +158,7 @@ impl DecodeFrame for StreamDecoder {
     }
 }
 
-/// What is known so far. The provider's own words come with the last piece.
+/// The usage so far. The vendor's own counts come with the last event.
 fn short_usage(counts: &FastUsage) -> Usage {
     Usage {
         input_tokens: usage::sum(counts.prompt_token_count, counts.tool_use_prompt_token_count),
@@ -208,7 +208,7 @@ impl StreamDecoder {
     fn candidate(&mut self, mut candidate: Fields, out: &mut Vec<Event>) {
         if candidate.peek("index").and_then(Value::as_u64).unwrap_or(0) > 0 {
             if !std::mem::replace(&mut self.warned, true) {
-                let message = "the stream holds several candidates; only the first is kept";
+                let message = "the stream contains several candidates; only the first is used";
                 out.push(Event::Warning {
                     warning: Warning::new("further_choices_dropped", message),
                 });
@@ -255,7 +255,11 @@ impl StreamDecoder {
     }
 
     fn text(&mut self, text: String, thought: bool, out: &mut Vec<Event>) {
-        let kind = if thought { OpenPart::Reasoning } else { OpenPart::Text };
+        let kind = if thought {
+            OpenPart::Reasoning
+        } else {
+            OpenPart::Text
+        };
         if text.is_empty() && self.open.is_none_or(|(_, open)| open != kind) {
             return;
         }
@@ -304,7 +308,7 @@ impl StreamDecoder {
         }
     }
 
-    /// A part of the answer. One that carries more than its text ends its block.
+    /// A part of the response. A part with more fields than its text ends its block.
     fn part(&mut self, part: Part, out: &mut Vec<Event>) {
         let Part { body, ext, .. } = part;
         match body {
@@ -340,7 +344,7 @@ impl StreamDecoder {
                 end_block(index, ext, out);
             }
             PartBody::ToolResult(result) => {
-                // No model answers with results; what it is stays visible.
+                // Models do not return tool results; the part is preserved as unknown.
                 let raw = serde_json::to_value(&result).unwrap_or_default();
                 let dialect = String::from(ir::Dialect::Canonical.as_str());
                 let index = self.start(Block::Unknown { dialect, raw }, out);
@@ -350,7 +354,7 @@ impl StreamDecoder {
         }
     }
 
-    /// The last piece of a text, with what it carries.
+    /// The last piece of a text, with its extra fields.
     fn last_text(
         &mut self,
         text: String,
@@ -362,7 +366,14 @@ impl StreamDecoder {
         if !text.is_empty() && !merge_text::goes_on_with(&ext) {
             self.close(out);
         }
-        let index = self.begin(if thought { OpenPart::Reasoning } else { OpenPart::Text }, out);
+        let index = self.begin(
+            if thought {
+                OpenPart::Reasoning
+            } else {
+                OpenPart::Text
+            },
+            out,
+        );
         self.text(text, thought, out);
         if let Some(signature) = signature {
             out.push(Event::BlockDelta {
@@ -374,33 +385,33 @@ impl StreamDecoder {
         end_block(index, ext, out);
     }
 
-    /// Takes a piece of a call in; says whether it was one.
+    /// Consumes a piece of a streamed call; returns whether the part was one.
     fn partial_call(&mut self, part: &Value, out: &mut Vec<Event>) -> bool {
         let Some(call) = part.get("functionCall").and_then(Value::as_object) else {
             return false;
         };
-        let goes_on = call.get("willContinue") == Some(&Value::Bool(true));
+        let continues = call.get("willContinue") == Some(&Value::Bool(true));
         let pieces = call.get("partialArgs").and_then(Value::as_array);
         let last = !call.contains_key("name") && self.partial.is_some();
-        if !goes_on && pieces.is_none() && !last {
+        if !continues && pieces.is_none() && !last {
             return false;
         }
         if let Some(name) = call.get("name").and_then(Value::as_str) {
             self.begin_partial(name, call, part, out);
         }
         let Some(partial) = &mut self.partial else {
-            out.push(broken("a piece of a call that was not begun"));
+            out.push(broken("a delta of a call that was not started"));
             return true;
         };
         for piece in pieces.into_iter().flatten() {
             let more = piece.get("stringValue").and_then(Value::as_str);
             partial.bytes += more.map_or(0, str::len) + 16;
             if partial.bytes > EVENT_BYTES_MAX || partial_args::add(&mut partial.arguments, piece).is_none() {
-                out.push(broken("a piece of arguments without a place"));
+                out.push(broken("call arguments with an invalid path"));
                 return true;
             }
         }
-        if !goes_on {
+        if !continues {
             self.end_partial(out);
         }
         true
@@ -446,7 +457,7 @@ fn end_block(index: u32, ext: Ext, out: &mut Vec<Event>) {
 }
 
 fn broken(what: &str) -> Event {
-    let error = Error::invalid_response(Phase::MidStream, format!("the stream holds {what}"));
+    let error = Error::invalid_response(Phase::MidStream, format!("the stream contains {what}"));
     Event::Error { error }
 }
 

@@ -1,7 +1,7 @@
-//! A stream, written: server-sent events, or one list. A call is whole here, so it is held until something
-//! else begins or the answer ends.
+//! Encodes a stream: server-sent events, or one list. A call is encoded as a whole, so it is buffered until
+//! another block begins or the response ends.
 
-use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, ReasoningOrigin, Part, Usage};
+use ir::{Action, Block, Delta, Event, Ext, FinishReason, Ledger, Map, Part, ReasoningOrigin, Usage};
 use serde_json::{Value, json};
 
 use crate::gemini::part_encode::{Names, Purpose, encode as encode_part};
@@ -14,25 +14,25 @@ use crate::stream::{EncodeEvent, write_sse};
 pub(crate) struct StreamEncoder {
     list: bool,
     begun: bool,
-    /// What every event repeats.
+    /// Fields that every event repeats.
     head: Map,
-    /// What the next event says beside its content: about the candidate, and about the whole.
+    /// Fields of the next event other than content: of the candidate, and of the response.
     candidate: Map,
     top: Map,
     texts: Vec<PendingText>,
     held: PendingBlocks,
     usage: Option<Usage>,
-    /// The word for a filter that this dialect itself said.
+    /// The original finish reason of a content filter, if it came from this dialect.
     filter: Option<String>,
     reason: Option<String>,
 }
 
-/// A block of text, which grows as it comes.
+/// A text block in progress.
 #[derive(Debug)]
 struct PendingText {
     index: u32,
     thought: bool,
-    /// Its proof is this dialect's own.
+    /// Its signature came from this dialect.
     own: bool,
 }
 
@@ -47,7 +47,7 @@ impl EncodeEvent for StreamEncoder {
                     }
                 }
                 if created.is_some() && time.is_none() {
-                    ledger.dropped("/result/payload/created", "no year that a date can say");
+                    ledger.dropped("/result/payload/created", "the date is after the year 9999");
                 }
             }
             Event::Meta { ext } => self.meta(ext, ledger),
@@ -65,13 +65,16 @@ impl EncodeEvent for StreamEncoder {
                 }
             }
             Event::Warning { .. } => {
-                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+                ledger.dropped(
+                    "/warnings",
+                    format!("warnings are not supported in a stream of {OWN}"),
+                );
             }
             Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => self.write(data, out),
             Event::VendorSpecific { dialect, .. } => {
-                ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
+                ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));
             }
-            // Nobody who speaks this dialect can have asked for it.
+            // Clients of this dialect cannot request raw events.
             Event::Raw { .. } => {}
             Event::Error { error } => {
                 self.write(&error::encode(error), out);
@@ -89,14 +92,14 @@ impl EncodeEvent for StreamEncoder {
             self.top
                 .insert(String::from("usageMetadata"), usage::encode(&usage));
         }
-        // Clients look for a part in every event.
+        // Clients expect a part in every event.
         self.parts(vec![json!({"text": ""})], out);
         self.close_list(out);
     }
 }
 
 impl StreamEncoder {
-    /// One list instead of events.
+    /// One list instead of server-sent events.
     pub(crate) fn list() -> Self {
         Self {
             list: true,
@@ -117,7 +120,7 @@ impl StreamEncoder {
         if rest.shift_remove("more_candidates").is_some() {
             ledger.dropped(
                 "/result/payload/ext/gemini/more_candidates",
-                "a stream holds one candidate",
+                "a stream has one candidate",
             );
         }
         let content = rest.shift_remove("content");
@@ -137,7 +140,11 @@ impl StreamEncoder {
             Block::ToolCall { .. } | Block::Media { .. } => return self.held.start(index, block.clone()),
             Block::Text => self.texts.push(text(false, true)),
             Block::Refusal => {
-                ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+                ledger.note(
+                    pointer,
+                    Action::Replaced,
+                    format!("{OWN} encodes refusals as text"),
+                );
                 self.texts.push(text(false, true));
             }
             Block::Reasoning { origin, .. } => {
@@ -150,7 +157,7 @@ impl StreamEncoder {
                 self.flush(out, ledger);
                 return self.parts(vec![raw.clone()], out);
             }
-            Block::Unknown { .. } => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            Block::Unknown { .. } => return ledger.dropped(pointer, format!("not supported by {OWN}")),
         }
         self.flush(out, ledger);
     }
@@ -162,7 +169,10 @@ impl StreamEncoder {
         let pointer = format!("/result/payload/content_parts/{index}");
         let text = self.texts.iter().rev().find(|text| text.index == index);
         let Some(PendingText { thought, own, .. }) = text else {
-            return ledger.dropped(pointer, format!("{OWN} says such a block whole, and it was said"));
+            return ledger.dropped(
+                pointer,
+                format!("{OWN} sends such a block in one event, which was already sent"),
+            );
         };
         let mut part = Map::new();
         let mut put = |key: &str, value: Value| {
@@ -175,7 +185,10 @@ impl StreamEncoder {
                 put("thoughtSignature", json!(signature));
             }
             Delta::Signature { .. } => {
-                return ledger.dropped(pointer + "/signature", "a proof is only for where it came from");
+                return ledger.dropped(
+                    pointer + "/signature",
+                    "a signature is sent only to its original dialect",
+                );
             }
             Delta::Meta { ext } => {
                 ledger.foreign(&pointer, ext, OWN);
@@ -185,7 +198,7 @@ impl StreamEncoder {
                 }
                 part.insert(String::from("text"), json!(""));
             }
-            _ => return ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            _ => return ledger.dropped(pointer, format!("not supported by {OWN}")),
         }
         if *thought {
             part.insert(String::from("thought"), json!(true));
@@ -193,7 +206,7 @@ impl StreamEncoder {
         self.parts(vec![Value::Object(part)], out);
     }
 
-    /// Writes the calls and media that were held.
+    /// Writes the buffered calls and media.
     fn flush(&mut self, out: &mut Vec<u8>, ledger: &mut Ledger) {
         for (pointer, part) in self.held.drain(ledger) {
             self.part(&part, &pointer, out, ledger);

@@ -1,5 +1,5 @@
-//! Usage as Gemini counts it: thoughts are counted beside the answer and not in it, and what its own tools
-//! fed the model beside the prompt. Counts of zero are left out, so one of two absent counts is a zero.
+//! Usage in Gemini's format: thoughts are counted separately from the response, and tokens from built-in
+//! tools separately from the prompt. Counts of zero are omitted, so one of two absent counts is zero.
 
 use ir::{Ledger, Map, Usage};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The share of sound in `[{"modality": "AUDIO", "tokenCount": 5}]`.
+/// The audio tokens in `[{"modality": "AUDIO", "tokenCount": 5}]`.
 fn audio(details: Option<&Value>) -> Option<u64> {
     let mut list = details?.as_array()?.iter();
     list.find(|item| item["modality"] == "AUDIO")?
@@ -71,7 +71,7 @@ pub(super) fn encode(usage: &Usage) -> Value {
     Value::Object(map)
 }
 
-/// Books what an account in this dialect leaves out.
+/// Records the counts that this dialect does not support.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
     let wordless = [
         ("cache_write_tokens", usage.cache_write_tokens.is_some()),

@@ -1,22 +1,22 @@
-//! `MediaInput` and `MediaOutput` of the specification. Both share their sources; an output also says how
-//! large it is, how long it lasts and how it was made. Fields that begin with `x-` are extensions: they
-//! carry what other dialects say and this one does not.
+//! `MediaInput` and `MediaOutput` of the specification. Both have the same sources; an output also has its
+//! size, its duration and its generation parameters. Fields that begin with `x-` are extensions: they carry
+//! fields of other dialects that this one does not have.
 
 use ir::media::{Base64, StoredRef};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
+use crate::media::context::{ConversionContext, Locality};
+use crate::media::error::{ConversionError, RequiredAction};
 use crate::media::hints;
-use crate::media::error::{RequiredAction, ConversionError};
-use crate::media::context::{Locality, ConversionContext};
 use crate::media::sidecar::{self, NativeFields};
 
 const OWN: Dialect = Dialect::Cognitive;
 const HINTS: &str = "x-harmony";
-/// A note: the source spoke the words of an output.
+/// Note: the source was a `MediaOutput`.
 const OUTPUT: &str = "$output";
 
-/// What an output says in its own words. The checksum stands last: an upload has none.
+/// Fields that an output has natively. The checksum is last, because an upload has none.
 const FIELDS: [&str; 11] = [
     "mime",
     "hints/detail",
@@ -49,12 +49,15 @@ pub(super) fn decode(mut fields: Fields, setting: &ConversionContext<'_>) -> Res
         _ => {
             return Err(ConversionError::malformed(
                 "/type",
-                "`type` is url, base64, file or upload_ref",
+                "`type` must be url, base64, file or upload_ref",
             ));
         }
     };
     if word == "file" && setting.place != Locality::Local {
-        return Err(ConversionError::unsupported("", "only a local runtime reads local files"));
+        return Err(ConversionError::unsupported(
+            "",
+            "local files are read only by a local runtime",
+        ));
     }
     let missing = || ConversionError::malformed("", format!("media of type {word} has no `{key}`"));
     let text = fields.string(key).ok_or_else(missing)?;
@@ -66,7 +69,10 @@ pub(super) fn decode(mut fields: Fields, setting: &ConversionContext<'_>) -> Res
     };
     let mime = fields.string("media_type");
     if word == "base64" && mime.is_none() {
-        return Err(ConversionError::malformed("", "media of type base64 has no `media_type`"));
+        return Err(ConversionError::malformed(
+            "",
+            "media of type base64 has no `media_type`",
+        ));
     }
     let mut media = Media::new(source, mime);
     media.facts.width = fields.u64("width");
@@ -86,7 +92,7 @@ pub(super) fn decode(mut fields: Fields, setting: &ConversionContext<'_>) -> Res
         media.checksum = Some(checksum);
         fields.take("checksum");
     }
-    if media.facts != ir::media::MediaFacts::default() || speaks_as_output(&media) {
+    if media.facts != ir::media::MediaFacts::default() || has_output_fields(&media) {
         media.ext.set(OWN, OUTPUT, true);
     }
     hints::inside(&mut fields, HINTS, |inner| {
@@ -162,22 +168,22 @@ pub(super) fn encode(
     Ok(map)
 }
 
-/// Inline bytes have a type here. Where nobody declared one, the first bytes tell, or nothing does.
+/// Inline bytes require a type. If none is declared, it is detected from the first bytes, else generic.
 fn required_mime(media: &Media, pointer: &str, ledger: &mut Ledger) -> String {
     let mime = media
         .mime_or_sniffed()
         .unwrap_or_else(|| String::from("application/octet-stream"));
-    let reason = format!("{OWN} demands a type; nobody declared one");
+    let reason = format!("{OWN} requires a media type and none was declared");
     ledger.note(format!("{pointer}/mime"), Action::Added, reason);
     mime
 }
 
-fn speaks_as_output(media: &Media) -> bool {
+fn has_output_fields(media: &Media) -> bool {
     media.generation.is_some() || media.expires_at.is_some()
 }
 
 fn plain<'a>(media: &Media, mime: Option<&'a str>) -> NativeFields<'a> {
-    let output = speaks_as_output(media) || media.ext.value(OWN, OUTPUT).is_some();
+    let output = has_output_fields(media) || media.ext.value(OWN, OUTPUT).is_some();
     let stored = matches!(media.source, MediaSource::Stored(_));
     let all: &[&str] = if output { &FIELDS } else { &INPUT_FIELDS };
     let fields = match all.split_last() {

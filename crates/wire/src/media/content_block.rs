@@ -1,20 +1,20 @@
-//! The content block of conversations. It names stored media by its id and nothing else: bytes and
-//! addresses must be stored before they can be said here. Everything beside the id stands in `metadata`,
-//! and every block has a text for those who cannot show it.
+//! The content block of conversations. It references stored media by id only: bytes and URLs must be stored
+//! before encoding. All other fields are in `metadata`, and every block has a fallback text for clients that
+//! cannot display the media.
 
 use ir::media::StoredRef;
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
-use crate::media::error::{RequiredAction, ConversionError};
 use crate::media::context::ConversionContext;
+use crate::media::error::{ConversionError, RequiredAction};
 use crate::media::sidecar::{self, NativeFields};
-use crate::media::{hints, content_rules};
+use crate::media::{content_rules, hints};
 
 const OWN: Dialect = Dialect::ContentBlock;
-/// A note: the source had no text to fall back on.
+/// Note: the source had no fallback text.
 const NO_FALLBACK: &str = "$no_fallback";
-/// Says in `metadata` that the text to fall back on is nobody's words.
+/// Marks a fallback text in `metadata` as generated.
 const GENERATED: &str = "text_fallback_generated";
 
 const FIELDS: [&str; 9] = [
@@ -36,13 +36,14 @@ pub(crate) fn decode(fields: Fields) -> Result<Media, ConversionError> {
     let word = fields.string("type").unwrap_or_default();
     let kind = match MediaKind::from_word(&word) {
         MediaKind::Other => {
-            let reason = "`type` is image, audio, video or document";
+            let reason = "`type` must be image, audio, video or document";
             return Err(ConversionError::malformed("/type", reason));
         }
         kind => kind,
     };
     let id = fields.string("media_id");
-    let id = id.ok_or_else(|| ConversionError::malformed("", format!("a block of type {word} has no `media_id`")))?;
+    let id = id
+        .ok_or_else(|| ConversionError::malformed("", format!("a block of type {word} has no `media_id`")))?;
     let mut media = Media::new(MediaSource::Stored(StoredRef::from_uuid(&id)), None).with_kind(kind);
     media.text_fallback = fields.string("text_fallback");
     let mut generated = false;
@@ -88,7 +89,9 @@ pub(super) fn encode(
             ));
         }
     };
-    let Some(id) = id else { return needs(RequiredAction::Alias) };
+    let Some(id) = id else {
+        return needs(RequiredAction::Alias);
+    };
     let kind = kind_of(media);
     let mut map = Map::new();
     map.insert(String::from("type"), json!(kind.as_str()));
@@ -102,7 +105,7 @@ pub(super) fn encode(
         None => {
             map.insert(String::from("text_fallback"), json!(fallback(media)));
             metadata.insert(String::from(GENERATED), json!(true));
-            let reason = format!("{OWN} demands a text to fall back on; nobody wrote one");
+            let reason = format!("{OWN} requires a fallback text and none was given");
             ledger.note(format!("{pointer}/text_fallback"), Action::Added, reason);
         }
     }
@@ -132,7 +135,7 @@ fn metadata(media: &Media, kind: MediaKind) -> Map {
     metadata
 }
 
-/// The type of the block. Media of no known kind is a document like any file.
+/// The type of the block. Media of an unknown kind is a document.
 fn kind_of(media: &Media) -> MediaKind {
     let by_mime = media.mime.as_deref().map_or(MediaKind::Other, MediaKind::of_mime);
     match (media.kind, by_mime) {

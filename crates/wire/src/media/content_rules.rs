@@ -1,29 +1,32 @@
-//! What must never stand in the content of a conversation: where the bytes lie, how to get at them, and a
-//! version of the schema. Content is kept for good, and these are the store's own affair.
+//! Fields that conversation content must not contain: storage locations, signed URLs, and schema versions.
+//! Content is stored permanently, and these belong to the media store.
 
 use serde_json::Value;
 
-use crate::media::presigned;
 use crate::media::error::ConversionError;
+use crate::media::presigned;
 
 const FORBIDDEN: &[(&str, &str)] = &[
-    ("bucket", "where media lies is the store's affair"),
-    ("key", "where media lies is the store's affair"),
-    ("presigned_url", "a signed address is never kept"),
-    ("schema_version", "content carries no version"),
-    ("content_version", "content carries no version"),
-    ("content_schema_version", "content carries no version"),
+    ("bucket", "storage locations are not part of content"),
+    ("key", "storage locations are not part of content"),
+    ("presigned_url", "signed URLs are not stored"),
+    ("schema_version", "content has no version field"),
+    ("content_version", "content has no version field"),
+    ("content_schema_version", "content has no version field"),
 ];
 
 pub(super) fn check(content: &Value) -> Result<(), ConversionError> {
     check_keys(content)?;
     match presigned::find(content, "") {
-        Some(pointer) => Err(ConversionError::unsupported(&pointer, "a signed address is never kept")),
+        Some(pointer) => Err(ConversionError::unsupported(
+            &pointer,
+            "signed URLs are not stored",
+        )),
         None => Ok(()),
     }
 }
 
-/// The names alone. A text that somebody wrote may quote any address.
+/// Checks key names only. Text written by users may quote any URL.
 pub(crate) fn check_keys(content: &Value) -> Result<(), ConversionError> {
     keys(content, "")
 }

@@ -1,5 +1,4 @@
-//! What a conversion may assume about where it takes place: whether local files mean anything, and which
-//! ids of others are known.
+//! The context of a conversion: whether local files are accessible, and which foreign ids are known.
 
 use ir::media::{ForeignIds, StoredRef};
 use ir::{Dialect, MediaId};
@@ -10,7 +9,7 @@ pub struct ConversionContext<'a> {
     pub aliases: &'a ForeignIds,
 }
 
-/// Only where the caller and the files are on one machine may a document name a local file.
+/// A document may name a local file only if the caller and the files are on the same machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
     Local,
@@ -18,7 +17,7 @@ pub enum Locality {
 }
 
 impl ConversionContext<'_> {
-    /// The spelling of a stored id in `dialect`: the one that dialect's issuer gave it, or ours by `mint`.
+    /// The form of a stored id in `dialect`: the one assigned by that dialect's issuer, or ours from `mint`.
     pub(super) fn spell(
         &self,
         stored: &StoredRef,

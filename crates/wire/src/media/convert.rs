@@ -1,14 +1,14 @@
-//! One set of functions over the four forms. The forms' own files know nothing of each other.
+//! One set of functions over the four media forms. The modules of the forms do not depend on each other.
 
 use ir::media::Base64;
 use ir::{Action, Dialect, Fields, Ledger, Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::error::ConversionError;
 use crate::media::context::ConversionContext;
+use crate::media::error::ConversionError;
 use crate::media::{cognitive, content_block, harmony, media_ref};
 
-/// The dialects that have a form for media alone.
+/// The dialects with a standalone media form.
 pub const DIALECTS: &[Dialect] = &[
     Dialect::Cognitive,
     Dialect::MediaRef,
@@ -16,9 +16,13 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect::HarmonySchema,
 ];
 
-pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -> Result<Media, ConversionError> {
+pub fn decode(
+    dialect: Dialect,
+    value: Value,
+    setting: &ConversionContext<'_>,
+) -> Result<Media, ConversionError> {
     let Value::Object(map) = value else {
-        return Err(ConversionError::malformed("", "media is an object"));
+        return Err(ConversionError::malformed("", "media must be an object"));
     };
     let fields = Fields::new(map);
     match dialect {
@@ -30,7 +34,7 @@ pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -
     }
 }
 
-/// Writes media. Whatever the dialect cannot say is booked in the ledger.
+/// Encodes media. What the dialect does not support is recorded in the ledger.
 pub fn encode(
     dialect: Dialect,
     media: &Media,
@@ -40,7 +44,7 @@ pub fn encode(
     encode_at(dialect, media, "", setting, ledger)
 }
 
-/// The same for media that stands at `pointer` of a larger document.
+/// The same for media at `pointer` of a larger document.
 pub(crate) fn encode_at(
     dialect: Dialect,
     media: &Media,
@@ -72,8 +76,8 @@ pub fn convert(
     encode(to, &media, setting, ledger)
 }
 
-/// Brings base64 into its one standard spelling. Text that is not base64 at all is left to those who check
-/// the bytes.
+/// Normalizes base64 to the standard alphabet. Text that is not base64 is left to the code that validates the
+/// bytes.
 pub(crate) fn normalise(media: &mut Media, pointer: &str, ledger: &mut Ledger) {
     if let MediaSource::Inline(data) = &mut media.source
         && !data.is_canonical()
@@ -83,11 +87,11 @@ pub(crate) fn normalise(media: &mut Media, pointer: &str, ledger: &mut Ledger) {
         ledger.note(
             format!("{pointer}/data"),
             Action::Renamed,
-            "the same bytes in the standard spelling of base64",
+            "normalized to standard base64",
         );
     }
 }
 
 fn no_form(dialect: Dialect) -> ConversionError {
-    ConversionError::unsupported("", format!("{dialect} has no form for media alone"))
+    ConversionError::unsupported("", format!("{dialect} has no standalone media form"))
 }

@@ -1,6 +1,6 @@
-//! Why a piece of media cannot stand in a form: it is not that form, the form has no words for it, or its
-//! bytes are in the wrong place. The last is no failure but a request: whoever has a store fulfils it and
-//! tries again.
+//! Why media cannot be converted to a form: it is malformed, the form does not support it, or its bytes are
+//! not available in the required place. In the last case the caller can perform the required action with its
+//! media store and retry.
 
 use ir::{Dialect, Error, ErrorKind, Phase};
 
@@ -18,18 +18,18 @@ pub enum ConversionError {
     Malformed { pointer: String, reason: String },
 }
 
-/// What a store has to do before the conversion can succeed.
+/// What the caller has to do before the conversion can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredAction {
-    /// Keep the inline bytes and give them an id.
+    /// Store the inline bytes under an id.
     Put,
-    /// Hand out the bytes of stored media.
+    /// Load the bytes of stored media.
     Load,
-    /// Fetch the address and keep what comes.
+    /// Fetch the URL and store the response.
     Fetch,
-    /// Read the local file and keep its bytes.
+    /// Read the local file and store its bytes.
     Read,
-    /// Say whose id this is; the spelling is another's.
+    /// Add an alias for the id, which is in another issuer's format.
     Alias,
 }
 
@@ -37,10 +37,10 @@ impl RequiredAction {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Put => "its bytes must be stored first",
-            Self::Load => "its bytes must be taken out of the store first",
+            Self::Load => "its bytes must be loaded from the store first",
             Self::Fetch => "it must be fetched and stored first",
             Self::Read => "the local file must be read and stored first",
-            Self::Alias => "its id is spelled as another issuer spells it, and no alias is known",
+            Self::Alias => "its id is in another issuer's format, and no alias is known",
         }
     }
 }
@@ -68,7 +68,7 @@ impl ConversionError {
         }
     }
 
-    /// The same, seen from the document that holds this one at `prefix`.
+    /// The same error with its pointer relative to the document that contains this one at `prefix`.
     #[must_use]
     pub(crate) fn under(mut self, prefix: &str) -> Self {
         let (Self::NeedsStore { pointer, .. }
@@ -90,7 +90,9 @@ impl From<ConversionError> for Error {
     fn from(refusal: ConversionError) -> Self {
         let kind = match refusal {
             ConversionError::Unsupported { .. } => ErrorKind::Unsupported,
-            ConversionError::NeedsStore { .. } | ConversionError::Malformed { .. } => ErrorKind::InvalidRequest,
+            ConversionError::NeedsStore { .. } | ConversionError::Malformed { .. } => {
+                ErrorKind::InvalidRequest
+            }
         };
         Self::new(kind, Phase::BeforeSend, refusal.to_string())
     }

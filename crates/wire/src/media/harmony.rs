@@ -1,21 +1,22 @@
-//! The part of the Harmony Schema: pictures by address or `data:` URL, sound as base64, anything else as a
-//! file. A superset of the parts of chat completions, with a rotation, the place of a frame in its video
-//! and a sample rate. Stored pictures are named `media:///<uuid>`; a real address is made on the way out.
+//! The part of the Harmony Schema: images by URL or `data:` URL, audio as base64, anything else as a file. A
+//! superset of the parts of chat completions, with a rotation, the position of a frame in its video and a
+//! sample rate. Stored images are named `media:///<uuid>`; a real URL is generated on output.
 
 use ir::media::{Base64, StoredRef, mime_of_audio_format};
 use ir::{Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::{Value, json};
 
-use crate::media::hints;
-use crate::media::error::{RequiredAction, ConversionError};
 use crate::media::context::ConversionContext;
+use crate::media::error::{ConversionError, RequiredAction};
+use crate::media::hints;
 use crate::media::sidecar::{self, NativeFields};
 
 const OWN: Dialect = Dialect::HarmonySchema;
 const STORED: &str = "media:///";
 
-/// Notes about the form of the source: it was a file whatever its kind; its base64 had no head of a `data:`
-/// URL; the head, where it is not the one we write; no word that we know for the type of sound; no rate.
+/// Notes about the source format: it was a file, whatever its kind; its base64 was not a `data:` URL; the
+/// head of the `data:` URL, if it differs from the generated one; the audio format was unknown; no sample
+/// rate.
 const FILE: &str = "$file";
 const BARE: &str = "$bare";
 const HEAD: &str = "$head";
@@ -59,7 +60,7 @@ pub(crate) fn decode(mut fields: Fields) -> Result<Media, ConversionError> {
         Some("input_audio") => Shape::Audio,
         Some("file") => Shape::File,
         _ => {
-            let reason = "`type` is image_url, input_audio or file";
+            let reason = "`type` must be image_url, input_audio or file";
             return Err(ConversionError::malformed("/type", reason));
         }
     };
@@ -73,7 +74,7 @@ pub(crate) fn decode(mut fields: Fields) -> Result<Media, ConversionError> {
         Shape::File => file(&mut inner),
     };
     let mut media =
-        media.ok_or_else(|| ConversionError::malformed(&format!("/{word}"), "it does not say where the media is"))?;
+        media.ok_or_else(|| ConversionError::malformed(&format!("/{word}"), "the media has no source"))?;
     fields.keep(word, inner);
     hints::read_place(&mut fields, &mut media.hints);
     let mime = media.mime.clone();
@@ -92,7 +93,7 @@ fn image(inner: &mut Fields) -> Option<Media> {
     Some(media)
 }
 
-/// Like an address, but ids of stored media are understood, and an odd head of a `data:` URL is noted.
+/// Like a URL, but ids of stored media are recognized, and an unusual head of a `data:` URL is noted.
 fn from_url(url: &str) -> Media {
     if let Some(id) = url.strip_prefix(STORED) {
         let stored = match StoredRef::from_uuid(id) {
@@ -126,7 +127,7 @@ fn audio(inner: &mut Fields) -> Option<Media> {
     if unrated {
         media.ext.set(OWN, NO_RATE, true);
     }
-    // A word that is not known stays among the fields that are not understood.
+    // An unknown format stays among the unknown fields.
     if media.mime.is_some() {
         inner.take("format");
     } else {
@@ -135,7 +136,7 @@ fn audio(inner: &mut Fields) -> Option<Media> {
     Some(media)
 }
 
-/// With the full type at hand, the short word for it says nothing more.
+/// Removes the short format name if it follows from the media type.
 fn know_format(fields: &mut Fields, media: &mut Media) {
     let Some(word) = media.mime.as_deref().map(audio_word) else {
         return;
@@ -205,7 +206,7 @@ pub(super) fn encode(
     Ok(map)
 }
 
-/// What the media is written as. Only pictures have an address here; the rest needs its bytes.
+/// The encoding of the media. Only images have URLs in this form; other media requires its bytes.
 fn shape_of(media: &Media, pointer: &str) -> Result<Shape, ConversionError> {
     let needs = |need| Err(ConversionError::needs(OWN, pointer, need));
     let picture = kind_of(media) == MediaKind::Image;
@@ -225,7 +226,7 @@ fn shape_of(media: &Media, pointer: &str) -> Result<Shape, ConversionError> {
     }
 }
 
-/// The kind, guessed from the type, the first bytes or the name where nobody said it.
+/// The kind, derived from the type, the first bytes or the file name if it is not declared.
 fn kind_of(media: &Media) -> MediaKind {
     if media.kind != MediaKind::Other {
         return media.kind;
@@ -248,8 +249,12 @@ fn kind_of(media: &Media) -> MediaKind {
     }
 }
 
-/// The address of a picture or the bytes of a file, and the type that it shows.
-fn url_of(media: &Media, pointer: &str, setting: &ConversionContext<'_>) -> Result<(String, Option<String>), ConversionError> {
+/// The URL of an image or the bytes of a file, and the type that it shows.
+fn url_of(
+    media: &Media,
+    pointer: &str,
+    setting: &ConversionContext<'_>,
+) -> Result<(String, Option<String>), ConversionError> {
     match &media.source {
         MediaSource::Stored(stored) => {
             let mint = |id: MediaId| format!("{STORED}{}", id.uuid());
@@ -293,7 +298,7 @@ fn put_file(
     Ok(mime)
 }
 
-/// Writes the sound and returns the type that its words add up to.
+/// Writes the audio and returns the type that its fields imply.
 fn put_audio(media: &Media, inner: &mut Map) -> Option<String> {
     if let MediaSource::Inline(data) = &media.source {
         inner.insert(String::from("data"), json!(data.as_str()));
@@ -304,14 +309,14 @@ fn put_audio(media: &Media, inner: &mut Map) -> Option<String> {
         .filter(|_| media.ext.value(OWN, NO_FORMAT).is_none())
         .map(audio_word);
     hints::put(inner, "format", json!(format));
-    let untold = format.as_deref() == Some("pcm16") && media.ext.value(OWN, NO_RATE).is_none();
+    let lacks_rate = format.as_deref() == Some("pcm16") && media.ext.value(OWN, NO_RATE).is_none();
     let rate = media.facts.sample_rate_hz;
-    let rate = rate.or_else(|| mime.as_deref().filter(|_| untold).and_then(rate_of));
+    let rate = rate.or_else(|| mime.as_deref().filter(|_| lacks_rate).and_then(rate_of));
     hints::put(inner, "sample_rate", json!(rate));
     format.and_then(|format| mime_of_audio_format(&format, rate))
 }
 
-/// The short word for a type of sound, whatever its parameters.
+/// The short name of an audio type, without its parameters.
 fn audio_word(mime: &str) -> String {
     let bare = mime.split(';').next().unwrap_or_default();
     if bare.eq_ignore_ascii_case("audio/L16") {
@@ -322,7 +327,7 @@ fn audio_word(mime: &str) -> String {
     String::from(word.unwrap_or_else(|| bare.rsplit('/').next().unwrap_or(bare)))
 }
 
-/// `rate=` among the parameters of a type.
+/// The `rate=` parameter of a media type.
 fn rate_of(mime: &str) -> Option<u64> {
     mime.split(';')
         .find_map(|parameter| parameter.trim().strip_prefix("rate="))?

@@ -1,4 +1,4 @@
-//! The four hints that the Harmony Schema has words for. The other forms carry them under the same names.
+//! The four hints that the Harmony Schema has fields for. The other forms use the same names.
 
 use ir::media::{MediaHints, VideoFrame};
 use ir::{Fields, Map};
@@ -12,13 +12,13 @@ pub(super) const FIELDS: [&str; 4] = [
     "hints/video_frame",
 ];
 
-/// How a picture is to be looked at.
+/// How an image is displayed: detail and rotation.
 pub(super) fn read_view(fields: &mut Fields, hints: &mut MediaHints) {
     hints.detail = fields.string("detail");
     hints.rotation = fields.number("rotation");
 }
 
-/// Where it stands among others.
+/// The position of the media: index and video frame.
 pub(super) fn read_place(fields: &mut Fields, hints: &mut MediaHints) {
     hints.index = fields.u64("index");
     inside(fields, "video_metadata", |inner| {
@@ -41,8 +41,8 @@ pub(super) fn write_place(hints: &MediaHints, map: &mut Map) {
     put(map, "video_metadata", json!(hints.video_frame));
 }
 
-/// Reads from an inner object and keeps what is left of it. An empty object says something by being there,
-/// so it stays.
+/// Reads from an inner object and keeps its unknown fields. An empty object is preserved, because its
+/// presence is information.
 pub(super) fn inside(fields: &mut Fields, key: &str, read: impl FnOnce(&mut Fields)) {
     let there = fields.peek(key).and_then(Value::as_object);
     if there.is_none_or(Map::is_empty) {
@@ -54,7 +54,7 @@ pub(super) fn inside(fields: &mut Fields, key: &str, read: impl FnOnce(&mut Fiel
     }
 }
 
-/// Writes what is there.
+/// Writes a value unless it is empty.
 pub(super) fn put(map: &mut Map, key: &str, value: Value) {
     let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
     if !empty {

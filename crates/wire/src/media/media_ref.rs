@@ -1,24 +1,25 @@
-//! `MediaRef`, the form of canonical documents. It says everything that media can say, so all that this
-//! adds to the vocabulary's own JSON is the type that it demands and the spelling of ids.
+//! `MediaRef`, the form of canonical documents. It supports everything that IR media contains; this file adds
+//! only the mandatory type and the format of ids.
 
 use ir::media::{MimeTrust, StoredRef};
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaId, MediaKind, MediaSource};
 use serde_json::json;
 
-use crate::media::error::{RequiredAction, ConversionError};
 use crate::media::context::ConversionContext;
+use crate::media::error::{ConversionError, RequiredAction};
 
 const OWN: Dialect = Dialect::MediaRef;
-/// A note: the source had no type although it should.
+/// Note: the source lacked the mandatory type.
 const NO_MIME: &str = "$no_mime";
-/// A note: the id stood in another spelling of its scheme.
+/// Note: the id used another URI scheme.
 const URI: &str = "$uri";
-/// A note: the source named the id as its issuer spells it, by an alias.
+/// Note: the source used the issuer's form of the id, an alias.
 const ALIAS: &str = "$alias";
 
 pub(super) fn decode(fields: Fields) -> Result<Media, ConversionError> {
     let uri = fields.peek_str("uri").map(String::from);
-    let mut media = Media::from_reference(fields.rest()).map_err(|reason| ConversionError::malformed("", reason))?;
+    let mut media =
+        Media::from_reference(fields.rest()).map_err(|reason| ConversionError::malformed("", reason))?;
     if media.mime.is_none() && media.mime_trust != MimeTrust::Inferred {
         media.ext.set(OWN, NO_MIME, true);
     }
@@ -64,7 +65,7 @@ pub(super) fn encode(
             map.shift_remove("media_kind");
         }
         map.insert(String::from("mime"), json!(mime));
-        let reason = format!("{OWN} demands a type; nobody declared one");
+        let reason = format!("{OWN} requires a media type and none was declared");
         ledger.note(format!("{pointer}/mime"), Action::Added, reason);
     }
     Ok(map)

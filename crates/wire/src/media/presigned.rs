@@ -1,12 +1,12 @@
-//! Addresses that carry their own permission and soon expire. They are made on the way out and never
-//! kept: what is written to disk names stored media by its id.
+//! Signed URLs: they grant access and expire soon. They are generated on output and never stored; stored
+//! documents reference media by id.
 
 use ir::{Media, MediaSource};
 use serde_json::Value;
 
-use crate::media::error::{RequiredAction, ConversionError};
+use crate::media::error::{ConversionError, RequiredAction};
 
-/// Names of query parameters that only a signed address has. Clouds differ; these are theirs.
+/// Query parameter names of signed URLs, per cloud vendor.
 const SIGNATURES: &[&str] = &[
     "x-amz-signature",
     "x-amz-credential",
@@ -37,7 +37,7 @@ pub fn is_presigned(url: &str) -> bool {
         })
 }
 
-/// Whether the media may be written to disk as it is. A signed address or a local path is no lasting name.
+/// Whether the media may be persisted as is. A signed URL or a local path is not a permanent name.
 pub fn may_persist(media: &Media) -> Result<(), ConversionError> {
     let refuse = |need| Err(ConversionError::needs(ir::Dialect::ContentBlock, "", need));
     match &media.source {
@@ -47,7 +47,7 @@ pub fn may_persist(media: &Media) -> Result<(), ConversionError> {
     }
 }
 
-/// The place of the first text anywhere in `value` that is a signed address.
+/// The pointer of the first text in `value` that is a signed URL.
 pub(super) fn find(value: &Value, pointer: &str) -> Option<String> {
     match value {
         Value::String(text) => text

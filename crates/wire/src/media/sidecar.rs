@@ -1,5 +1,5 @@
-//! What a form has no words of its own for rides along in one object, in canonical words. An object that
-//! would not come out again as it went in is not ours: it is kept like any unknown field.
+//! Fields that a form does not have are carried in one extension object with canonical names. An object that
+//! would not be encoded identically again is foreign and preserved like any unknown field.
 
 use ir::media::{Checksum, MediaFacts, MediaHints};
 use ir::{Fields, Map, Media, MediaKind};
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 pub(super) const KEY: &str = "x-media";
 
-/// What a form says in its own words: fields by their canonical names, and what follows from them.
+/// What a form encodes natively: fields by their canonical names, and the kind and type that follow from
+/// them.
 pub(super) struct NativeFields<'a> {
     pub(super) fields: &'a [&'a str],
     pub(super) kind: MediaKind,
@@ -42,7 +43,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Sidecar {
-    /// Everything but the bytes.
+    /// All fields except the bytes.
     fn of(media: &Media) -> Self {
         Self {
             mime: media.mime.clone(),
@@ -94,7 +95,7 @@ fn remove(map: &mut Map, field: &str) {
     }
 }
 
-/// Takes the object out if it says what [`write()`] would say.
+/// Removes the object if it equals the output of [`write()`].
 pub(super) fn read(fields: &mut Fields, media: &mut Media, plain: &NativeFields<'_>) {
     let Some(Value::Object(map)) = fields.peek(KEY) else {
         return;

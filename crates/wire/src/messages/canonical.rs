@@ -1,10 +1,10 @@
-//! Messages of canonical documents. The vocabulary reads and writes them itself; what is added here is that
-//! their media is spelled as a `MediaRef` has it.
+//! Messages of canonical documents. The IR types serialize them; this file only converts their media to and
+//! from `MediaRef`.
 
 use ir::{Dialect, Ledger, Message, Part, PartBody};
 use serde_json::Value;
 
-use crate::media::{ConversionError, ConversionContext, encode_at};
+use crate::media::{ConversionContext, ConversionError, encode_at};
 
 pub(super) fn decode(value: Value) -> Result<Message, ConversionError> {
     serde_json::from_value(value).map_err(|why| ConversionError::malformed("", why.to_string()))

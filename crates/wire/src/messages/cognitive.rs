@@ -1,10 +1,10 @@
-//! The input of a module as one message of the user: `prompt` is what is said, media stands in lists by its
-//! kind. A placeholder in the prompt says where the media belongs; without it the media follows the text.
+//! The input of a module as one user message: `prompt` is its text, media is in lists by kind. A placeholder
+//! in the prompt marks the position of the media; without it the media follows the text.
 
 use ir::{Action, Dialect, Fields, Ledger, Map, Media, MediaKind, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
-use crate::media::{self, ConversionError, ConversionContext, encode_at};
+use crate::media::{self, ConversionContext, ConversionError, encode_at};
 
 const OWN: Dialect = Dialect::Cognitive;
 const PLACEHOLDER: &str = "$MEDIA_INPUTS";
@@ -17,14 +17,14 @@ const LISTS: [&str; 7] = [
     "documents",
     "media",
 ];
-/// Notes: the list that held a piece of media; a prompt with a placeholder; no prompt at all.
+/// Notes: the list that contained the media; a prompt with a placeholder; no prompt.
 const LIST: &str = "$list";
 const PLACED: &str = "$placed";
 const NO_PROMPT: &str = "$no_prompt";
 
 pub(super) fn decode(value: Value, setting: &ConversionContext<'_>) -> Result<Message, ConversionError> {
-    let mut fields =
-        Fields::of(value).ok_or_else(|| ConversionError::malformed("", "a module's input is an object"))?;
+    let mut fields = Fields::of(value)
+        .ok_or_else(|| ConversionError::malformed("", "a module's input must be an object"))?;
     let keys: Vec<String> = fields.clone().rest().keys().cloned().collect();
     let mut pieces = Vec::new();
     for key in keys.iter().filter(|key| LISTS.contains(&key.as_str())) {
@@ -60,8 +60,12 @@ pub(super) fn decode(value: Value, setting: &ConversionContext<'_>) -> Result<Me
     Ok(message)
 }
 
-/// A list that holds media and nothing else.
-fn read_list(key: &str, list: &[Value], setting: &ConversionContext<'_>) -> Result<Option<Vec<Part>>, ConversionError> {
+/// A list that contains only media.
+fn read_list(
+    key: &str,
+    list: &[Value],
+    setting: &ConversionContext<'_>,
+) -> Result<Option<Vec<Part>>, ConversionError> {
     let mut parts = Vec::new();
     for (at, value) in list.iter().enumerate() {
         let mut part = match media::decode(OWN, value.clone(), setting) {
@@ -75,7 +79,7 @@ fn read_list(key: &str, list: &[Value], setting: &ConversionContext<'_>) -> Resu
     Ok((!parts.is_empty()).then_some(parts))
 }
 
-/// The list says what the media is where its type does not.
+/// Derives the kind from the list if the type does not determine it.
 fn kind_by_list(mut media: Media, key: &str) -> Media {
     if media.kind == MediaKind::Other {
         media.kind = match key {
@@ -109,13 +113,13 @@ pub(super) fn encode(
     let [message] = messages else {
         return Err(ConversionError::unsupported(
             "",
-            "a module's input is one message of the user; history is an input like any other",
+            "a module's input is one user message; history is an ordinary input field",
         ));
     };
     if message.role != Role::User {
         return Err(ConversionError::unsupported(
             "/0/role",
-            "a module's input is one message of the user",
+            "a module's input is one user message",
         ));
     }
     let mut map = Map::new();
@@ -132,7 +136,7 @@ pub(super) fn encode(
             PartBody::Media(media) => {
                 runs += usize::from(!in_media);
                 if runs == 2 && !in_media {
-                    ledger.note(&pointer, Action::Merged, "all media stands in one place");
+                    ledger.note(&pointer, Action::Merged, "all media is at one position");
                 }
                 in_media = true;
                 let value = encode_at(OWN, &with_implied_kind(part, media), &pointer, setting, ledger)?;
@@ -142,12 +146,12 @@ pub(super) fn encode(
                 }
             }
             _ => {
-                ledger.dropped(&pointer, format!("{OWN} has no word for it"));
+                ledger.dropped(&pointer, format!("not supported by {OWN}"));
                 continue;
             }
         }
         if part.cache.is_some() {
-            ledger.dropped(format!("{pointer}/cache"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/cache"), format!("not supported by {OWN}"));
         }
         ledger.foreign(&pointer, &part.ext, OWN);
     }
@@ -167,7 +171,7 @@ pub(super) fn encode(
     Ok(Value::Object(map))
 }
 
-/// Where the list says the kind, the media does not repeat it.
+/// Omits the kind of the media if the list implies it.
 fn with_implied_kind(part: &Part, media: &Media) -> Media {
     let mut media = media.clone();
     let by_type = media.mime.as_deref().map_or(MediaKind::Other, MediaKind::of_mime);
@@ -187,6 +191,6 @@ fn book_frame(message: &Message, ledger: &mut Ledger) {
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in said.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/0/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("/0/{key}"), format!("not supported by {OWN}"));
     }
 }

@@ -1,16 +1,16 @@
 //! The content of a message as content blocks: `{"blocks": [..], "text_fallback": ".."}`, or the older
-//! `{"text": ".."}` and plain string. A list of blocks without a message around it is what a user said.
+//! `{"text": ".."}` and plain string. A list of blocks without a message around it is a user message.
 
 use ir::{Dialect, Fields, Ledger, Message, Part, PartBody, Role};
 use serde_json::{Value, json};
 
-use crate::media::{ConversionError, ConversionContext, check_keys, decode_block, encode_at};
+use crate::media::{ConversionContext, ConversionError, check_keys, decode_block, encode_at};
 use crate::messages::message_fields::{self, ContentCodec};
 
 const OWN: Dialect = Dialect::ContentBlock;
-/// A note: the text of the source had no text to fall back on.
+/// Note: the text of the source had no fallback text.
 const NO_FALLBACK: &str = "$no_fallback";
-/// A note: the content stood without a message around it.
+/// Note: the content had no message around it.
 const BARE: &str = "$bare";
 
 pub(super) const CONTENT: ContentCodec = ContentCodec {
@@ -23,7 +23,8 @@ pub(super) const CONTENT: ContentCodec = ContentCodec {
 
 fn read(value: Value) -> Result<Part, ConversionError> {
     let fields = Fields::of(value);
-    let mut fields = fields.ok_or_else(|| ConversionError::malformed("", "a content block is an object"))?;
+    let mut fields =
+        fields.ok_or_else(|| ConversionError::malformed("", "a content block must be an object"))?;
     if fields.peek_str("type") != Some("text") {
         return decode_block(fields).map(Part::from);
     }
@@ -66,7 +67,7 @@ fn write(
     Ok(Some(value))
 }
 
-/// Content without a frame: a list of blocks, or the object that holds them.
+/// Content without a message: a list of blocks, or the object that contains them.
 pub(super) fn is_bare(value: &Value) -> bool {
     match value {
         Value::Array(list) => !list.is_empty() && list.iter().all(|item| item["type"].is_string()),

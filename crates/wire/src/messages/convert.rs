@@ -1,14 +1,14 @@
-//! One set of functions over all dialects that have messages. Vendors' dialects have them as a part of their
-//! requests, and read and write them there.
+//! One set of functions over all dialects with standalone messages. In vendor dialects, messages exist only
+//! inside requests and are decoded and encoded there.
 
 use ir::{Dialect, Ledger, Message, Part, PartBody};
 use serde_json::Value;
 
 use crate::chat;
-use crate::media::{ConversionError, ConversionContext, normalise};
-use crate::messages::{canonical, cognitive, content_block, message_fields, harmony};
+use crate::media::{ConversionContext, ConversionError, normalise};
+use crate::messages::{canonical, cognitive, content_block, harmony, message_fields};
 
-/// The dialects that have messages of their own.
+/// The dialects with standalone messages.
 pub const DIALECTS: &[Dialect] = &[
     Dialect::Cognitive,
     Dialect::MediaRef,
@@ -17,7 +17,7 @@ pub const DIALECTS: &[Dialect] = &[
     Dialect::Canonical,
 ];
 
-/// Messages and the form in which they stood.
+/// Messages and their original container format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     pub messages: Vec<Message>,
@@ -29,11 +29,15 @@ pub enum Form {
     List,
     /// One message without a list around it.
     Single,
-    /// The content of one message of the user, without its frame.
+    /// The content of one user message, without the message object.
     Bare,
 }
 
-pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -> Result<Conversation, ConversionError> {
+pub fn decode(
+    dialect: Dialect,
+    value: Value,
+    setting: &ConversionContext<'_>,
+) -> Result<Conversation, ConversionError> {
     let one = |message: Message, form| Conversation {
         messages: vec![message],
         form,
@@ -58,7 +62,7 @@ pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -
         _ => {
             return Err(ConversionError::malformed(
                 "",
-                "messages are a list of objects, or one object",
+                "messages must be a list of objects or one object",
             ));
         }
     };
@@ -80,7 +84,7 @@ pub fn decode(dialect: Dialect, value: Value, setting: &ConversionContext<'_>) -
     Ok(Conversation { messages, form })
 }
 
-/// Writes messages. Whatever the dialect cannot say is booked in the ledger.
+/// Encodes messages. What the dialect does not support is recorded in the ledger.
 pub fn encode(
     dialect: Dialect,
     conversation: &Conversation,
@@ -160,5 +164,5 @@ fn normalise_parts(parts: &mut [Part], pointer: &str, ledger: &mut Ledger) {
 }
 
 fn none(dialect: Dialect) -> ConversionError {
-    ConversionError::unsupported("", format!("{dialect} has no messages outside of a request"))
+    ConversionError::unsupported("", format!("{dialect} has no standalone messages"))
 }

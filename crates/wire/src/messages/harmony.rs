@@ -3,7 +3,7 @@
 use ir::{Dialect, Fields, Ledger, Part, PartBody};
 use serde_json::{Value, json};
 
-use crate::media::{ConversionError, ConversionContext, decode_part, encode_at};
+use crate::media::{ConversionContext, ConversionError, decode_part, encode_at};
 use crate::messages::message_fields::ContentCodec;
 
 const OWN: Dialect = Dialect::HarmonySchema;
@@ -16,7 +16,7 @@ pub(super) const CONTENT: ContentCodec = ContentCodec {
     write,
 };
 
-/// One part. What is not understood is kept whole.
+/// One part. An unknown part is preserved completely.
 fn read(value: Value) -> Result<Part, ConversionError> {
     let unknown = |raw| {
         Part::from(PartBody::Unknown {

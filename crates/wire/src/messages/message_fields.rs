@@ -1,21 +1,21 @@
-//! The frame of a message: its id, who speaks, when, the calls it makes, the call whose result it is. The
-//! form of the content (a string, null, a list) is noted, so that it comes back in the form it had.
+//! The fields of a message other than content: id, role, time, tool calls, and the call of a result. The
+//! format of the content (a string, null, a list) is noted, so that it is restored.
 
 use ir::{Dialect, Fields, Ledger, Map, Message, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult};
 use serde_json::{Value, json};
 
-use crate::media::{ConversionError, ConversionContext};
+use crate::media::{ConversionContext, ConversionError};
 use crate::messages::outcome;
 
-/// How a dialect says the content of a message.
+/// How a dialect encodes the content of a message.
 pub(super) struct ContentCodec {
     pub(super) own: Dialect,
-    /// Where the list of parts stands in an object of its own, under this key.
+    /// Key of the list of parts, if the content is an object.
     pub(super) list_key: Option<&'static str>,
-    /// What must not stand anywhere in the content.
+    /// Rejects fields that the content must not contain.
     pub(super) check: fn(&Value) -> Result<(), ConversionError>,
     pub(super) read: fn(Value) -> Result<Part, ConversionError>,
-    /// `None` for what the dialect has no word for.
+    /// `None` for a part that the dialect does not support.
     pub(super) write: Write,
 }
 
@@ -23,22 +23,27 @@ type Write = fn(&Part, &str, &ConversionContext<'_>, &mut Ledger) -> Result<Opti
 
 const FORM: &str = "$content";
 const FALLBACK: &str = "text_fallback";
-/// A note: something that stood among the calls and could not be read as one.
+/// Note: an entry of the list of calls that could not be decoded as a call.
 const IN_CALLS: &str = "$in_calls";
 const NO_TYPE: &str = "$no_type";
 
 pub(super) fn decode(content: &ContentCodec, value: Value) -> Result<Message, ConversionError> {
-    let mut fields = Fields::of(value).ok_or_else(|| ConversionError::malformed("", "a message is an object"))?;
+    let mut fields =
+        Fields::of(value).ok_or_else(|| ConversionError::malformed("", "a message must be an object"))?;
     let role = fields.take("role").unwrap_or_default();
-    let role: Role = serde_json::from_value(role)
-        .map_err(|_| ConversionError::malformed("/role", "`role` is system, developer, user, assistant or tool"))?;
+    let role: Role = serde_json::from_value(role).map_err(|_| {
+        ConversionError::malformed(
+            "/role",
+            "`role` must be system, developer, user, assistant or tool",
+        )
+    })?;
     let mut message = Message::new(role, Vec::new());
     message.parts = read_content(content, &mut fields, &mut message)?;
     message.name = fields.string("name");
     if role == Role::Tool {
         let call_id = fields.string("tool_call_id");
         let call_id =
-            call_id.ok_or_else(|| ConversionError::malformed("", "a tool's message has no `tool_call_id`"))?;
+            call_id.ok_or_else(|| ConversionError::malformed("", "a tool message has no `tool_call_id`"))?;
         let parts = std::mem::take(&mut message.parts);
         let result = ToolResult {
             call_id,
@@ -65,7 +70,11 @@ pub(super) fn decode(content: &ContentCodec, value: Value) -> Result<Message, Co
     Ok(message)
 }
 
-fn read_content(content: &ContentCodec, fields: &mut Fields, message: &mut Message) -> Result<Vec<Part>, ConversionError> {
+fn read_content(
+    content: &ContentCodec,
+    fields: &mut Fields,
+    message: &mut Message,
+) -> Result<Vec<Part>, ConversionError> {
     let value = fields.take("content");
     if let Some(value) = &value {
         (content.check)(value).map_err(|refusal| refusal.under("/content"))?;
@@ -85,11 +94,11 @@ fn read_content(content: &ContentCodec, fields: &mut Fields, message: &mut Messa
         Some(_) => {
             return Err(ConversionError::malformed(
                 "/content",
-                "`content` is a string, a list or null",
+                "`content` must be a string, a list or null",
             ));
         }
     };
-    // The form in which it would be written anyway needs no note.
+    // The default format needs no note.
     let usual = match form {
         "text" => true,
         "null" => message.role != Role::Tool,
@@ -103,13 +112,13 @@ fn read_content(content: &ContentCodec, fields: &mut Fields, message: &mut Messa
     Ok(parts)
 }
 
-/// `{"blocks": [..], "text_fallback": ".."}` or `{"text": ".."}`, where the dialect has them.
+/// `{"blocks": [..], "text_fallback": ".."}` or `{"text": ".."}`, if the dialect has them.
 fn read_object(
     content: &ContentCodec,
     map: Map,
     fields: &mut Fields,
 ) -> Result<(&'static str, Vec<Part>), ConversionError> {
-    let bad = || ConversionError::malformed("/content", "`content` is a string, a list or null");
+    let bad = || ConversionError::malformed("/content", "`content` must be a string, a list or null");
     let key = content.list_key.ok_or_else(bad)?;
     let mut inner = Fields::new(map);
     let (mut form, parts) = match (inner.array(key), inner.peek_str("text").map(String::from)) {
@@ -139,7 +148,7 @@ fn read_list(content: &ContentCodec, list: Vec<Value>, pointer: &str) -> Result<
     list.into_iter().enumerate().map(read).collect()
 }
 
-/// One call. What lacks an id, a name or arguments as text is kept as it stands.
+/// One call. An entry without an id, a name or text arguments is preserved as is.
 fn read_call(own: Dialect, value: Value) -> Part {
     let read = |value: Value| {
         let mut call = Fields::of(value)?;
@@ -167,7 +176,7 @@ fn read_call(own: Dialect, value: Value) -> Part {
     })
 }
 
-/// Writes a message. Results of calls that stand among other parts become messages of their own, before it.
+/// Encodes a message. Call results among other parts become separate messages before it.
 pub(super) fn encode(
     content: &ContentCodec,
     message: &Message,
@@ -234,9 +243,9 @@ fn write_result(
     if let Some(name) = &result.name {
         map.entry("name").or_insert_with(|| json!(name));
     }
-    let told = outcome::read(&result.content) == result.outcome || result.outcome == ToolOutcome::Success;
+    let stated = outcome::read(&result.content) == result.outcome || result.outcome == ToolOutcome::Success;
     let wrapped;
-    let inner = if told {
+    let inner = if stated {
         &result.content
     } else {
         wrapped = wrap(result);
@@ -261,7 +270,7 @@ fn write_result(
     Ok(Value::Object(map))
 }
 
-/// The first text becomes a JSON object that says what came of the call.
+/// Replaces the first text by a JSON object with the outcome of the call.
 fn wrap(result: &ToolResult) -> Vec<Part> {
     let mut parts = result.content.clone();
     let first = parts.iter_mut().find_map(|part| match &mut part.body {
@@ -303,7 +312,7 @@ fn write_parts(
             _ => match (content.write)(part, pointer, setting, ledger)? {
                 Some(value) => values.push(value),
                 None => {
-                    ledger.dropped(pointer.as_str(), format!("{} has no word for it", content.own));
+                    ledger.dropped(pointer.as_str(), format!("not supported by {}", content.own));
                     continue;
                 }
             },
@@ -313,7 +322,7 @@ fn write_parts(
     Ok(values)
 }
 
-/// The content in the form that was noted, or in the simplest that says it all.
+/// The content in the noted format, or in the simplest format without loss.
 fn form_content(
     content: &ContentCodec,
     message: &Message,
@@ -351,7 +360,7 @@ fn hang(content: &ContentCodec, message: &Message, value: Option<Value>, map: &m
     }
 }
 
-/// A list in an object of its own has a text to fall back on, unless it came without.
+/// A list inside an object gets a fallback text, unless the source had none.
 fn add_fallback(content: &ContentCodec, message: &Message, parts: &[(&Part, String)], map: &mut Map) {
     let alone = message.ext.note(content.own, FORM) == Some("object-alone");
     let Some(key) = content.list_key.filter(|_| !alone) else {
@@ -366,7 +375,7 @@ fn add_fallback(content: &ContentCodec, message: &Message, parts: &[(&Part, Stri
     }
 }
 
-/// What can be said of the parts in plain text.
+/// A plain text for the parts.
 fn fallback(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match &part.body {
         PartBody::Text(text) => Some(text.clone()),
@@ -379,7 +388,7 @@ fn fallback(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The one text, if there is nothing but one text.
+/// The text, if the only part is plain text.
 fn plain_text<'a>(own: Dialect, mut parts: impl Iterator<Item = &'a Part>) -> Option<String> {
     let only = parts.next().filter(|part| part.ext.get(own).is_none())?;
     let text = only.as_text().map(String::from);
@@ -409,14 +418,14 @@ fn finish(content: &ContentCodec, message: &Message, pointer: &str, map: &mut Ma
     if message.cache.is_some() {
         ledger.dropped(
             format!("{pointer}/cache"),
-            format!("{} has no word for it", content.own),
+            format!("not supported by {}", content.own),
         );
     }
 }
 
 fn book_part(part: &Part, pointer: &str, own: Dialect, ledger: &mut Ledger) {
     if part.cache.is_some() {
-        ledger.dropped(format!("{pointer}/cache"), format!("{own} has no word for it"));
+        ledger.dropped(format!("{pointer}/cache"), format!("not supported by {own}"));
     }
     ledger.foreign(pointer, &part.ext, own);
 }

@@ -1,15 +1,15 @@
-//! Messages of a conversation in the dialects that keep them: the Harmony Schema, content blocks, canonical
-//! documents, and the input of a module. All read into and write from [`ir::Message`].
+//! Messages of a conversation in the dialects with standalone messages: the Harmony Schema, content blocks,
+//! canonical documents, and the input of a module. All decode into and encode from [`ir::Message`].
 //!
-//! A message's frame (who, when, which calls, whose result) is the same everywhere; only its content
-//! differs, so the frame is read and written in one place.
+//! The message fields (role, time, calls, call id of a result) are the same in all of them; only the content
+//! differs, so the fields are decoded and encoded in one place.
 
 mod canonical;
 mod cognitive;
 mod content_block;
 mod convert;
-mod message_fields;
 mod harmony;
+mod message_fields;
 mod outcome;
 mod pairing;
 

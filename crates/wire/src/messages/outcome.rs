@@ -1,5 +1,5 @@
-//! What came of a call, as the Harmony Schema says it: in the `status` of a JSON object that is the text of
-//! the result. `success` says nothing; `error`, `halted` and `denied` do.
+//! The outcome of a call in the Harmony Schema: the `status` of a JSON object that is the text of the result.
+//! `success` may be omitted; `error`, `halted` and `denied` may not.
 
 use ir::{Part, ToolOutcome};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) fn read(content: &[Part]) -> ToolOutcome {
     }
 }
 
-/// The text of a result that does not say by itself what came of the call.
+/// The text of a result wrapped with its outcome, for a text that does not state it.
 pub(super) fn wrap(outcome: ToolOutcome, text: &str) -> String {
     json!({"status": status(outcome), "message": text}).to_string()
 }

@@ -1,6 +1,6 @@
-//! Every call of a tool is followed at once by its result: as many results as calls, in their order. This
-//! finds where a history breaks the rule, and can fill in an error for each result that is missing, so that
-//! a history cut short by a crash is still one that a model accepts.
+//! Pairing of tool calls and results: every call must be followed directly by its result, in the order of the
+//! calls. This finds violations in a history, and can insert an error result for each missing one, so that a
+//! history cut short by a crash is still accepted by models.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use serde_json::json;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairingError {
-    /// The call at `message` has no result right behind it.
+    /// The call at `message` has no result directly after it.
     MissingResult { message: usize, call_id: String },
-    /// The result at `message` answers no call right before it.
+    /// The result at `message` belongs to no call directly before it.
     OrphanResult { message: usize, call_id: String },
-    /// The result at `message` answers a call that has one already.
+    /// The result at `message` belongs to a call that already has one.
     DoubleResult { message: usize, call_id: String },
-    /// The results are there, in another order than the calls.
+    /// The results are present in another order than the calls.
     OutOfOrder { message: usize, call_id: String },
     /// Two calls of one message share an id.
     DoubleCall { message: usize, call_id: String },
 }
 
-/// A call that waits for its result.
+/// A call without a result so far.
 struct Open {
     message: usize,
-    /// Which of its message's calls it is.
+    /// Its position among the calls of its message.
     number: usize,
     id: String,
 }
@@ -36,12 +36,12 @@ fn results(message: &Message) -> impl Iterator<Item = &ToolResult> {
     })
 }
 
-/// Messages that hold nothing but results.
+/// Messages that contain only results.
 fn is_answer(message: &Message) -> bool {
     results(message).count() == message.parts.len() && !message.parts.is_empty()
 }
 
-/// Everything that is wrong with calls and results, in the order of the messages.
+/// All pairing errors, in the order of the messages.
 pub fn check_pairs(messages: &[Message]) -> Vec<PairingError> {
     let mut found = Vec::new();
     let mut open: Vec<Open> = Vec::new();
@@ -107,7 +107,7 @@ fn close(open: &mut Vec<Open>, found: &mut Vec<PairingError>) {
     found.extend(open.drain(..).map(missing));
 }
 
-/// Puts an error behind the results of a message for each of its calls that has none. Returns how many.
+/// Inserts an error after the results of a message for each of its calls without one. Returns how many.
 pub fn complete_pairs(messages: &mut Vec<Message>) -> usize {
     let missing: Vec<(usize, String)> = check_pairs(messages)
         .into_iter()
@@ -116,7 +116,7 @@ pub fn complete_pairs(messages: &mut Vec<Message>) -> usize {
             _ => None,
         })
         .collect();
-    // From the end, so that places before stay true.
+    // From the end, so that earlier indexes stay valid.
     for (at, call_id) in missing.iter().rev() {
         let name = messages.get(*at).and_then(|message| {
             let mut calls = message.tool_calls();
@@ -134,7 +134,7 @@ pub fn complete_pairs(messages: &mut Vec<Message>) -> usize {
     missing.len()
 }
 
-/// How many of the results behind a message belong to calls that come before this one.
+/// How many of the results after a message belong to calls before this one.
 fn before(messages: &[Message], at: usize, call_id: &str) -> usize {
     let earlier: BTreeSet<&str> = messages
         .get(at)

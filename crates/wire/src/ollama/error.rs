@@ -1,5 +1,5 @@
-//! An error in the form that Ollama's clients read: a text. The status stands beside it, because an error
-//! inside a stream has no other place for it.
+//! Encodes an error in the format of Ollama's API: a text. The status is added as a field, because an error
+//! inside a stream has no HTTP status.
 
 use ir::Error;
 use serde_json::{Value, json};

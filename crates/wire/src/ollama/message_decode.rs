@@ -1,24 +1,25 @@
-//! Messages, read: thinking, text, pictures and calls become parts in the order in which a model produces
-//! them. Calls may come without ids; then they get one, so that their results find them.
+//! Decodes messages: thinking, text, images and calls become parts in the order in which a model generates
+//! them. A call without an id gets a generated one, so that its result can be matched.
 
 use ir::media::{Base64, MimeTrust, sniff};
 use ir::{
-    Content, Error, Ext, Fields, Media, MediaKind, MediaSource, Message, ReasoningOrigin, Part, PartBody, Reasoning,
-    Role, ToolCall, ToolResult,
+    Content, Error, Ext, Fields, Media, MediaKind, MediaSource, Message, Part, PartBody, Reasoning,
+    ReasoningOrigin, Role, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
 use crate::call_id::CallIds;
 use crate::ollama::OWN;
 
-/// An answer has no id; the time at which it began tells it from others.
+/// A response has no id; its creation time distinguishes it from others.
 pub(super) fn calls_of(created_at: Option<&str>) -> CallIds {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     CallIds::of_answer(OWN, created_at.map(digits).as_deref())
 }
 
 pub(super) fn decode(value: Value, calls: &mut CallIds) -> Result<Message, Error> {
-    let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
+    let mut fields =
+        Fields::of(value).ok_or_else(|| Error::invalid_request("a message must be an object"))?;
     let word = fields
         .string("role")
         .ok_or_else(|| Error::invalid_request("a message has no role"))?;
@@ -61,7 +62,7 @@ fn result(fields: &mut Fields, content: Vec<Part>, calls: &mut CallIds) -> Part 
     }
 }
 
-/// Everything a message says, in a request or in an answer.
+/// The parts of a message of a request or a response.
 pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> Vec<Part> {
     let mut parts = Vec::new();
     match fields.string("thinking") {
@@ -91,7 +92,7 @@ pub(super) fn parts(fields: &mut Fields, ext: &mut Ext, calls: &mut CallIds) -> 
     parts
 }
 
-/// A picture is bare base64; what kind of picture it is, only its first bytes say.
+/// An image is bare base64; its type is detected from its first bytes.
 pub(super) fn picture(data: String) -> Media {
     let data = Base64::from_text(data);
     let mime = sniff(&data.head()).map(String::from);

@@ -1,30 +1,30 @@
-//! Messages, written. A message has one text, one list of pictures and one list of calls; results of tools
-//! become messages of their own, ahead of what else the turn says.
+//! Encodes messages. A message has one text, one list of images and one list of calls; tool results become
+//! separate messages before the rest of the turn.
 
 use std::collections::BTreeMap;
 
 use ir::media::{MimeTrust, sniff};
 use ir::{
-    Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, ReasoningOrigin, Part, PartBody, Role,
-    ToolCall, ToolOutcome, ToolResult,
+    Action, Error, Ledger, Map, Media, MediaKind, MediaSource, Message, Part, PartBody, ReasoningOrigin,
+    Role, ToolCall, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
-use crate::ollama::OWN;
 use crate::losses::arguments_as_object;
+use crate::ollama::OWN;
 use crate::{call_id, media_losses};
 
-/// Names of the calls by their ids: a result says the name, and other dialects say only the id.
+/// Tool names by call id: a result has the name, and other dialects have only the id.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// Whether reasoning goes to the model again or is shown to a reader.
+/// Whether reasoning is sent back to the model in a request or returned to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Replay,
     Show,
 }
 
-/// What a message says, sorted into the fields that it has here.
+/// The content of a message, sorted into the fields of this dialect.
 #[derive(Debug, Default)]
 pub(super) struct MessageFields {
     texts: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) fn encode(
         Role::System => "system",
         Role::Developer => {
             let pointer = format!("{pointer}/role");
-            let reason = format!("{OWN} knows no developer");
+            let reason = format!("{OWN} has no developer role");
             ledger.changed(pointer, Action::Renamed, "developer", "system", reason);
             "system"
         }
@@ -85,7 +85,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// What the dialect itself left, and the text that every message has.
+/// Restores this dialect's extra fields, and writes the mandatory text.
 fn finish(message: &Message, map: &mut Map) {
     message.ext.restore(OWN, map);
     if message.ext.note(OWN, "$content").is_none() {
@@ -102,7 +102,7 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
 }
 
@@ -123,7 +123,7 @@ fn encode_result(
         ledger.note(
             format!("{pointer}/content"),
             Action::Merged,
-            "a result is one text",
+            "a result has one text",
         );
     }
     said.put("\n", &mut map);
@@ -134,10 +134,10 @@ fn encode_result(
     }
     call_id::put(&mut map, "tool_call_id", OWN, &result.call_id, &part.ext);
     if result.outcome != ToolOutcome::Success {
-        ledger.dropped(format!("{pointer}/outcome"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/outcome"), format!("not supported by {OWN}"));
     }
     if part.cache.is_some() {
-        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/cache"), format!("not supported by {OWN}"));
     }
     ledger.foreign(pointer, &part.ext, OWN);
     if message.role == Role::Tool {
@@ -157,13 +157,17 @@ impl MessageFields {
         ledger: &mut Ledger,
     ) -> Result<(), Error> {
         if part.cache.is_some() {
-            ledger.dropped(format!("{pointer}/cache"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/cache"), format!("not supported by {OWN}"));
         }
         ledger.foreign(pointer, &part.ext, OWN);
         match &part.body {
             PartBody::Text(text) => self.texts.push(text.clone()),
             PartBody::Refusal(text) => {
-                ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+                ledger.note(
+                    pointer,
+                    Action::Replaced,
+                    format!("{OWN} encodes refusals as text"),
+                );
                 self.texts.push(text.clone());
             }
             PartBody::Media(media) => self.images.extend(encode_picture(media, pointer, ledger)?),
@@ -172,7 +176,7 @@ impl MessageFields {
             PartBody::Reasoning(reasoning) => {
                 let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
                 if purpose == Purpose::Replay && !own {
-                    ledger.dropped(pointer, "reasoning is played back only to where it came from");
+                    ledger.dropped(pointer, "reasoning is sent only to its original dialect");
                     return Ok(());
                 }
                 book_proof(reasoning, pointer, ledger);
@@ -181,7 +185,7 @@ impl MessageFields {
                 }
             }
             PartBody::ToolResult(_) | PartBody::Unknown { .. } => {
-                ledger.dropped(pointer, format!("{OWN} has no word for it"));
+                ledger.dropped(pointer, format!("not supported by {OWN}"));
             }
         }
         Ok(())
@@ -213,19 +217,19 @@ fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut Ledger) {
         ("data", reasoning.data.is_some()),
     ] {
         if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
 }
 
-/// Only pictures go here, and only as bytes.
+/// Only images are supported, and only as bytes.
 pub(super) fn encode_picture(
     media: &Media,
     pointer: &str,
     ledger: &mut Ledger,
 ) -> Result<Option<Value>, Error> {
     if media.kind != MediaKind::Image {
-        ledger.dropped(pointer, format!("{OWN} takes no {}", media.kind.as_str()));
+        ledger.dropped(pointer, format!("{OWN} does not accept {}", media.kind.as_str()));
         return Ok(None);
     }
     let MediaSource::Inline(data) = &media.source else {
@@ -238,11 +242,11 @@ pub(super) fn encode_picture(
     {
         let pointer = format!("{pointer}/mime");
         if sniff(&data.head()) == Some(mime.as_str()) {
-            ledger.note(pointer, Action::Merged, "the bytes say their type");
+            ledger.note(pointer, Action::Merged, "the type is detected from the bytes");
         } else {
             ledger.dropped(
                 pointer,
-                format!("{OWN} goes by the bytes, and they do not say it"),
+                format!("{OWN} detects the type from the bytes, which do not show it"),
             );
         }
     }
@@ -250,7 +254,7 @@ pub(super) fn encode_picture(
     Ok(Some(json!(data.as_str())))
 }
 
-/// Arguments must be an object here. Text that is no JSON is wrapped, so that the model still sees it.
+/// Arguments must be an object in this dialect. Other text is wrapped, so that the model still receives it.
 pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     call_id::put(&mut map, "id", OWN, &call.id, &part.ext);

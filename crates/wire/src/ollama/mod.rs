@@ -1,5 +1,4 @@
-//! Ollama's chat. Streams are lines of JSON; the knobs of generation stand under `options`, by Ollama's
-//! own names.
+//! Ollama's chat. Streams are lines of JSON; generation parameters are under `options`, with Ollama's names.
 //! <https://docs.ollama.com/api/chat>
 
 mod error;

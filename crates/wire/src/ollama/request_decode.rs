@@ -1,4 +1,4 @@
-//! A request, read. Without a word about it Ollama streams.
+//! Decodes a request. Ollama streams unless `stream` is false.
 
 use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A request, written. The knobs go under `options` by the names that Ollama knows: it passes over names
-//! that it does not know without a word, so everything else is booked.
+//! Encodes a request. Generation parameters are written to `options` with Ollama's names: it silently ignores
+//! unknown names, so all others are recorded as losses.
 
 use ir::{Action, ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolSpec};
 use serde_json::{Number, Value, json};
@@ -38,7 +38,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     unknown_fields::book(chat, OWN, ledger);
     chat.ext.restore(OWN, &mut map);
     ledger.foreign("/payload", &chat.ext, OWN);
-    // Silence means a stream here, and an answer in one piece everywhere else.
+    // An absent flag means a stream in this dialect, and a unary response in all others.
     constant_field::put(&mut map, OWN, &chat.ext, "", "stream", false);
     Ok(Value::Object(map))
 }
@@ -49,7 +49,7 @@ fn put(map: &mut Map, key: &str, value: Option<impl Into<Value>>) {
     }
 }
 
-/// What of a request this dialect has no word for.
+/// Records the request fields that this dialect does not support.
 fn book(chat: &ChatRequest, ledger: &mut Ledger) {
     let choice = chat.tool_choice.as_ref();
     let lost = [
@@ -68,7 +68,7 @@ fn book(chat: &ChatRequest, ledger: &mut Ledger) {
         ),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("/payload/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("/payload/{key}"), format!("not supported by {OWN}"));
     }
 }
 
@@ -78,7 +78,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
         if hosted.dialect == OWN.as_str() {
             return Some(hosted.raw.clone());
         }
-        ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+        ledger.dropped(pointer, format!("a server-side tool of {}", hosted.dialect));
         return None;
     }
     let mut function = Map::new();
@@ -93,7 +93,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
         ("cache", tool.cache.is_some()),
     ] {
         if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
     tool.ext.restore(OWN, &mut map);
@@ -140,7 +140,7 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
         put(map, "stream", *stream);
     }
     if n.is_some_and(|n| n != 1) {
-        ledger.dropped("/payload/generation/n", format!("{OWN} gives one answer"));
+        ledger.dropped("/payload/generation/n", format!("{OWN} returns one choice"));
     }
 }
 
@@ -156,12 +156,12 @@ fn put_format(format: Option<&ResponseFormat>, map: &mut Map, ledger: &mut Ledge
             put(map, "format", Some(Value::clone(schema)));
             if name.is_some() {
                 let pointer = "/payload/response_format/name";
-                ledger.note(pointer, Action::Merged, "a schema needs no name here");
+                ledger.note(pointer, Action::Merged, "a schema has no name in this dialect");
             }
             if description.is_some() {
                 ledger.dropped(
                     "/payload/response_format/description",
-                    format!("{OWN} has no word for it"),
+                    format!("not supported by {OWN}"),
                 );
             }
         }
@@ -169,7 +169,7 @@ fn put_format(format: Option<&ResponseFormat>, map: &mut Map, ledger: &mut Ledge
     }
 }
 
-/// Thinking is on, off, or one of three words.
+/// Thinking is on, off, or one of three levels.
 fn put_think(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
     let Some(ReasoningRequest {
         enabled,
@@ -193,7 +193,7 @@ fn put_think(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
         }
         (_, Some(word)) => {
             let nearest = if word == "minimal" { "low" } else { "high" };
-            let reason = format!("{OWN} knows low, medium and high");
+            let reason = format!("{OWN} supports only low, medium and high");
             ledger.changed(pointer, Action::Replaced, word, nearest, reason);
             Some(json!(nearest))
         }
@@ -208,7 +208,7 @@ fn put_think(chat: &ChatRequest, map: &mut Map, ledger: &mut Ledger) {
         if there {
             ledger.dropped(
                 format!("/payload/reasoning/{key}"),
-                format!("{OWN} has no word for it"),
+                format!("not supported by {OWN}"),
             );
         }
     }

@@ -1,9 +1,9 @@
-//! A whole answer.
+//! Decodes and encodes a unary response.
 
 use ir::{ChatResponse, Error, Ext, Fields, FinishReason, Ledger, Map, Part, PartBody, Phase};
 use serde_json::{Value, json};
 
-use crate::ollama::message_encode::{Purpose, MessageFields};
+use crate::ollama::message_encode::{MessageFields, Purpose};
 use crate::ollama::{OWN, message_decode, usage};
 use crate::openai_chat::book_warnings;
 use crate::{constant_field, error_body, timestamp};
@@ -37,7 +37,7 @@ pub(super) fn is_call(part: &Part) -> bool {
     matches!(part.body, PartBody::ToolCall(_))
 }
 
-/// The time of the answer. The text has more digits than we keep, so it is noted.
+/// The time of the response. The text has more digits than the IR, so it is noted.
 pub(super) fn created(fields: &mut Fields, ext: &mut Ext) -> Option<u64> {
     let seconds = fields.peek_str("created_at").and_then(timestamp::parse)?;
     let text = fields.string("created_at")?;
@@ -45,7 +45,7 @@ pub(super) fn created(fields: &mut Fields, ext: &mut Ext) -> Option<u64> {
     Some(seconds)
 }
 
-/// The time of an answer, as it was written if it was.
+/// The time of a response, in its original text if noted.
 pub(super) fn created_at(seconds: u64, ext: &Ext) -> Option<String> {
     let noted = ext.note(OWN, "$created_at");
     let noted = noted.filter(|text| timestamp::parse(text) == Some(seconds));
@@ -62,7 +62,7 @@ pub(super) fn finish_of(word: &str, called: bool) -> FinishReason {
     }
 }
 
-/// Ollama itself never filters; the word of other dialects says it plainly enough.
+/// Ollama has no filter reason; the name from other dialects is used.
 pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String {
     let word = match reason {
         FinishReason::Stop | FinishReason::StopSequence | FinishReason::ToolCalls => "stop",
@@ -75,7 +75,7 @@ pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String 
                 ir::Action::Replaced,
                 "pause",
                 "stop",
-                format!("{OWN} knows no pause"),
+                format!("{OWN} has no finish reason for a pause"),
             );
             "stop"
         }
@@ -103,7 +103,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     let mut map = Map::new();
     let time = response.created.and_then(|seconds| created_at(seconds, ext));
     if response.created.is_some() && time.is_none() {
-        ledger.dropped("/result/payload/created", "no year that a date can say");
+        ledger.dropped("/result/payload/created", "the date is after the year 9999");
     }
     for (key, value) in [("model", response.model.clone()), ("created_at", time)] {
         if let Some(value) = value {
@@ -124,7 +124,7 @@ pub fn encode(response: &ChatResponse, ledger: &mut Ledger) -> Result<Value, Err
     constant_field::put(&mut map, OWN, ext, "", "done", true);
     ledger.foreign("/result/payload", ext, OWN);
     if response.id.is_some() {
-        ledger.dropped("/result/payload/id", format!("{OWN} has no word for it"));
+        ledger.dropped("/result/payload/id", format!("not supported by {OWN}"));
     }
     book_warnings(response, ledger);
     Ok(Value::Object(map))

@@ -1,8 +1,9 @@
-//! A stream, read. Blocks are numbered by where they stand in a whole message, not by when they begin:
-//! thinking, text, pictures, then calls. A plain piece of text takes a short way that builds no tree.
+//! Decodes a stream. Blocks are numbered by their position in a complete message, not by when they begin:
+//! thinking, text, images, then calls. A plain text delta takes a fast path that builds no tree.
 
 use ir::{
-    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
+    Block, Delta, Error, Event, Ext, Fields, FinishReason, Map, Part, PartBody, Phase, ReasoningForm,
+    ReasoningOrigin,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -28,8 +29,8 @@ pub(crate) struct StreamDecoder {
     pictures: u32,
     calls: CallIds,
     called: u32,
-    /// Facts that were already told, so that each line need not tell them again.
-    told: Map,
+    /// Metadata that was already emitted, so that repeated values are skipped.
+    emitted: Map,
     done: bool,
 }
 
@@ -42,13 +43,13 @@ impl Default for StreamDecoder {
             pictures: 0,
             calls: CallIds::new(OWN),
             called: 0,
-            told: Map::new(),
+            emitted: Map::new(),
             done: false,
         }
     }
 }
 
-/// A line that carries a piece of text or thinking and nothing else that is news.
+/// A line with a delta of text or thinking and no new metadata.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FastChunk {
@@ -129,7 +130,7 @@ impl StreamDecoder {
         }
         let done = fields.take("done") == Some(Value::Bool(true));
         let reason = fields.string("done_reason");
-        self.tell(fields.rest(), out);
+        self.emit_metadata(fields.rest(), out);
         if done {
             self.done = true;
             self.close(out);
@@ -139,12 +140,12 @@ impl StreamDecoder {
         }
     }
 
-    /// Facts beside the content, as far as they are news. Lists are: each line tells the next members.
-    fn tell(&mut self, mut rest: Map, out: &mut Vec<Event>) {
-        rest.retain(|key, value| value.is_array() || self.told.get(key) != Some(value));
+    /// Emits metadata that has changed. Lists are always emitted: each line contains the next members.
+    fn emit_metadata(&mut self, mut rest: Map, out: &mut Vec<Event>) {
+        rest.retain(|key, value| value.is_array() || self.emitted.get(key) != Some(value));
         if !rest.is_empty() {
             let facts = rest.iter().filter(|(_, value)| !value.is_array());
-            self.told
+            self.emitted
                 .extend(facts.map(|(key, value)| (key.clone(), value.clone())));
             out.extend(ir::fold::meta(OWN, rest));
         }
@@ -197,7 +198,7 @@ impl StreamDecoder {
                 meta(index, ext, out);
             }
             _ => {
-                let message = "the stream holds an answer with too many calls or pictures";
+                let message = "the stream contains too many calls or images";
                 let error = Error::invalid_response(Phase::MidStream, message);
                 out.push(Event::Error { error });
             }
@@ -235,13 +236,13 @@ impl StreamDecoder {
         });
     }
 
-    /// Begins a block, once; what was open before it ends.
+    /// Begins a block unless it has begun; ends the previous one.
     fn begin(&mut self, index: u32, block: Block, out: &mut Vec<Event>) {
         if self.begun.contains(&index) {
             return;
         }
         self.close(out);
-        // Only these two can be met again.
+        // Only these two can recur.
         if index <= TEXT {
             self.begun.push(index);
         }

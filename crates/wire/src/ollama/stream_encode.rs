@@ -1,20 +1,20 @@
-//! A stream, written: one line per event, and a last one with the reason and the account. A call is whole
-//! here, so it is held until something else begins or the answer ends.
+//! Encodes a stream: one line per event, and a last line with the finish reason and the usage. A call is
+//! encoded as a whole, so it is buffered until another block begins or the response ends.
 
 use ir::{Action, Block, Delta, Event, Ext, Ledger, Map, Part, PartBody, Usage};
 use serde_json::{Value, json};
 
-use crate::pending_blocks::PendingBlocks;
-use crate::ollama::message_encode::{Purpose, MessageFields};
+use crate::ollama::message_encode::{MessageFields, Purpose};
 use crate::ollama::response::{created_at, finish_word};
 use crate::ollama::{OWN, error, usage};
+use crate::pending_blocks::PendingBlocks;
 use crate::stream::{EncodeEvent, write_line};
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamEncoder {
-    /// What every line repeats.
+    /// Fields that every line repeats.
     head: Map,
-    /// What the next line says beside its content: about the message, and about the whole.
+    /// Fields of the next line other than content: of the message, and of the response.
     message: Map,
     top: Map,
     kinds: Vec<(u32, &'static str)>,
@@ -34,10 +34,10 @@ impl EncodeEvent for StreamEncoder {
                     }
                 }
                 if id.is_some() {
-                    ledger.dropped("/result/payload/id", format!("{OWN} has no word for it"));
+                    ledger.dropped("/result/payload/id", format!("not supported by {OWN}"));
                 }
                 if created.is_some() && time.is_none() {
-                    ledger.dropped("/result/payload/created", "no year that a date can say");
+                    ledger.dropped("/result/payload/created", "the date is after the year 9999");
                 }
             }
             Event::Meta { ext } => self.meta(ext, ledger),
@@ -53,13 +53,16 @@ impl EncodeEvent for StreamEncoder {
                 }
             }
             Event::Warning { .. } => {
-                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+                ledger.dropped(
+                    "/warnings",
+                    format!("warnings are not supported in a stream of {OWN}"),
+                );
             }
             Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => write_line(out, data),
             Event::VendorSpecific { dialect, .. } => {
-                ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
+                ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));
             }
-            // Nobody who speaks this dialect can have asked for it.
+            // Clients of this dialect cannot request raw events.
             Event::Raw { .. } => {}
             Event::Error { error } => write_line(out, &error::encode(error)),
         }
@@ -96,7 +99,11 @@ impl StreamEncoder {
             Block::ToolCall { .. } | Block::Media { .. } => return self.held.start(index, block.clone()),
             Block::Text => self.kinds.push((index, "content")),
             Block::Refusal => {
-                ledger.note(pointer, Action::Replaced, format!("{OWN} has refusals as text"));
+                ledger.note(
+                    pointer,
+                    Action::Replaced,
+                    format!("{OWN} encodes refusals as text"),
+                );
                 self.kinds.push((index, "content"));
             }
             Block::Reasoning { .. } => self.kinds.push((index, "thinking")),
@@ -128,24 +135,24 @@ impl StreamEncoder {
                 let mut rest = Map::new();
                 ext.restore(OWN, &mut rest);
                 for key in rest.keys() {
-                    ledger.dropped(
-                        format!("{pointer}/ext/{OWN}/{key}"),
-                        "a stream has no place for it",
-                    );
+                    ledger.dropped(format!("{pointer}/ext/{OWN}/{key}"), "not supported in a stream");
                 }
             }
             (Delta::Signature { .. }, _) => {
-                ledger.dropped(pointer + "/signature", format!("{OWN} has no word for it"));
+                ledger.dropped(pointer + "/signature", format!("not supported by {OWN}"));
             }
             (Delta::Sealed { .. }, _) => {
-                ledger.dropped(pointer + "/data", format!("{OWN} has no word for it"));
+                ledger.dropped(pointer + "/data", format!("not supported by {OWN}"));
             }
-            (_, None) => ledger.dropped(pointer, format!("{OWN} says such a block whole, and it was said")),
-            _ => ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            (_, None) => ledger.dropped(
+                pointer,
+                format!("{OWN} sends such a block in one event, which was already sent"),
+            ),
+            _ => ledger.dropped(pointer, format!("not supported by {OWN}")),
         }
     }
 
-    /// Writes the calls and pictures that were held.
+    /// Writes the buffered calls and images.
     fn flush(&mut self, out: &mut Vec<u8>, ledger: &mut Ledger) {
         for (pointer, part) in self.held.drain(ledger) {
             self.part(&part, &pointer, out, ledger);

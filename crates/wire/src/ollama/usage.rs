@@ -1,11 +1,11 @@
-//! Usage as Ollama counts it: what was read and what was written, beside how long each took. Reasoning is
-//! part of what was written and is not told apart; a prompt that was cached is not counted at all.
+//! Usage in Ollama's format: prompt and response tokens, and durations. Reasoning is counted as part of the
+//! response; cached prompt tokens are not counted.
 
 use ir::{Fields, Ledger, Map, Usage};
 use serde_json::{Value, json};
 
-use crate::ollama::OWN;
 use crate::losses::record_usage_losses;
+use crate::ollama::OWN;
 
 const KEYS: [&str; 6] = [
     "total_duration",
@@ -16,7 +16,7 @@ const KEYS: [&str; 6] = [
     "eval_duration",
 ];
 
-/// Takes the account out of the fields of an answer; `None` if there is none.
+/// Removes the usage from the fields of a response; `None` if there is none.
 pub(crate) fn take(fields: &mut Fields) -> Option<Usage> {
     let mut raw = Map::new();
     for key in KEYS {
@@ -33,7 +33,7 @@ pub(crate) fn take(fields: &mut Fields) -> Option<Usage> {
     (!raw.is_empty()).then(|| usage.with_raw(OWN, Value::Object(raw)))
 }
 
-/// What is not known is left out.
+/// Unknown counts are omitted.
 pub(super) fn put(usage: &Usage, map: &mut Map) {
     if let Some(Value::Object(raw)) = usage.raw_in(OWN) {
         return map.extend(raw.clone());
@@ -48,7 +48,7 @@ pub(super) fn put(usage: &Usage, map: &mut Map) {
     }
 }
 
-/// Books what an account in this dialect leaves out.
+/// Records the counts that this dialect does not support.
 pub(super) fn book(usage: &Usage, ledger: &mut Ledger) {
     let wordless = [
         ("cache_read_tokens", usage.cache_read_tokens.is_some()),

@@ -1,4 +1,4 @@
-//! Content parts: text, pictures, sound, files. Also the base of the Harmony Schema's parts.
+//! Content parts: text, images, audio, files. Also the base of the Harmony Schema's parts.
 
 use ir::media::{Base64, mime_of_audio_format};
 use ir::{
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::media_losses;
 
-/// Reads one part in the words of `own`. What is not understood is kept whole.
+/// Decodes one part of the dialect `own`. An unknown part is preserved completely.
 pub(crate) fn decode_part(value: Value, own: Dialect) -> Part {
     let unknown = |raw: Value| {
         Part::from(PartBody::Unknown {
@@ -42,7 +42,7 @@ pub(crate) fn decode_part(value: Value, own: Dialect) -> Part {
     part
 }
 
-/// `{"type": "ephemeral", "ttl": "1h"}`, if it says nothing more.
+/// `{"type": "ephemeral", "ttl": "1h"}`, if it has no other fields.
 pub(crate) fn cache_hint(value: &Value) -> Option<CacheHint> {
     let map = value.as_object()?;
     let known = map.keys().all(|key| key == "type" || key == "ttl");
@@ -98,7 +98,7 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
     let mut inner = fields.object("file")?;
     let mut media = if let Some(data) = inner.string("file_data") {
         let media = Media::from_url(&data);
-        // Without the head of a data URL it is the bare base64 of the file.
+        // Without a data URL prefix it is the bare base64 of the file.
         if matches!(media.source, MediaSource::Inline(_)) {
             media
         } else {
@@ -116,7 +116,7 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
             None,
         )
     };
-    // A file of no declared type is taken for what files mostly are.
+    // A file without a declared type is treated as a document.
     if media.kind == MediaKind::Other {
         media.kind = MediaKind::Document;
     }
@@ -126,7 +126,7 @@ fn file(fields: &mut Fields, own: Dialect) -> Option<PartBody> {
     Some(PartBody::Media(Box::new(media)))
 }
 
-/// Writes media as a part of `own`, without what a part adds.
+/// Encodes media as a part of `own`, without the fields of the part.
 pub(crate) fn encode_media(
     media: &Media,
     pointer: &str,
@@ -195,7 +195,7 @@ fn put_filename(file: &mut Value, media: &Media) {
     }
 }
 
-/// The short word for the type of sound.
+/// The short name of an audio type.
 fn audio_format(media: &Media) -> Option<String> {
     let mime = media.mime_or_sniffed()?;
     let rate = media.facts.sample_rate_hz;
@@ -211,7 +211,7 @@ fn audio_format(media: &Media) -> Option<String> {
     ))
 }
 
-/// Books everything of an `ext` that the target cannot carry and writes what it can.
+/// Records the entries of an `ext` that the target does not support and writes the others.
 pub(crate) fn restore(ext: &Ext, own: Dialect, pointer: &str, map: &mut Map, ledger: &mut Ledger) {
     ext.restore(own, map);
     ledger.foreign(pointer, ext, own);

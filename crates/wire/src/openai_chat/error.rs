@@ -1,4 +1,4 @@
-//! An error in the form that OpenAI's clients read.
+//! Encodes an error in the format of OpenAI's API.
 
 use ir::{Error, ErrorKind};
 use serde_json::{Value, json};

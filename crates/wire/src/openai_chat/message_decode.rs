@@ -1,8 +1,9 @@
-//! Messages, read. An assistant's text, reasoning, refusal and calls become parts in the order in which
-//! a model produces them.
+//! Decodes messages. An assistant's text, reasoning, refusal and calls become parts in the order in which a
+//! model generates them.
 
 use ir::{
-    Content, Dialect, Error, Fields, Message, ReasoningOrigin, Part, PartBody, Reasoning, Role, ToolCall, ToolResult,
+    Content, Dialect, Error, Fields, Message, Part, PartBody, Reasoning, ReasoningOrigin, Role, ToolCall,
+    ToolResult,
 };
 use serde_json::Value;
 
@@ -10,7 +11,8 @@ use crate::openai_chat::OWN;
 use crate::openai_chat::content::decode_part;
 
 pub(super) fn decode(value: Value) -> Result<Message, Error> {
-    let mut fields = Fields::of(value).ok_or_else(|| Error::invalid_request("a message is an object"))?;
+    let mut fields =
+        Fields::of(value).ok_or_else(|| Error::invalid_request("a message must be an object"))?;
     let word = fields
         .string("role")
         .ok_or_else(|| Error::invalid_request("a message has no role"))?;
@@ -26,7 +28,9 @@ pub(super) fn decode(value: Value) -> Result<Message, Error> {
         .peek("content")
         .is_some_and(|content| !(content.is_string() || content.is_array() || content.is_null()))
     {
-        return Err(Error::invalid_request("`content` is a string, a list or null"));
+        return Err(Error::invalid_request(
+            "`content` must be a string, a list or null",
+        ));
     }
     let mut message = Message::new(role, Vec::new());
     if word == "function" {
@@ -41,7 +45,7 @@ pub(super) fn decode(value: Value) -> Result<Message, Error> {
             let content = content(&mut fields, &mut message.ext);
             let call_id = fields.string("tool_call_id");
             if call_id.is_none() && word == "tool" {
-                return Err(Error::invalid_request("a tool's message has no `tool_call_id`"));
+                return Err(Error::invalid_request("a tool message has no `tool_call_id`"));
             }
             let call_id = call_id.unwrap_or_default();
             let result = ToolResult {
@@ -63,7 +67,7 @@ pub(super) fn decode(value: Value) -> Result<Message, Error> {
     Ok(message)
 }
 
-/// The content, whatever its form; the form is noted where it is not the obvious one.
+/// The content in any format; the format is noted unless it is the default one.
 fn content(fields: &mut Fields, ext: &mut ir::Ext) -> Vec<Part> {
     match fields.take("content") {
         Some(Value::String(text)) if text.is_empty() => {
@@ -90,8 +94,7 @@ fn content(fields: &mut Fields, ext: &mut ir::Ext) -> Vec<Part> {
     }
 }
 
-/// Everything an assistant says, out of a message of a request or of an answer: reasoning, text,
-/// refusal, sound, calls.
+/// The assistant's parts of a message in a request or a response: reasoning, text, refusal, audio, calls.
 pub(super) fn assistant(fields: &mut Fields, ext: &mut ir::Ext) -> (Vec<Part>, bool) {
     let mut parts = Vec::new();
     for key in ["reasoning_content", "reasoning"] {
@@ -100,7 +103,10 @@ pub(super) fn assistant(fields: &mut Fields, ext: &mut ir::Ext) -> (Vec<Part>, b
                 fields.put_back(key, Value::String(text));
                 continue;
             }
-            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, ReasoningOrigin::dialect(OWN))));
+            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(
+                text,
+                ReasoningOrigin::dialect(OWN),
+            )));
             if key != "reasoning_content" {
                 part.ext.set(OWN, "$key", key);
             }
@@ -124,7 +130,7 @@ pub(super) fn assistant(fields: &mut Fields, ext: &mut ir::Ext) -> (Vec<Part>, b
     (parts, had_content)
 }
 
-/// Mistral writes reasoning as a part among the content: `{"type": "thinking", "thinking": [..]}`.
+/// Mistral encodes reasoning as a content part: `{"type": "thinking", "thinking": [..]}`.
 pub(super) fn thought(part: Part) -> Part {
     let PartBody::Unknown { raw, .. } = &part.body else {
         return part;
@@ -132,7 +138,10 @@ pub(super) fn thought(part: Part) -> Part {
     let text = thinking_text(raw);
     match text {
         Some(text) => {
-            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(text, ReasoningOrigin::dialect(OWN))));
+            let mut part = Part::from(PartBody::Reasoning(Reasoning::text(
+                text,
+                ReasoningOrigin::dialect(OWN),
+            )));
             part.ext.set(OWN, "$key", "thinking");
             part
         }
@@ -140,7 +149,7 @@ pub(super) fn thought(part: Part) -> Part {
     }
 }
 
-/// The text of a `thinking` part, if it holds nothing but text.
+/// The text of a `thinking` part, if it contains only text.
 pub(super) fn thinking_text(raw: &Value) -> Option<String> {
     let plain = |item: &Value| {
         let map = item.as_object()?;
@@ -157,7 +166,7 @@ pub(super) fn thinking_text(raw: &Value) -> Option<String> {
     }
 }
 
-/// One call of a tool. A custom tool's input is text and need not be JSON.
+/// One tool call. A custom tool's input is text and need not be JSON.
 pub(crate) fn decode_call(value: Value, own: Dialect) -> Part {
     let unknown = |raw| {
         let mut part = Part::from(PartBody::Unknown {
@@ -189,7 +198,7 @@ pub(crate) fn decode_call(value: Value, own: Dialect) -> Part {
     let id = fields.string("id").unwrap_or_default();
     let call = match raw {
         Some(Value::String(raw)) => ToolCall::new(id, name, raw),
-        // Some servers send the arguments as a value.
+        // Some servers send the arguments as a JSON value.
         Some(value) => {
             ext.set(own, "$arguments", "value");
             ToolCall::from_value(id, name, value)

@@ -1,15 +1,16 @@
-//! Messages, written. Results of tools become messages of their own, ahead of what else the turn says.
+//! Encodes messages. Tool results become separate messages before the rest of the turn.
 
 use ir::{
-    Action, Error, Ledger, Map, Message, ReasoningOrigin, Part, PartBody, Role, ToolCall, ToolOutcome, ToolResult,
+    Action, Error, Ledger, Map, Message, Part, PartBody, ReasoningOrigin, Role, ToolCall, ToolOutcome,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::openai_chat::OWN;
 use crate::openai_chat::content::{cache_control, encode_media, restore};
 
-/// The role and the text of a message that is one text and nothing beside it, as nearly all are: there is nothing to
-/// book and nothing to put back. `None` for any other.
+/// The role and the text of a message with a single plain text, the most common case: it has no losses and no
+/// extra fields. `None` for any other message.
 pub(super) fn plain(message: &Message) -> Option<(&str, &str)> {
     let Message {
         id: None,
@@ -39,7 +40,7 @@ pub(super) fn plain(message: &Message) -> Option<(&str, &str)> {
     bare.then(|| (role_word(message), text.as_str()))
 }
 
-/// A plain message. `None` for any other, which [`encode`] writes.
+/// A plain message; `None` for any other, which requires [`encode`].
 pub(super) fn encode_plain(message: &Message) -> Option<Value> {
     let (role, text) = plain(message)?;
     let mut map = Map::with_capacity(2);
@@ -71,7 +72,7 @@ pub(super) fn encode(
         return Ok(());
     }
     if rest().next().is_none() && !message.parts.is_empty() {
-        // The message itself is gone, and with it what it said beside the results.
+        // The message is omitted, and with it its fields other than the results.
         book_message(message, pointer, ledger);
         ledger.foreign(pointer, &message.ext, OWN);
         return Ok(());
@@ -120,7 +121,7 @@ fn role_word(message: &Message) -> &str {
     }
 }
 
-/// The form that was noted, or the simplest: a string for one plain text, a list for anything else.
+/// The noted format, or the simplest: a string for one plain text, a list for anything else.
 fn put_content(message: &Message, mut content: Vec<Value>, map: &mut Map) {
     let value = match message.ext.note(OWN, "$content") {
         Some("parts") => Value::Array(content),
@@ -144,7 +145,7 @@ fn is_plain(part: &Value) -> bool {
     part["type"] == "text" && part.as_object().is_some_and(|map| map.len() == 2)
 }
 
-/// What of a message this dialect has no word for.
+/// Records the message fields that this dialect does not support.
 fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
     let lost = [
         ("id", message.id.is_some()),
@@ -153,17 +154,17 @@ fn book_message(message: &Message, pointer: &str, ledger: &mut Ledger) {
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
 }
 
-/// Reasoning goes back only where it came from, and under the key it came with.
+/// Reasoning is returned only to its original dialect, under its original key.
 fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>, ledger: &mut Ledger) {
     let PartBody::Reasoning(reasoning) = &part.body else {
         return;
     };
     if !reasoning.replays_to(&ReasoningOrigin::dialect(OWN)) {
-        ledger.dropped(pointer, "reasoning is played back only to where it came from");
+        ledger.dropped(pointer, "reasoning is sent only to its original dialect");
         return;
     }
     let text = reasoning.text.clone().unwrap_or_default();
@@ -186,12 +187,12 @@ fn reasoning(part: &Part, pointer: &str, map: &mut Map, content: &mut Vec<Value>
         ("data", reasoning.data.is_some()),
     ] {
         if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
 }
 
-/// One part of content; `None` for what this dialect cannot say, which is then booked.
+/// One content part; `None` if the dialect does not support it, which is recorded as a loss.
 fn encode_part(part: &Part, pointer: &str, ledger: &mut Ledger) -> Result<Option<Value>, Error> {
     let mut map = match &part.body {
         PartBody::Text(text) => object(json!({"type": "text", "text": text})),
@@ -199,7 +200,7 @@ fn encode_part(part: &Part, pointer: &str, ledger: &mut Ledger) -> Result<Option
         PartBody::Media(media) => encode_media(media, pointer, OWN, ledger)?,
         PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(Some(raw.clone())),
         _ => {
-            ledger.dropped(pointer, format!("{OWN} has no word for it"));
+            ledger.dropped(pointer, format!("not supported by {OWN}"));
             return Ok(None);
         }
     };
@@ -207,17 +208,14 @@ fn encode_part(part: &Part, pointer: &str, ledger: &mut Ledger) -> Result<Option
         if part.ext.value(OWN, "$cache_control").is_some() {
             map.insert(String::from("cache_control"), cache_control(cache));
         } else {
-            ledger.dropped(
-                format!("{pointer}/cache"),
-                format!("{OWN} caches on its own terms"),
-            );
+            ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
         }
     }
     restore(&part.ext, OWN, pointer, &mut map, ledger);
     Ok(Some(Value::Object(map)))
 }
 
-/// The result of a call, as a message of its own.
+/// The result of a call, as a separate message.
 fn encode_result(
     message: &Message,
     part: &Part,
@@ -246,7 +244,7 @@ fn encode_result(
             ledger.note(
                 pointer,
                 Action::Merged,
-                "a result of a tool holds text; media follows as the user's",
+                "a tool result contains only text; media follows in a user message",
             );
             media.extend(encoded);
         } else {
@@ -260,7 +258,7 @@ fn encode_result(
     };
     let alone = Message::new(Role::Tool, Vec::new());
     put_content(if own { &single } else { &alone }, content, &mut map);
-    // What belongs to the message stands beside its parts.
+    // The message fields are siblings of its parts.
     let whole = pointer
         .rsplit_once("/content_parts")
         .map_or(pointer, |(head, _)| head);
@@ -281,24 +279,21 @@ fn encode_result(
 
 fn book_result(part: &Part, result: &ToolResult, pointer: &str, ledger: &mut Ledger) {
     if result.outcome != ToolOutcome::Success {
-        ledger.dropped(format!("{pointer}/outcome"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/outcome"), format!("not supported by {OWN}"));
     }
     if part.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
-    // The name stands with the call already.
+    // The name is part of the call.
     ledger.foreign(pointer, &part.ext, OWN);
 }
 
-/// Something among the calls that could not be read as one.
+/// An entry of the list of calls that could not be decoded as a call.
 pub(super) fn is_call(part: &Part) -> bool {
     part.ext.note(OWN, "$in") == Some("tool_calls")
 }
 
-/// One call of a tool, in the words of this dialect.
+/// One tool call in this dialect.
 pub(super) fn encode_call(call: &ToolCall, part: &Part, pointer: &str, ledger: &mut Ledger) -> Value {
     let mut map = Map::new();
     if !call.id.is_empty() || part.ext.note(OWN, "$id").is_some() {
@@ -334,12 +329,12 @@ fn object(value: Value) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use ir::{Dialect, Ledger, Message, Part, Component, Role};
+    use ir::{Component, Dialect, Ledger, Message, Part, Role};
 
     use super::{encode, encode_plain};
 
     #[test]
-    fn a_plain_message_is_written_the_same_either_way() {
+    fn fast_path_equals_full_encoding() {
         for role in [Role::System, Role::Developer, Role::User, Role::Assistant] {
             for text in ["", "one \"text\"\n"] {
                 let message = Message::text(role, text);
@@ -352,12 +347,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_plain_is_not_written_short() {
+    fn fast_path_rejects_other_messages() {
         let plain = Message::text(Role::User, "text");
         let mut noted = plain.clone();
         noted.ext.set(Dialect::OpenaiChat, "$content", "parts");
         let mut named = plain.clone();
-        named.name = Some(String::from("somebody"));
+        named.name = Some(String::from("alice"));
         let mut two = plain.clone();
         two.parts.push(Part::text("more"));
         let mut part = plain;

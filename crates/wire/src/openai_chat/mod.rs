@@ -1,4 +1,4 @@
-//! OpenAI chat completions, and the many servers that speak it with their own additions.
+//! OpenAI chat completions, and the many servers that implement it with additions.
 //! <https://platform.openai.com/docs/api-reference/chat>
 
 mod content;

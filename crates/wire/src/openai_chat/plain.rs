@@ -134,7 +134,7 @@ fn room(chat: &ChatRequest) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use ir::{ChatRequest, Dialect, Ledger, Message, Component, ResponseFormat, Role, ToolChoice};
+    use ir::{ChatRequest, Component, Dialect, Ledger, Message, ResponseFormat, Role, ToolChoice};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Whatever field is set beyond the plain ones, it is left to those who know it.
+    /// For any field beyond the plain ones, the fast path returns `None`.
     #[test]
     fn what_is_more_than_plain_is_not_written() {
         let plain = ChatRequest::new("m", vec![Message::text(Role::User, "text")]);

@@ -1,4 +1,4 @@
-//! A request, read.
+//! Decodes a request.
 
 use ir::{ChatRequest, Error, Fields, Generation, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::Value;
@@ -96,7 +96,8 @@ fn choice(value: &Value) -> Option<ToolChoice> {
     }
 }
 
-/// The knobs. Two names for the limit of tokens and two forms of `stop` are told apart by notes.
+/// The generation parameters. Two names of the token limit and two forms of `stop` are distinguished by
+/// notes.
 fn generation(fields: &mut Fields, ext: &mut ir::Ext) -> Generation {
     let mut knobs = Generation {
         temperature: fields.number("temperature"),
@@ -146,11 +147,11 @@ fn response_format(fields: &mut Fields) -> Option<ResponseFormat> {
     Some(format)
 }
 
-/// `{"name", "description", "schema", "strict"}`, if it says nothing more.
+/// `{"name", "description", "schema", "strict"}`, if it has no other fields.
 pub(crate) fn schema_format(value: Value) -> Option<ResponseFormat> {
     let mut inner = Fields::of(value)?;
     let format = ResponseFormat::JsonSchema {
-        // The name is mandatory; without one it is not what we know.
+        // The name is mandatory; without one the object is unknown.
         name: Some(inner.string("name")?),
         description: inner.string("description"),
         schema: inner.take("schema")?.into(),

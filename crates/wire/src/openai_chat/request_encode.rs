@@ -1,4 +1,4 @@
-//! A request, written.
+//! Encodes a request.
 
 use ir::{
     ChatRequest, Error, Generation, Ledger, Map, ReasoningRequest, ResponseFormat, ToolChoice, ToolSpec,
@@ -18,7 +18,9 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     for (at, message) in turns.iter().enumerate() {
         match message_encode::encode_plain(message) {
             Some(plain) => messages.push(plain),
-            None => message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?,
+            None => {
+                message_encode::encode(message, &format!("/payload/messages/{at}"), &mut messages, ledger)?
+            }
         }
     }
     tool_result_name::book(&turns, OWN, ledger);
@@ -53,7 +55,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     Ok(Value::Object(map))
 }
 
-/// Streams of this dialect tell their usage only when asked to.
+/// Streams of this dialect contain usage only on request.
 pub fn ask_for_usage(body: &mut Value) {
     if body["stream"] == true
         && let Some(map) = body.as_object_mut()
@@ -65,15 +67,15 @@ pub fn ask_for_usage(body: &mut Value) {
     }
 }
 
-/// Says that the last message is to be gone on with. Servers such as llama.cpp do so anyway; others, such as vLLM,
-/// have to be told.
+/// Requests continuation of the last message. Servers such as llama.cpp do so by default; others, such as
+/// vLLM, require the flag.
 /// <https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html>
 pub fn continue_last_message(body: &mut Value) {
-    let goes_on = body["messages"]
+    let is_assistant = body["messages"]
         .as_array()
         .and_then(|messages| messages.last())
         .is_some_and(|last| last["role"] == "assistant" && last["content"].is_string());
-    if let (true, Some(map)) = (goes_on, body.as_object_mut()) {
+    if let (true, Some(map)) = (is_assistant, body.as_object_mut()) {
         map.insert(String::from("continue_final_message"), Value::Bool(true));
         map.insert(String::from("add_generation_prompt"), Value::Bool(false));
     }
@@ -104,11 +106,11 @@ fn put_generation(knobs: &Generation, chat: &ChatRequest, map: &mut Map, ledger:
     let number = |value: &Option<serde_json::Number>| value.clone().map(Value::Number);
     put(map, "temperature", number(temperature));
     put(map, "top_p", number(top_p));
-    // The vendor knows no such knob and refuses it; servers that do are asked in their own dialect.
+    // The vendor rejects this parameter; it is sent only if the source was this dialect.
     if top_k.is_none() || chat.ext.value(OWN, "$top_k").is_some() {
         put(map, "top_k", number(top_k));
     } else {
-        ledger.dropped("/payload/generation/top_k", format!("{OWN} has no word for it"));
+        ledger.dropped("/payload/generation/top_k", format!("not supported by {OWN}"));
     }
     put(map, "seed", number(seed));
     put(map, "presence_penalty", number(presence_penalty));
@@ -148,7 +150,7 @@ fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &m
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(
             format!("/payload/reasoning/{key}"),
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
 }
@@ -159,7 +161,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
         if hosted.dialect == OWN.as_str() {
             return Some(hosted.raw.clone());
         }
-        ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+        ledger.dropped(pointer, format!("a server-side tool of {}", hosted.dialect));
         return None;
     }
     let mut function = Map::new();
@@ -171,10 +173,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     put(&mut map, "type", Some("function"));
     put(&mut map, "function", Some(function));
     if tool.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
     restore(&tool.ext, OWN, &pointer, &mut map, ledger);
     Some(Value::Object(map))
@@ -200,7 +199,7 @@ fn encode_format(format: &ResponseFormat) -> Value {
             strict,
         } => {
             let mut inner = Map::with_capacity(3);
-            // The name is mandatory here.
+            // The name is mandatory in this dialect.
             put(
                 &mut inner,
                 "name",

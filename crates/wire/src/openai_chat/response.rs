@@ -1,4 +1,5 @@
-//! A whole answer. The first choice is the answer; further ones are kept as they are.
+//! Decodes and encodes a unary response. The first choice is the response; further choices are preserved as
+//! is.
 
 use ir::media::Base64;
 use ir::{
@@ -54,7 +55,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let (parts, _) = assistant(&mut message, &mut response.ext);
     response.parts = parts;
     extra_media(&mut message, &mut response.parts);
-    // Calls come last, wherever the fields stood.
+    // Calls are last, independent of the field order.
     response
         .parts
         .sort_by_key(|part| matches!(part.body, PartBody::ToolCall(_)) || is_call(part));
@@ -77,14 +78,14 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     Ok(response)
 }
 
-/// A field that always says the same says nothing.
+/// Removes a field with its constant value.
 pub(super) fn drop_constant(fields: &mut Fields, key: &str, constant: &Value) {
     if fields.peek(key) == Some(constant) {
         fields.take(key);
     }
 }
 
-/// Pictures (as several gateways send them) and sound that the model made.
+/// Generated images (as several gateways send them) and audio.
 fn extra_media(message: &mut Fields, parts: &mut Vec<Part>) {
     if message
         .peek("audio")
@@ -109,15 +110,15 @@ fn sound(mut audio: Fields) -> Part {
     part
 }
 
-/// The probabilities of the tokens belong to the text they are about.
+/// Attaches the token probabilities to the text that they belong to.
 fn spread_logprobs(choice: &mut Fields, parts: &mut [Part]) {
     let Some(text) = parts.iter_mut().find(|part| part.as_text().is_some()) else {
         return;
     };
-    let told = choice
+    let entries = choice
         .peek("logprobs")
         .and_then(|logprobs| logprobs.get("content")?.as_array());
-    if told.is_none_or(Vec::is_empty) {
+    if entries.is_none_or(Vec::is_empty) {
         return;
     }
     let Some(mut logprobs) = choice.object("logprobs") else {
@@ -156,7 +157,7 @@ pub(super) fn finish_word(reason: &FinishReason, ledger: &mut Ledger) -> String 
                 ir::Action::Replaced,
                 "pause",
                 "stop",
-                format!("{OWN} knows no pause"),
+                format!("{OWN} has no finish reason for a pause"),
             );
             "stop"
         }
@@ -255,12 +256,12 @@ pub(crate) fn book_warnings(response: &ChatResponse, ledger: &mut Ledger) {
     for at in 0..response.warnings.len() {
         ledger.dropped(
             format!("/result/payload/warnings/{at}"),
-            "an answer in this dialect carries no warnings",
+            "warnings are not supported in a response of this dialect",
         );
     }
 }
 
-/// Adds what is missing, object by object.
+/// Adds missing fields, object by object.
 fn join(rest: Option<&Map>, target: &mut Map) {
     if let Some(rest) = rest {
         ir::Ext::of(OWN, rest.clone()).restore(OWN, target);
@@ -302,7 +303,7 @@ fn put_parts(
             PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() && as_parts => {
                 list.push(raw.clone());
             }
-            _ => ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            _ => ledger.dropped(pointer, format!("not supported by {OWN}")),
         }
     }
     if as_parts {
@@ -325,7 +326,7 @@ fn append(message: &mut Map, key: &str, text: &str) {
     }
 }
 
-/// In an answer reasoning is shown whatever its origin; its proof is not, unless it is our own.
+/// A response shows reasoning of any origin; its signature only if the origin is this dialect.
 fn put_reasoning(part: &Part, pointer: &str, message: &mut Map, list: &mut Vec<Value>, ledger: &mut Ledger) {
     let PartBody::Reasoning(reasoning) = &part.body else {
         return;
@@ -348,7 +349,7 @@ pub(super) fn book_proof(reasoning: &ir::Reasoning, pointer: &str, ledger: &mut 
         ("data", reasoning.data.is_some()),
     ] {
         if there {
-            ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+            ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
         }
     }
 }

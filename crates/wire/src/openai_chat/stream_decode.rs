@@ -1,12 +1,12 @@
-//! A stream, read. Blocks are numbered by where they stand in a whole message, not by when they begin:
-//! reasoning, text, refusal, sound, pictures, then calls. A plain piece of text takes a short way that
-//! builds no tree; everything else takes the long one.
+//! Decodes a stream. Blocks are numbered by their position in a complete message, not by when they begin:
+//! reasoning, text, refusal, audio, images, then calls. A plain text delta takes a fast path that builds no
+//! tree; all other chunks are parsed completely.
 
 use ir::event::Warning;
 use ir::media::Base64;
 use ir::{
-    Block, Delta, Event, Ext, Fields, FinishReason, Map, Media, MediaKind, MediaSource, ReasoningOrigin, PartBody,
-    Phase, ReasoningForm,
+    Block, Delta, Event, Ext, Fields, FinishReason, Map, Media, MediaKind, MediaSource, PartBody, Phase,
+    ReasoningForm, ReasoningOrigin,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -34,14 +34,14 @@ pub(crate) struct StreamDecoder {
     /// The provider's index and id of every call, in order of their blocks.
     calls: Vec<(u64, String)>,
     pictures: u32,
-    /// Facts that were already told, so that each chunk need not tell them again.
-    told: Map,
+    /// Metadata that was already emitted, so that repeated values are skipped.
+    emitted: Map,
     finish: Option<FinishReason>,
     warned: bool,
     done: bool,
 }
 
-/// A chunk that carries a piece of text, reasoning or arguments and nothing else that is news.
+/// A chunk with a delta of text, reasoning or arguments and no new metadata.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FastChunk {
@@ -120,7 +120,7 @@ impl DecodeFrame for StreamDecoder {
         if self.done {
             return;
         }
-        // Some servers leave the final mark out; a reason to finish is mark enough.
+        // Some servers omit the end marker; a finish reason is sufficient.
         if self.finish.is_some() {
             self.close(out);
         } else {
@@ -161,14 +161,14 @@ impl StreamDecoder {
         for choice in choices.into_iter().filter_map(Fields::of) {
             self.choice(choice, &mut fields, out);
         }
-        self.tell(fields.rest(), out);
+        self.emit_metadata(fields.rest(), out);
     }
 
-    /// Facts beside the content, as far as they are news.
-    fn tell(&mut self, mut rest: Map, out: &mut Vec<Event>) {
-        rest.retain(|key, value| self.told.get(key) != Some(value));
+    /// Emits metadata that has changed.
+    fn emit_metadata(&mut self, mut rest: Map, out: &mut Vec<Event>) {
+        rest.retain(|key, value| self.emitted.get(key) != Some(value));
         if !rest.is_empty() {
-            self.told.extend(rest.clone());
+            self.emitted.extend(rest.clone());
             out.push(Event::Meta {
                 ext: Ext::of(OWN, rest),
             });
@@ -178,7 +178,7 @@ impl StreamDecoder {
     fn choice(&mut self, mut choice: Fields, top: &mut Fields, out: &mut Vec<Event>) {
         if choice.peek("index").and_then(Value::as_u64).unwrap_or(0) > 0 {
             if !std::mem::replace(&mut self.warned, true) {
-                let message = "the stream holds several choices; only the first is kept";
+                let message = "the stream contains several choices; only the first is used";
                 out.push(Event::Warning {
                     warning: Warning::new("further_choices_dropped", message),
                 });
@@ -342,7 +342,7 @@ impl StreamDecoder {
         choice.keep("logprobs", logprobs);
     }
 
-    /// A piece of a call. A new call has a new index, or a new id: not every server counts.
+    /// A delta of a call. A new call has a new index or a new id: not every server sends indexes.
     fn call(&mut self, mut call: Fields, out: &mut Vec<Event>) {
         let number = call.u64("index").unwrap_or(0);
         let id = call.string("id").filter(|id| !id.is_empty());
@@ -399,7 +399,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Begins a block, once; what was open before it ends. Says whether it was new.
+    /// Begins a block unless it has begun; ends the previous one. Returns whether it was new.
     fn begin(&mut self, index: u32, block: Block, out: &mut Vec<Event>) -> bool {
         if self.begun.contains(&index) {
             return false;

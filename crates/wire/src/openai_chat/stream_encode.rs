@@ -1,4 +1,4 @@
-//! A stream, written: one chunk per event, usage in a chunk of its own before the final mark.
+//! Encodes a stream: one chunk per event, and usage in a separate chunk before the end marker.
 
 use ir::{Block, Delta, Event, Ext, Ledger, Map, Usage};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use crate::stream::{EncodeEvent, write_sse};
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamEncoder {
-    /// What every chunk repeats.
+    /// Fields that every chunk repeats.
     head: Map,
-    /// What the next chunk says beside its content.
+    /// Fields of the next chunk other than content.
     pending: Map,
     begun: bool,
-    /// Which block is which call, in order.
+    /// The block indexes of the calls, in order.
     calls: Vec<u32>,
     kinds: Vec<(u32, &'static str)>,
     usage: Option<Usage>,
@@ -44,13 +44,18 @@ impl EncodeEvent for StreamEncoder {
                 self.chunk(json!({}), json!(reason), out);
             }
             Event::Warning { .. } => {
-                ledger.dropped("/warnings", format!("a stream of {OWN} carries no warnings"));
+                ledger.dropped(
+                    "/warnings",
+                    format!("warnings are not supported in a stream of {OWN}"),
+                );
             }
-            Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => write_sse(out, "", data),
+            Event::VendorSpecific { dialect, data, .. } if dialect == OWN.as_str() => {
+                write_sse(out, "", data)
+            }
             Event::VendorSpecific { dialect, .. } => {
-                ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
+                ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));
             }
-            // Nobody who speaks this dialect can have asked for it.
+            // Clients of this dialect cannot request raw events.
             Event::Raw { .. } => {}
             Event::Error { error } => write_sse(out, "", &error::encode(error)),
         }
@@ -76,7 +81,7 @@ impl StreamEncoder {
         if rest.shift_remove("more_choices").is_some() {
             ledger.dropped(
                 "/result/payload/ext/openai-chat/more_choices",
-                "a stream holds one choice",
+                "a stream has one choice",
             );
         }
         let message = rest.shift_remove("message");
@@ -115,7 +120,7 @@ impl StreamEncoder {
                 Ok(image) => self.chunk(json!({"images": [image]}), Value::Null, out),
                 Err(error) => ledger.dropped(pointer, error.message),
             },
-            Block::Unknown { .. } => ledger.dropped(pointer, format!("{OWN} has no word for it")),
+            Block::Unknown { .. } => ledger.dropped(pointer, format!("not supported by {OWN}")),
         }
     }
 
@@ -141,14 +146,14 @@ impl StreamEncoder {
             }
             Delta::Meta { ext } => self.block_meta(index, kind, ext, out, ledger),
             Delta::Signature { .. } => {
-                ledger.dropped(pointer() + "/signature", format!("{OWN} has no word for it"));
+                ledger.dropped(pointer() + "/signature", format!("not supported by {OWN}"));
             }
-            Delta::Sealed { .. } => ledger.dropped(pointer() + "/data", format!("{OWN} has no word for it")),
+            Delta::Sealed { .. } => ledger.dropped(pointer() + "/data", format!("not supported by {OWN}")),
             Delta::Annotation { list, .. } => {
-                ledger.dropped(pointer() + "/" + list, format!("{OWN} has no word for it"));
+                ledger.dropped(pointer() + "/" + list, format!("not supported by {OWN}"));
             }
             Delta::Text { .. } | Delta::Reasoning { .. } => {
-                ledger.dropped(pointer(), format!("{OWN} has no word for it"));
+                ledger.dropped(pointer(), format!("not supported by {OWN}"));
             }
         }
     }
@@ -171,7 +176,7 @@ impl StreamEncoder {
         } else {
             for key in rest.keys() {
                 let pointer = format!("/result/payload/content_parts/{index}/ext/{OWN}/{key}");
-                ledger.dropped(pointer, "a stream has no place for it");
+                ledger.dropped(pointer, "not supported in a stream");
             }
         }
     }

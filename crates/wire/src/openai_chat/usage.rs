@@ -1,16 +1,16 @@
-//! Usage as OpenAI counts it: totals, with shares beside them.
+//! Usage in OpenAI's format: totals with details.
 
 use ir::{Dialect, Usage};
 use serde_json::{Value, json};
 
 use ir::Map;
 
-/// `dialect` says in whose words the raw account is kept.
+/// `dialect` is the dialect under which the raw usage is preserved.
 pub(crate) fn decode(value: &Value, dialect: Dialect) -> Usage {
     counted(value).with_raw(dialect, value.clone())
 }
 
-/// Without the vendor's own words.
+/// Without the raw vendor usage.
 pub(crate) fn counted(value: &Value) -> Usage {
     let at = |key: &str| member(value, key).and_then(Value::as_u64);
     let within = |object: Option<&Value>, key: &str| member(object?, key)?.as_u64();
@@ -38,13 +38,13 @@ pub(crate) fn counted(value: &Value) -> Usage {
     }
 }
 
-/// An account has few lines: comparing them costs less than hashing the one that is wanted.
+/// Usage objects are small: a linear scan is cheaper than hashing the key.
 fn member<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     let mut members = value.as_object()?.iter();
     members.find(|(own, _)| *own == key).map(|(_, value)| value)
 }
 
-/// The words differ between the two APIs of this vendor; the shape does not.
+/// The field names of the two OpenAI APIs; their structure is the same.
 pub(crate) struct UsageFields {
     pub(crate) dialect: Dialect,
     pub(crate) input: &'static str,

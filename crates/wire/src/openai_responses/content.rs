@@ -1,11 +1,11 @@
-//! Parts of a message item.
+//! Content parts of a message item.
 
 use ir::media::{Base64, mime_of_audio_format};
 use ir::{Error, Fields, Ledger, Map, Media, MediaKind, MediaSource, Part, PartBody, Role};
 use serde_json::{Value, json};
 
-use crate::openai_responses::OWN;
 use crate::media_losses;
+use crate::openai_responses::OWN;
 
 pub(super) fn decode(value: Value, role: Role) -> Part {
     let unknown = |raw: Value| {
@@ -90,7 +90,7 @@ fn audio(fields: &mut Fields) -> Option<Media> {
     Some(media)
 }
 
-/// One part; `None` for what this dialect cannot say, which is then booked.
+/// One part; `None` if the dialect does not support it, which is recorded as a loss.
 pub(super) fn encode(
     part: &Part,
     role: Role,
@@ -106,15 +106,12 @@ pub(super) fn encode(
         PartBody::Media(media) => encode_media(media, pointer, ledger)?,
         PartBody::Unknown { dialect, raw } if dialect == OWN.as_str() => return Ok(Some(raw.clone())),
         _ => {
-            ledger.dropped(pointer, format!("{OWN} has no word for it"));
+            ledger.dropped(pointer, format!("not supported by {OWN}"));
             return Ok(None);
         }
     };
     if part.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
     part.ext.restore(OWN, &mut map);
     ledger.foreign(pointer, &part.ext, OWN);

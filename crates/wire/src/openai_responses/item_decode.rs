@@ -1,14 +1,16 @@
-//! Items that are not messages, read: calls, their results, reasoning. The same in requests and answers.
+//! Decodes items that are not messages: calls, their results, reasoning. The same in requests and responses.
 
-use ir::{Ext, Fields, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolCall, ToolResult};
+use ir::{
+    Ext, Fields, Part, PartBody, Reasoning, ReasoningForm, ReasoningOrigin, Role, ToolCall, ToolResult,
+};
 use serde_json::Value;
 
 use crate::openai_responses::{OWN, content};
 
-/// The note on a part that is an item of its own.
+/// Note on a part that is a separate item.
 pub(super) const ITEM: &str = "$item";
 
-/// An item that is not a message. What is not understood is kept whole.
+/// An item that is not a message. An unknown item is preserved completely.
 pub(super) fn decode(value: Value) -> Part {
     let Some(mut fields) = Fields::of(value.clone()) else {
         return unknown(value);
@@ -30,7 +32,7 @@ pub(super) fn unknown(raw: Value) -> Part {
     part
 }
 
-/// The ids and states of items belong to this dialect's bookkeeping; they are notes.
+/// Item ids and states exist only in this dialect; they are preserved as notes.
 pub(super) fn bookkeeping(fields: &mut Fields, ext: &mut Ext) {
     for key in ["id", "status"] {
         if let Some(value) = fields.take(key) {
@@ -79,7 +81,7 @@ fn result(mut fields: Fields) -> Option<Part> {
     Some(part)
 }
 
-/// Reasoning as it is shown and as it is sealed. The item itself is noted: it goes back as it came.
+/// Reasoning as text and sealed. The item is noted, so that it is restored unchanged.
 pub(super) fn reasoning(value: Value) -> Part {
     let texts = |key: &str| -> Option<String> {
         let list = value.get(key)?.as_array()?;

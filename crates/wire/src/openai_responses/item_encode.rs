@@ -1,8 +1,8 @@
-//! Items that are not messages, written.
+//! Encodes items that are not messages.
 
 use ir::{
-    Action, Error, Ext, Ledger, Map, ReasoningOrigin, Part, PartBody, Reasoning, ReasoningForm, Role, ToolOutcome,
-    ToolResult,
+    Action, Error, Ext, Ledger, Map, Part, PartBody, Reasoning, ReasoningForm, ReasoningOrigin, Role,
+    ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -10,20 +10,20 @@ use crate::openai_responses::content::object;
 use crate::openai_responses::item_decode::ITEM;
 use crate::openai_responses::{OWN, content};
 
-/// Whether reasoning goes to the model again or is shown to a reader.
+/// Whether reasoning is sent back to the model in a request or returned to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Replay,
     Show,
 }
 
-/// What a part is here.
+/// The encoded form of a part.
 pub(super) enum EncodedPart {
-    /// An item of its own.
+    /// A separate item.
     Item(Value),
     /// A part of a message.
     Content(Value),
-    /// Nothing; it was booked.
+    /// Nothing: the part was recorded as a loss.
     Nothing,
 }
 
@@ -56,10 +56,7 @@ pub(super) fn encode(
     };
     put_bookkeeping(&part.ext, &mut map);
     if part.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
     part.ext.restore(OWN, &mut map);
     ledger.foreign(pointer, &part.ext, OWN);
@@ -93,7 +90,7 @@ fn encode_result(result: &ToolResult, part: &Part, pointer: &str, ledger: &mut L
         }
     };
     if result.outcome != ToolOutcome::Success {
-        ledger.dropped(format!("{pointer}/outcome"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/outcome"), format!("not supported by {OWN}"));
     }
     Ok(object(
         json!({"type": "function_call_output", "call_id": result.call_id, "output": output}),
@@ -109,7 +106,7 @@ fn encode_reasoning(
 ) -> Option<Value> {
     let own = reasoning.replays_to(&ReasoningOrigin::dialect(OWN));
     if purpose == Purpose::Replay && !own {
-        ledger.dropped(pointer, "reasoning is played back only to where it came from");
+        ledger.dropped(pointer, "reasoning is sent only to its original dialect");
         return None;
     }
     if let Some(raw) = part.ext.value(OWN, "$raw") {
@@ -143,7 +140,7 @@ fn encode_reasoning(
         }
         Some(_) => ledger.dropped(
             format!("{pointer}/data"),
-            "what is sealed is only for where it came from",
+            "sealed reasoning is sent only to its original dialect",
         ),
         None => {}
     }
@@ -151,7 +148,7 @@ fn encode_reasoning(
         ledger.note(
             format!("{pointer}/signature"),
             Action::Dropped,
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
     Some(Value::Object(map))

@@ -1,4 +1,4 @@
-//! OpenAI's Responses: an answer is a list of items, and so is what is asked.
+//! OpenAI's Responses: the input and the output are lists of items.
 //! <https://platform.openai.com/docs/api-reference/responses>
 
 mod content;

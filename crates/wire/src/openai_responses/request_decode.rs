@@ -1,4 +1,4 @@
-//! A request, read. Every item becomes a message; `instructions` become the first.
+//! Decodes a request. Every item becomes a message; `instructions` become the first.
 
 use ir::{
     ChatRequest, Error, Fields, Generation, Message, PartBody, ReasoningRequest, ResponseFormat, Role,
@@ -28,7 +28,11 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
                 chat.messages.push(item_message(item)?);
             }
         }
-        _ => return Err(Error::invalid_request("`input` is a string or a list of items")),
+        _ => {
+            return Err(Error::invalid_request(
+                "`input` must be a string or a list of items",
+            ));
+        }
     }
     match fields.array("tools") {
         Some(list) if list.is_empty() => fields.put_back("tools", Value::Array(list)),
@@ -56,10 +60,10 @@ pub fn decode(body: Value) -> Result<ChatRequest, Error> {
     Ok(chat)
 }
 
-/// One item as a message. A message may leave its type out.
+/// One item as a message. The type of a message may be absent.
 fn item_message(item: Value) -> Result<Message, Error> {
     if !item.is_object() {
-        return Err(Error::invalid_request("an item of `input` is an object"));
+        return Err(Error::invalid_request("an item of `input` must be an object"));
     }
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
     if kind != "message" || !item.get("role").is_some_and(Value::is_string) {
@@ -89,7 +93,7 @@ fn item_message(item: Value) -> Result<Message, Error> {
             message.ext.set(OWN, "$content", "parts");
             message
         }
-        _ => return Err(Error::invalid_request("`content` is a string or a list")),
+        _ => return Err(Error::invalid_request("`content` must be a string or a list")),
     };
     let typed = fields.string("type").is_some();
     message

@@ -1,4 +1,4 @@
-//! A request, written.
+//! Encodes a request.
 
 use ir::{
     ChatRequest, Error, Generation, Ledger, Map, Message, ReasoningRequest, ResponseFormat, Role, ToolChoice,
@@ -6,11 +6,11 @@ use ir::{
 };
 use serde_json::{Number, Value, json};
 
-use crate::unknown_fields;
 use crate::openai_responses::OWN;
-use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part, put_bookkeeping};
+use crate::openai_responses::item_encode::{EncodedPart, Purpose, encode as encode_part, put_bookkeeping};
 use crate::tool_result_name;
 use crate::turns::{ITEM, is_item};
+use crate::unknown_fields;
 
 pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     let mut map = Map::new();
@@ -45,7 +45,7 @@ pub fn encode(chat: &ChatRequest, ledger: &mut Ledger) -> Result<Value, Error> {
     put_reasoning(chat.reasoning.as_ref(), &mut map, ledger);
     put(&mut map, "text", chat.response_format.as_ref().map(encode_format));
     if chat.modalities.iter().any(|word| word != "text") {
-        ledger.dropped("/payload/modalities", format!("{OWN} answers in text"));
+        ledger.dropped("/payload/modalities", format!("{OWN} supports only text output"));
     }
     put(&mut map, "user", chat.user.clone());
     put(&mut map, "metadata", chat.metadata.clone());
@@ -85,7 +85,7 @@ fn input(
     Ok(Value::Array(items))
 }
 
-/// The parts of a message as items: neighbouring content in one message, the rest on their own.
+/// The parts of a message as items: adjacent content parts form one message, the others are separate items.
 fn encode_message(
     message: &Message,
     pointer: &str,
@@ -126,7 +126,7 @@ fn encode_message(
         ("metadata", message.metadata.is_some()),
     ];
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
-        ledger.dropped(format!("{pointer}/{key}"), format!("{OWN} has no word for it"));
+        ledger.dropped(format!("{pointer}/{key}"), format!("not supported by {OWN}"));
     }
     ledger.foreign(pointer, &message.ext, OWN);
     Ok(())
@@ -156,7 +156,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
         if hosted.dialect == OWN.as_str() {
             return Some(hosted.raw.clone());
         }
-        ledger.dropped(pointer, format!("a tool that {} itself runs", hosted.dialect));
+        ledger.dropped(pointer, format!("a server-side tool of {}", hosted.dialect));
         return None;
     }
     let mut map = Map::new();
@@ -166,10 +166,7 @@ fn encode_tool(tool: &ToolSpec, at: usize, ledger: &mut Ledger) -> Option<Value>
     put(&mut map, "parameters", tool.parameters.clone());
     put(&mut map, "strict", tool.strict);
     if tool.cache.is_some() {
-        ledger.dropped(
-            format!("{pointer}/cache"),
-            format!("{OWN} caches on its own terms"),
-        );
+        ledger.dropped(format!("{pointer}/cache"), format!("{OWN} caches automatically"));
     }
     tool.ext.restore(OWN, &mut map);
     ledger.foreign(&pointer, &tool.ext, OWN);
@@ -219,7 +216,7 @@ fn put_generation(knobs: &Generation, map: &mut Map, ledger: &mut Ledger) {
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(
             format!("/payload/generation/{key}"),
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
 }
@@ -247,7 +244,7 @@ fn put_reasoning(reasoning: Option<&ReasoningRequest>, map: &mut Map, ledger: &m
     for (key, _) in lost.iter().filter(|(_, there)| *there) {
         ledger.dropped(
             format!("/payload/reasoning/{key}"),
-            format!("{OWN} has no word for it"),
+            format!("not supported by {OWN}"),
         );
     }
 }

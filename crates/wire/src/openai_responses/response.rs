@@ -1,14 +1,14 @@
-//! A whole answer. Its items become parts; which parts stood in one message is noted.
+//! Decodes and encodes a unary response. Its items become parts; parts of the same message item are noted.
 
 use ir::{ChatResponse, Error, Fields, FinishReason, Ledger, Map, Part, PartBody, Phase, Role};
 use serde_json::{Value, json};
 
 use crate::openai_chat::{book_warnings, usage};
-use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part};
+use crate::openai_responses::item_encode::{EncodedPart, Purpose, encode as encode_part};
 use crate::openai_responses::{OWN, content, item_decode};
 use crate::{constant_field, error_body};
 
-/// The note on a part that begins a message, and on those that belong to the same one.
+/// Note on a part that begins a message item, and on the parts of the same item.
 const MESSAGE: &str = "$message";
 
 pub fn decode(body: Value) -> Result<ChatResponse, Error> {
@@ -20,7 +20,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     let bad = |what: &str| Error::invalid_response(Phase::BeforeFirstByte, format!("the answer {what}"));
     let mut fields = Fields::of(body).ok_or_else(|| bad("is not an object"))?;
     if fields.peek_str("status") == Some("failed") {
-        return Err(bad("failed and does not say why"));
+        return Err(bad("failed without an error"));
     }
     let output = fields.array("output").ok_or_else(|| bad("has no output"))?;
     let mut response = ChatResponse {
@@ -31,7 +31,7 @@ pub fn decode(body: Value) -> Result<ChatResponse, Error> {
     Ok(response)
 }
 
-/// Everything but the output.
+/// All fields except the output.
 pub(super) fn head(fields: &mut Fields, response: &mut ChatResponse) {
     response.id = fields.string("id");
     response.model = fields.string("model");
@@ -58,7 +58,7 @@ pub(super) fn head(fields: &mut Fields, response: &mut ChatResponse) {
     response.ext.extend(OWN, std::mem::take(fields).rest());
 }
 
-/// The parts of one item of an answer.
+/// The parts of one output item.
 pub(super) fn item_parts(item: Value) -> Vec<Part> {
     let content = item
         .get("content")
@@ -108,7 +108,7 @@ fn finish_of(fields: &Fields, parts: &[Part]) -> Option<FinishReason> {
     }
 }
 
-/// `status` and `incomplete_details` for a reason.
+/// `status` and `incomplete_details` for a finish reason.
 fn status_of(reason: Option<&FinishReason>) -> (Value, Value) {
     match reason {
         Some(FinishReason::Length) => (json!("incomplete"), json!({"reason": "max_output_tokens"})),

@@ -1,10 +1,10 @@
-//! What the vendor's clients insist on finding in an answer, and another vendor's answer does not bring: ids
-//! and states of items, and lists that are empty. Only for answers that are given out
-//! here; what came in this dialect goes back as it came.
+//! Fields that the vendor's clients require and responses of other vendors lack: ids and states of items, and
+//! empty lists. Only for responses that this gateway encodes; a response received in this dialect is returned
+//! unchanged.
 
 use serde_json::{Map, Value, json};
 
-/// Fills a whole answer up.
+/// Adds the missing fields to a unary response.
 pub fn complete(response: &mut Value) {
     let items = response.get_mut("output").and_then(Value::as_array_mut);
     for (at, item) in items.into_iter().flatten().enumerate() {

@@ -1,9 +1,9 @@
-//! A stream, read. Items are found by their id, since not every server counts them; a block stands at
-//! its item's place, then at its place within the item.
+//! Decodes a stream. Items are matched by id, because not every server sends indexes; a block is numbered by
+//! the position of its item, then by its position within the item.
 
 use ir::{
-    Block, ChatResponse, Delta, Error, Event, Ext, Fields, ReasoningOrigin, Part, PartBody, Phase, ReasoningForm,
-    ToolCall,
+    Block, ChatResponse, Delta, Error, Event, Ext, Fields, Part, PartBody, Phase, ReasoningForm,
+    ReasoningOrigin, ToolCall,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -14,14 +14,14 @@ use crate::openai_responses::response::{head, item_parts};
 use crate::openai_responses::{OWN, item_decode};
 use crate::stream::{DecodeFrame, truncated, undecodable};
 
-/// How many parts one item may have; further ones join the last.
+/// Maximum number of parts of one item; further ones are merged into the last.
 const PARTS: u32 = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamDecoder {
     started: bool,
     items: Vec<Item>,
-    /// Blocks that have begun, and those of them to which something was added.
+    /// Blocks that have begun, and those of them that have received a delta.
     begun: Vec<u32>,
     grown: Vec<u32>,
     called: bool,
@@ -94,7 +94,7 @@ impl DecodeFrame for StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// The place of an item, which is made if it is new.
+    /// The position of an item, which is added if it is new.
     fn place(&mut self, id: Option<&str>, number: Option<u64>) -> usize {
         let known = self.items.iter().rposition(|item| match (id, number) {
             (_, Some(number)) => item.number == Some(number),
@@ -216,7 +216,7 @@ impl StreamDecoder {
         }
     }
 
-    /// A new item; one with the id of an older one is the same.
+    /// A new item; an item with a known id is the same item.
     fn add(&mut self, id: Option<String>, number: Option<u64>) -> usize {
         let id = id.unwrap_or_default();
         let known = self
@@ -256,25 +256,25 @@ impl StreamDecoder {
         }
     }
 
-    /// The whole item. What was not streamed is told now, and what belongs to it beside its text.
+    /// A completed item. Emits what was not streamed, and its extra fields.
     fn item_done(&mut self, place: usize, item: Value, out: &mut Vec<Event>) {
         for (at, part) in (0..).zip(item_parts(item)) {
             let index = block_of(place, at);
             let Part { body, ext, .. } = part;
-            let told = self.grown.contains(&index);
+            let has_delta = self.grown.contains(&index);
             match body {
                 PartBody::Text(text) => {
                     self.begin(index, Block::Text, out);
-                    self.tell(
+                    self.grow_unless(
                         index,
-                        told,
+                        has_delta,
                         (!text.is_empty()).then_some(Delta::Text { text }),
                         out,
                     );
                 }
                 PartBody::Refusal(text) => {
                     self.begin(index, Block::Refusal, out);
-                    self.tell(index, told, Some(Delta::Text { text }), out);
+                    self.grow_unless(index, has_delta, Some(Delta::Text { text }), out);
                 }
                 PartBody::ToolCall(call) => {
                     self.called = true;
@@ -286,9 +286,9 @@ impl StreamDecoder {
                         },
                         out,
                     );
-                    self.tell(
+                    self.grow_unless(
                         index,
-                        told,
+                        has_delta,
                         Some(Delta::ToolArguments {
                             json: call.arguments_raw,
                         }),
@@ -297,9 +297,9 @@ impl StreamDecoder {
                 }
                 PartBody::Reasoning(reasoning) => {
                     self.begin(index, reasoning_block(reasoning.form, reasoning.id), out);
-                    self.tell(
+                    self.grow_unless(
                         index,
-                        told,
+                        has_delta,
                         reasoning.text.map(|text| Delta::Reasoning { text }),
                         out,
                     );
@@ -321,8 +321,8 @@ impl StreamDecoder {
         }
     }
 
-    fn tell(&mut self, index: u32, told: bool, delta: Option<Delta>, out: &mut Vec<Event>) {
-        if let (false, Some(delta)) = (told, delta) {
+    fn grow_unless(&mut self, index: u32, has_delta: bool, delta: Option<Delta>, out: &mut Vec<Event>) {
+        if let (false, Some(delta)) = (has_delta, delta) {
             self.grow(index, delta, out);
         }
     }
@@ -331,7 +331,7 @@ impl StreamDecoder {
         self.done = true;
         self.start(&mut fields.clone(), out);
         let output = fields.array("output").unwrap_or_default();
-        // A server that streams nothing but the end has told everything here.
+        // Some servers send only the final event; it contains the whole output.
         if self.begun.is_empty() {
             for (place, item) in output.into_iter().enumerate() {
                 self.item_done(place, item, out);
@@ -368,7 +368,7 @@ fn reasoning_block(form: ReasoningForm, id: Option<String>) -> Block {
     }
 }
 
-/// Events that say again what others have said or will say.
+/// Events that repeat the content of other events.
 fn redundant(kind: &str) -> bool {
     matches!(
         kind,

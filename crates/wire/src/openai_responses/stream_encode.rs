@@ -1,10 +1,10 @@
-//! A stream, written. The last event repeats the whole answer, so the answer is folded on the way.
+//! Encodes a stream. The last event contains the whole response, so the events are folded on the way.
 
-use ir::{Block, Delta, Event, Fold, Ledger, Map, Part, PartBody, Component, ReasoningForm, Role};
+use ir::{Block, Component, Delta, Event, Fold, Ledger, Map, Part, PartBody, ReasoningForm, Role};
 use serde_json::{Value, json};
 
 use crate::openai_chat::encode_error;
-use crate::openai_responses::item_encode::{Purpose, EncodedPart, encode as encode_part};
+use crate::openai_responses::item_encode::{EncodedPart, Purpose, encode as encode_part};
 use crate::openai_responses::response_defaults::{complete, complete_item, complete_part};
 use crate::openai_responses::{OWN, response};
 use crate::stream::{EncodeEvent, write_sse};
@@ -13,10 +13,10 @@ use crate::stream::{EncodeEvent, write_sse};
 pub(crate) struct StreamEncoder {
     fold: Fold,
     head: Value,
-    /// What was said about the answer before it began.
+    /// Response metadata that arrived before the start event.
     before: Map,
     number: u64,
-    /// Blocks in the order of their items, with what they have become so far.
+    /// Blocks in the order of their items, with their content so far.
     items: Vec<Open>,
 }
 
@@ -53,7 +53,7 @@ impl EncodeEvent for StreamEncoder {
                 write_sse(out, name.as_deref().unwrap_or_default(), data);
             }
             Event::VendorSpecific { dialect, .. } => {
-                ledger.dropped(format!("/events/{dialect}"), format!("{OWN} has no word for it"));
+                ledger.dropped(format!("/events/{dialect}"), format!("not supported by {OWN}"));
             }
             Event::Error { error } => {
                 let body = encode_error(error);
@@ -64,7 +64,7 @@ impl EncodeEvent for StreamEncoder {
                 self.write("error", event, out);
             }
             Event::Meta { ext } if self.head.is_null() => ext.restore(OWN, &mut self.before),
-            // Nobody who speaks this dialect can have asked for a back-end's own words.
+            // Clients of this dialect cannot request raw events.
             Event::Finish { .. }
             | Event::Usage { .. }
             | Event::Meta { .. }
@@ -73,7 +73,7 @@ impl EncodeEvent for StreamEncoder {
         }
         self.fold.push(event.clone());
         if matches!(event, Event::Finish { .. }) {
-            // What the whole cannot say is booked once, when it is whole.
+            // Losses of the whole response are recorded once, at the end.
             if let Ok(whole) = self.fold.clone().finish() {
                 response::encode(&whole, ledger).ok();
             }
@@ -102,7 +102,7 @@ impl EncodeEvent for StreamEncoder {
     }
 }
 
-/// The word by which this vendor's clients know the error.
+/// The vendor's error code for the error.
 fn word_of(error: &ir::Error) -> &str {
     match error.kind {
         ir::ErrorKind::RateLimited => "rate_limit_exceeded",
@@ -218,7 +218,7 @@ impl StreamEncoder {
         self.write(kind, event, out);
     }
 
-    /// Says the whole item, as it will stand in the whole answer.
+    /// Emits the completed item in its final form.
     fn close(&mut self, index: u32, out: &mut Vec<u8>) {
         let Some(at) = self
             .items
@@ -256,7 +256,7 @@ impl StreamEncoder {
 }
 
 impl StreamEncoder {
-    /// Says a part again as a whole, as the vendor does before it ends the item.
+    /// Repeats a part as a whole, as the vendor does before the end of the item.
     fn repeat(&mut self, part: &Part, id: &str, at: usize, out: &mut Vec<u8>) {
         let event = |index: &str, key: &str, text: &str| json!({"item_id": id, "output_index": at, index: 0, key: text});
         match &part.body {

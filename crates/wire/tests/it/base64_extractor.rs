@@ -1,5 +1,5 @@
-//! Long strings taken out of a JSON text: wherever the text is cut, the same comes out, and putting the bytes
-//! back gives what went in.
+//! Extraction of long strings from a JSON text: any split of the input gives the same output, and
+//! reinserting the bytes restores the input.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const CHARS_MAX: usize = 24;
 struct Taken {
     whole: Vec<Vec<u8>>,
     open: Vec<u8>,
-    /// How many bytes there is room for.
+    /// The remaining capacity in bytes.
     room: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ fn base64(length: usize) -> String {
 }
 
 #[test]
-fn only_long_values_of_the_key_are_lifted() {
+fn extracts_only_long_values_of_the_key() {
     let long = base64(100);
     for stays in [
         json!({"b64_json": base64(18)}),
@@ -87,9 +87,9 @@ fn only_long_values_of_the_key_are_lifted() {
     assert_ne!(first, second);
 }
 
-/// Every spelling that JSON and base64 leave open.
+/// Every representation that JSON escapes and base64 variants allow.
 #[test]
-fn a_spelling_changes_nothing() {
+fn escapes_and_base64_variants_are_equivalent() {
     let plain = Base64::from_bytes(&[0xff; 64]).into_string();
     assert!(plain.contains('/') && plain.ends_with("=="), "{plain}");
     for spelled in [
@@ -112,7 +112,7 @@ fn a_spelling_changes_nothing() {
 }
 
 #[test]
-fn what_is_no_base64_is_told() {
+fn rejects_invalid_base64() {
     let long = base64(100);
     for broken in [
         format!("{long}!"),
@@ -127,42 +127,45 @@ fn what_is_no_base64_is_told() {
         format!("{long}\\\""),
         format!("{long}ä"),
     ] {
-        let told = whole(&format!("{{\"b64_json\":\"{broken}\"}}"));
-        assert!(matches!(told, Err(LiftError::NotBase64)), "{broken}: {told:?}");
+        let result = whole(&format!("{{\"b64_json\":\"{broken}\"}}"));
+        assert!(
+            matches!(result, Err(LiftError::NotBase64)),
+            "{broken}: {result:?}"
+        );
     }
 }
 
 #[test]
-fn a_text_that_ends_too_early_is_told() {
+fn rejects_truncated_text() {
     let text = format!("{{\"b64_json\":\"{}\"", base64(100));
     for end in 0..=text.len() {
-        let told = lifted([&text.as_bytes()[..end]]);
+        let result = lifted([&text.as_bytes()[..end]]);
         let quotes = text.bytes().take(end).filter(|byte| *byte == b'"').count();
         match quotes % 2 {
-            0 => assert!(told.is_ok(), "{end}"),
-            _ => assert!(matches!(told, Err(LiftError::Truncated)), "{end}"),
+            0 => assert!(result.is_ok(), "{end}"),
+            _ => assert!(matches!(result, Err(LiftError::Truncated)), "{end}"),
         }
     }
 }
 
 #[test]
-fn a_taker_without_room_ends_it() {
+fn sink_error_ends_extraction() {
     let mut taken = Taken {
         room: Some(30_000),
         ..Taken::default()
     };
     let text = format!("{{\"b64_json\":\"{}\"}}", base64(60_000));
     let mut lift = Lift::new(KEY, CHARS_MAX, 42);
-    let told = lift.push(text.as_bytes(), &mut taken).unwrap_err();
+    let result = lift.push(text.as_bytes(), &mut taken).unwrap_err();
     assert!(
-        matches!(&told, LiftError::Taker(error) if error.kind() == io::ErrorKind::StorageFull),
-        "{told:?}"
+        matches!(&result, LiftError::Taker(error) if error.kind() == io::ErrorKind::StorageFull),
+        "{result:?}"
     );
 }
 
-/// However long a string is, what is held of it is what shows that it is long.
+/// Independent of the length of a string, only the characters needed to detect a long string are buffered.
 #[test]
-fn nothing_of_a_long_string_is_held() {
+fn long_strings_are_not_buffered() {
     let mut lift = Lift::new(KEY, CHARS_MAX, 42);
     let mut taken = Taken::default();
     lift.push(b"{\"b64_json\":\"", &mut taken).unwrap();
@@ -186,7 +189,7 @@ fn document() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_cut_gives_the_same(text in document(), mut cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    fn split_positions_do_not_change_output(text in document(), mut cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         cuts.sort_by_key(|cut| cut.index(text.len()));
         let mut pieces = Vec::new();
         let mut from = 0;
@@ -200,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn the_bytes_put_back_are_what_came(text in document()) {
+    fn reinserted_bytes_restore_the_text(text in document()) {
         let (left, taken) = whole(&text).unwrap();
         let mut filled = String::from_utf8(left.text).unwrap();
         prop_assert_eq!(left.stand_ins.len(), taken.whole.len());
@@ -213,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn byte_by_byte_gives_the_same_or_the_same_error(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn byte_by_byte_input_gives_the_same_result(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         let text = [b"{\"b64_json\":\"QUJDREVGR0hJSktMTU5PUFFS".as_slice(), &bytes].concat();
         let (one, other) = (lifted([text.as_slice()]), lifted(text.chunks(1)));
         prop_assert_eq!(format!("{one:?}"), format!("{other:?}"));

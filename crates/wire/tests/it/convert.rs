@@ -1,12 +1,12 @@
-//! Conversions as snapshots show them: the document in the other dialect, and what was lost on the way.
+//! Conversions for snapshots: the document in the other dialect, and its losses.
 
-use ir::{Action, ChatRequest, ChatResponse, Dialect, Ledger, Loss, Component};
+use ir::{Action, ChatRequest, ChatResponse, Component, Dialect, Ledger, Loss};
 use serde_json::{Value, json};
 use wire::chat;
 
 use crate::fixtures::fixtures;
 
-/// Losses, and names that changed, as `action pointer: reason`.
+/// Losses and renamed fields, as `action pointer: reason`.
 fn booked(ledger: &Ledger) -> Vec<String> {
     let line = |loss: Loss| {
         let action = serde_json::to_value(loss.action).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn response_into(dialect: Dialect, response: &ChatResponse) -> Value 
     json!({"body": body, "booked": booked(&ledger)})
 }
 
-/// Whether something at this place was booked as gone.
+/// Whether this pointer was recorded as a loss.
 pub(crate) fn lost(converted: &Value, pointer: &str) -> bool {
     let gone = [Action::Dropped, Action::Replaced, Action::Clamped];
     let starts: Vec<String> = gone

@@ -1,4 +1,4 @@
-//! The fixtures, and ways to disturb a document.
+//! The fixtures, and mutations of documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use ir::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Fixtures of a dialect whose names end in `suffix`, by name.
+/// Fixtures of a dialect with file names that end in `suffix`, by name.
 pub(crate) fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
@@ -28,7 +28,7 @@ pub(crate) fn fixtures(dialect: Dialect, suffix: &str) -> Vec<(String, Value)> {
     found
 }
 
-/// A disturbance: where (by number), what, with which value.
+/// A mutation: the position (as a number), the kind, and a value.
 pub(crate) type Disturbance = (usize, u8, Value);
 
 pub(crate) fn disturbances() -> impl Strategy<Value = Vec<Disturbance>> {
@@ -49,7 +49,7 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Changes a document somewhere: adds a field, removes one, replaces a value, adds an item.
+/// Mutates a document at one position: adds a field, removes one, replaces a value, or adds an item.
 pub(crate) fn disturb(document: &mut Value, (at, how, value): &Disturbance) {
     let mut pointers = Vec::new();
     collect(document, String::new(), &mut pointers);
@@ -94,7 +94,7 @@ fn collect(value: &Value, pointer: String, out: &mut Vec<String>) {
     out.push(pointer);
 }
 
-/// How many cases a property is tried on: a bounded share, or as many as the test command asks for.
+/// The number of cases of a property test: a bounded default, or the number from the environment.
 pub(crate) fn cases(usual: u32) -> u32 {
     let asked = ProptestConfig::default().cases;
     if asked > 256 { asked } else { usual }

@@ -1,7 +1,7 @@
-//! The first property of the crate: the fold of a stream is the answer without streaming, whatever the
-//! borders between bytes and however finely the answer was cut into deltas.
+//! Property of all stream dialects: folding a stream gives the unary response, for any split of the bytes
+//! and any granularity of the deltas.
 
-use ir::{ChatResponse, Delta, Dialect, Event, Fold, Ledger, Component};
+use ir::{ChatResponse, Component, Delta, Dialect, Event, Fold, Ledger};
 use proptest::prelude::*;
 use wire::{Decoder, Encoder, chat};
 
@@ -19,7 +19,7 @@ pub(crate) fn fold_bytes(dialect: Dialect, bytes: &[u8], size: usize) -> Result<
     fold.finish()
 }
 
-/// Cuts every text in the events into pieces of at most `size` characters.
+/// Splits every text in the events into pieces of at most `size` characters.
 fn finer(events: Vec<Event>, size: usize) -> Vec<Event> {
     let pieces = |text: &str| -> Vec<String> {
         let letters: Vec<char> = text.chars().collect();
@@ -91,7 +91,7 @@ fn check(
 macro_rules! fold_law {
     ($($name:ident: $dialect:expr,)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(128)))]
+            #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(128)))]
             $(#[test]
             fn $name(response in answer($dialect), letters in 1_usize..5, size in 1_usize..64) {
                 check($dialect, &response, letters, size)?;
@@ -108,9 +108,9 @@ fold_law! {
     ollama_folds: Dialect::Ollama,
 }
 
-/// A stream that is cut anywhere before its end is an error, never a short answer.
+/// A stream that is truncated anywhere before its end is an error, never a short response.
 #[test]
-fn a_cut_stream_is_an_error() {
+fn truncated_stream_is_an_error() {
     for dialect in chat::DIALECTS {
         let mut response = ChatResponse {
             id: Some(String::from("i")),
@@ -133,9 +133,9 @@ fn a_cut_stream_is_an_error() {
     }
 }
 
-/// An error in a stream is an error, in every dialect, and nothing good follows it.
+/// In every dialect an error event ends the stream: no end marker follows it.
 #[test]
-fn an_error_in_a_stream_is_an_error() {
+fn stream_error_is_terminal() {
     for dialect in chat::DIALECTS {
         let mut error = ir::Error::new(ir::ErrorKind::RateLimited, ir::Phase::MidStream, "slow down");
         error.status = Some(429);

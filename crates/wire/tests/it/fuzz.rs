@@ -1,17 +1,17 @@
-//! No bytes and no documents make a decoder panic.
+//! Decoders do not panic on arbitrary bytes and documents.
 
-use ir::{Dialect, Ledger, Component};
+use ir::{Component, Dialect, Ledger};
 use wire::lift::{Lift, Taker};
-use wire::media::{Locality, ConversionContext};
+use wire::media::{ConversionContext, Locality};
 use wire::{Decoder, chat, document, error_body, media, messages};
 
 #[test]
-fn stream_decoders_stand_any_bytes() {
+fn stream_decoders_accept_arbitrary_bytes() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         for dialect in chat::DIALECTS {
             let mut decoder = Decoder::new(*dialect).unwrap();
             let mut events = Vec::new();
-            // Half of the tries get past the framing.
+            // Half of the inputs are framed.
             let framed = [b"data: {".as_slice(), bytes, b"}\n\n"].concat();
             for input in [bytes, framed.as_slice()] {
                 decoder.push(input, &mut events);
@@ -22,7 +22,7 @@ fn stream_decoders_stand_any_bytes() {
 }
 
 #[test]
-fn document_decoders_stand_any_json() {
+fn document_decoders_accept_arbitrary_json() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         error_body::decode(Dialect::OpenaiChat, 502, None, bytes);
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else {
@@ -53,9 +53,9 @@ fn document_decoders_stand_any_json() {
     });
 }
 
-/// Bytes are read as JSON, or put where a form keeps its text: in ids, addresses, base64 and types.
+/// Bytes are parsed as JSON, or inserted as ids, URLs, base64 and media types.
 #[test]
-fn media_decoders_stand_anything() {
+fn media_decoders_accept_arbitrary_input() {
     let aliases = ir::media::ForeignIds::default();
     let setting = ConversionContext {
         place: Locality::Local,
@@ -83,7 +83,7 @@ fn media_decoders_stand_anything() {
 }
 
 #[test]
-fn message_decoders_stand_anything() {
+fn message_decoders_accept_arbitrary_input() {
     let aliases = ir::media::ForeignIds::default();
     let setting = ConversionContext {
         place: Locality::Local,
@@ -110,7 +110,7 @@ fn message_decoders_stand_anything() {
     });
 }
 
-/// Counts what it is given.
+/// Counts the bytes that it receives.
 #[derive(Debug, Default)]
 struct Count(usize);
 
@@ -125,11 +125,11 @@ impl Taker for Count {
     }
 }
 
-/// Whatever a server says, what is lifted out of it and what stays are together no more than it said.
+/// For any input, the extracted bytes and the remaining text are together not larger than the input.
 #[test]
-fn long_strings_are_lifted_out_of_anything() {
+fn extractor_accepts_arbitrary_input() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
-        // Half of the tries get into a long string.
+        // Half of the inputs are inside a long string.
         let inside = [b"{\"b64_json\":\"QUJDREVG".as_slice(), bytes].concat();
         for input in [bytes, inside.as_slice()] {
             let (mut lift, mut taken) = (Lift::new("b64_json", 8, 1), Count::default());

@@ -1,14 +1,14 @@
-//! What is particular to Gemini.
+//! Behaviour specific to Gemini.
 
-use ir::{Delta, Dialect, ErrorKind, Event, FinishReason, Ledger, Message, Component, Role, ToolOutcome};
+use ir::{Component, Delta, Dialect, ErrorKind, Event, FinishReason, Ledger, Message, Role, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Decoder, Encoder, chat, error_body};
 
-use crate::generators::{answer, information};
 use crate::convert::{fixture, lost, request, request_into, response, response_into};
 use crate::fixtures::disturbances;
 use crate::fold::fold_bytes;
+use crate::generators::{answer, information};
 use crate::identity::disturbed;
 
 const OWN: Dialect = Dialect::Gemini;
@@ -34,7 +34,7 @@ fn requests_in_other_dialects() {
     }
 }
 
-/// A dialect's fullest request without the media that only its own provider can read.
+/// A dialect's fullest request without the media that only its provider can read.
 fn plain(dialect: Dialect) -> ir::ChatRequest {
     let mut asked = request(dialect, "full");
     for message in &mut asked.messages {
@@ -47,7 +47,7 @@ fn plain(dialect: Dialect) -> ir::ChatRequest {
 }
 
 #[test]
-fn answers_in_other_dialects() {
+fn responses_in_other_dialects() {
     for other in OTHERS {
         let name = format!("gemini_response_as_{other}");
         insta::assert_json_snapshot!(name, response_into(other, &response(OWN, "full")));
@@ -86,7 +86,7 @@ fn list(events: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_is_read_as_events_and_as_a_list() {
+fn decodes_stream_as_sse_and_as_list() {
     let events = [
         event(&json!([{"text": "I ", "thought": true}])),
         event(&json!([{"text": "think.", "thought": true}])),
@@ -103,13 +103,13 @@ fn a_stream_is_read_as_events_and_as_a_list() {
         assert_eq!(fold_bytes(OWN, &sse(&events), size).unwrap(), whole, "{size}");
         assert_eq!(fold_bytes(OWN, &list(&events), size).unwrap(), whole, "{size}");
     }
-    // One JSON object a line is how such streams are often kept.
+    // Such streams are often stored with one JSON object per line.
     let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
     assert_eq!(fold_bytes(OWN, lines.as_bytes(), 5).unwrap(), whole);
 }
 
 #[test]
-fn arguments_that_come_value_by_value_are_put_together() {
+fn merges_partial_arguments() {
     let piece = |path: &str, value: Value| {
         let mut piece = value;
         piece["jsonPath"] = json!(path);
@@ -126,7 +126,7 @@ fn arguments_that_come_value_by_value_are_put_together() {
         event(&json!([{"functionCall": {}}])),
         event(&json!([{"functionCall": {"name": "g", "willContinue": true}}])),
         piece("$.x", json!({"stringValue": "y"})),
-        // The end of the second call is left out, as happens.
+        // The end of the second call is omitted, as some servers do.
         last("STOP"),
     ];
     let whole = fold_bytes(OWN, &sse(&events), 11).unwrap();
@@ -147,9 +147,9 @@ fn arguments_that_come_value_by_value_are_put_together() {
     }
 }
 
-/// The signatures of an answer go back with the next request, where they stood.
+/// The signatures of a response are sent with the next request at their original position.
 #[test]
-fn signatures_are_kept_across_turns() {
+fn signatures_roundtrip_across_turns() {
     let answer = response(OWN, "full");
     let mut chat = ir::ChatRequest::new("m", vec![Message::text(Role::User, "Hello")]);
     chat.messages.push(Message::new(Role::Assistant, answer.parts));
@@ -161,7 +161,7 @@ fn signatures_are_kept_across_turns() {
         ["c2ln", "dGV4dA==", "Y2FsbA=="],
         "{parts:#}"
     );
-    // Elsewhere they are of no use, and the ledger says that they are gone.
+    // In other dialects they are recorded as losses.
     let elsewhere = request_into(Dialect::OpenaiChat, &chat);
     assert!(lost(
         &elsewhere,
@@ -171,13 +171,13 @@ fn signatures_are_kept_across_turns() {
 }
 
 #[test]
-fn both_spellings_mean_the_same() {
+fn snake_case_and_camel_case_are_equivalent() {
     let snake = request(OWN, "snake");
     assert_eq!(snake.generation.max_tokens, Some(10));
     assert_eq!(snake.reasoning.as_ref().unwrap().enabled, Some(false));
     assert_eq!(snake.tool_choice, Some(ir::ToolChoice::Auto));
     assert_eq!(snake.messages[0].role, Role::System);
-    // What is the caller's own keeps its names.
+    // Field names of the caller's data are unchanged.
     let call = snake.messages[2].tool_calls().next().unwrap();
     assert_eq!(call.arguments, Some(json!({"top_k": 1})));
     let ir::PartBody::ToolResult(result) = &snake.messages[3].parts[0].body else {
@@ -188,7 +188,7 @@ fn both_spellings_mean_the_same() {
 }
 
 #[test]
-fn results_say_how_they_ended() {
+fn decodes_tool_result_outcomes() {
     let full = request(OWN, "full");
     let outcomes: Vec<_> = full
         .messages
@@ -204,7 +204,7 @@ fn results_say_how_they_ended() {
 }
 
 #[test]
-fn errors_in_an_answer_are_errors() {
+fn error_in_response_body_is_an_error() {
     let body = json!({"error": {
         "code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED",
         "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}],
@@ -245,7 +245,7 @@ fn errors_in_an_answer_are_errors() {
 }
 
 #[test]
-fn reasons_to_finish() {
+fn maps_finish_reasons() {
     for (word, reason) in [
         ("STOP", FinishReason::Stop),
         ("MAX_TOKENS", FinishReason::Length),
@@ -266,7 +266,7 @@ fn reasons_to_finish() {
 }
 
 #[test]
-fn counts_that_are_not_told_are_not_known() {
+fn absent_counts_are_none() {
     let whole = response(OWN, "full").usage.unwrap();
     assert_eq!(
         (
@@ -289,9 +289,9 @@ fn counts_that_are_not_told_are_not_known() {
     assert_eq!((untold.input_tokens, untold.output_tokens), (None, None));
 }
 
-/// A call is held while it grows, also when two grow in turns.
+/// A call is buffered until complete, also when the deltas of two calls alternate.
 #[test]
-fn calls_that_grow_in_turns_are_written_whole() {
+fn interleaved_calls_are_encoded_whole() {
     let start = |index: u32, name: &str| Event::BlockStart {
         index,
         block: ir::Block::ToolCall {
@@ -333,13 +333,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
 
     #[test]
-    fn disturbed_gemini_comes_back(changes in disturbances(), pick: prop::sample::Index) {
+    fn mutated_gemini_documents_roundtrip(changes in disturbances(), pick: prop::sample::Index) {
         disturbed(OWN, &changes, &pick)?;
     }
 
-    /// What is written as a list says the same as the whole answer.
+    /// A stream encoded as a list is equivalent to the unary response.
     #[test]
-    fn a_list_folds_too(response in answer(OWN), size in 1_usize..64) {
+    fn list_stream_folds_to_response(response in answer(OWN), size in 1_usize..64) {
         let mut ledger = Ledger::new(Component::Adapter);
         let whole = chat::encode_response(OWN, &response, &mut ledger).unwrap();
         let whole = chat::decode_response(OWN, whole).unwrap();
@@ -354,9 +354,9 @@ proptest! {
     }
 }
 
-/// Any bytes, bare and inside the frames that the dialect uses, in pieces of any size.
+/// Any bytes, bare and inside the frames of the dialect, split into pieces of any size.
 #[test]
-fn the_stream_decoder_stands_any_bytes() {
+fn stream_decoder_accepts_arbitrary_bytes() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         let call = [
             b"{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{".as_slice(),

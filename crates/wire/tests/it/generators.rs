@@ -1,15 +1,15 @@
-//! Answers of every kind, for properties.
+//! Generators of responses of every kind, for property tests.
 
 use ir::event::Warning;
 use ir::media::Base64;
 use ir::{
-    ChatResponse, Dialect, FinishReason, Media, MediaSource, ReasoningOrigin, Part, PartBody, Reasoning,
-    ReasoningForm, ToolCall, Usage,
+    ChatResponse, Dialect, FinishReason, Media, MediaSource, Part, PartBody, Reasoning, ReasoningForm,
+    ReasoningOrigin, ToolCall, Usage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// An answer as `dialect` could have given it: reasoning is of its own making.
+/// A response as `dialect` could return it: reasoning has this dialect as its origin.
 pub(crate) fn answer(dialect: Dialect) -> impl Strategy<Value = ChatResponse> {
     let parts = prop::collection::vec(part(dialect), 0..5);
     (parts, finish(), prop::option::of(usage()), 1_u64..4_000_000_000).prop_map(
@@ -86,8 +86,8 @@ fn arguments() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What is information in an answer: notes about form are not, and neither are ids that a dialect has no
-/// word for and a decoder must invent.
+/// The information in a response: without notes about its format, and without ids that a dialect does not
+/// have and a decoder must generate.
 pub(crate) fn information(mut response: ChatResponse) -> ChatResponse {
     response.ext = response.ext.without_notes();
     for part in &mut response.parts {

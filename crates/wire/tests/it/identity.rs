@@ -1,9 +1,9 @@
-//! A document that goes back to the dialect it came from comes out as it went in, and nothing is lost on
-//! the way: for the fixtures, and for the fixtures disturbed at random.
+//! A document that is decoded and encoded in the same dialect is unchanged and without losses: for the
+//! fixtures, and for randomly mutated fixtures.
 
 use std::sync::LazyLock;
 
-use ir::{Action, Dialect, Ledger, Component};
+use ir::{Action, Component, Dialect, Ledger};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
@@ -90,7 +90,7 @@ fn all() -> Vec<(Dialect, Again, Value)> {
 }
 
 #[test]
-fn other_operations_come_back_as_they_were() {
+fn other_operations_roundtrip() {
     for (dialect, again, body) in all().into_iter().filter(|(dialect, ..)| OTHERS.contains(dialect)) {
         let (again, ledger) = again(dialect, &body).unwrap();
         assert_eq!(again, body, "{dialect}");
@@ -99,7 +99,7 @@ fn other_operations_come_back_as_they_were() {
 }
 
 #[test]
-fn fixtures_come_back_as_they_were() {
+fn fixtures_roundtrip() {
     for dialect in chat::DIALECTS {
         for (suffix, again) in KINDS {
             let fixtures = fixtures(*dialect, suffix);
@@ -114,7 +114,7 @@ fn fixtures_come_back_as_they_were() {
 }
 
 #[test]
-fn no_fixture_has_a_field_of_a_wrong_type() {
+fn fixtures_pass_field_type_checks() {
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic] {
         for (name, body) in fixtures(dialect, ".request.json") {
             let found = wire::field_type::find_mismatch(dialect, body.as_object().unwrap());
@@ -123,7 +123,7 @@ fn no_fixture_has_a_field_of_a_wrong_type() {
     }
 }
 
-/// Whatever a disturbed document is, it is refused or it comes back.
+/// A mutated document is either rejected or restored unchanged.
 fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) -> Result<(), TestCaseError> {
     let mut body = body.clone();
     for change in changes {
@@ -145,7 +145,7 @@ fn check(body: &Value, dialect: Dialect, again: Again, changes: &[Disturbance]) 
     Ok(())
 }
 
-/// Where two documents differ.
+/// The differences between two documents.
 fn differences(expected: &Value, found: &Value, pointer: &str, out: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
@@ -164,7 +164,7 @@ fn differences(expected: &Value, found: &Value, pointer: &str, out: &mut Vec<Str
     }
 }
 
-/// One of a dialect's fixtures, disturbed.
+/// A mutated fixture of a dialect.
 pub(crate) fn disturbed(
     dialect: Dialect,
     changes: &[Disturbance],
@@ -182,13 +182,13 @@ pub(crate) fn disturbed(
     check(body, dialect, *again, changes)
 }
 
-/// The fixtures, read once.
+/// The fixtures, loaded once.
 static ALL: LazyLock<Vec<(Dialect, Again, Value)>> = LazyLock::new(all);
 
 macro_rules! identity_law {
     ($($name:ident: $dialects:expr,)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(crate::documents::cases(96)))]
+            #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(96)))]
             $(#[test]
             fn $name(changes in disturbances(), pick: prop::sample::Index) {
                 let mine: Vec<_> = ALL.iter().filter(|(dialect, ..)| $dialects.contains(dialect)).collect();
@@ -200,10 +200,10 @@ macro_rules! identity_law {
 }
 
 identity_law! {
-    disturbed_openai_chat_comes_back: [Dialect::OpenaiChat],
-    disturbed_openai_responses_comes_back: [Dialect::OpenaiResponses],
-    disturbed_anthropic_comes_back: [Dialect::Anthropic],
-    disturbed_gemini_comes_back: [Dialect::Gemini],
-    disturbed_ollama_comes_back: [Dialect::Ollama],
-    disturbed_other_operations_come_back: OTHERS,
+    mutated_openai_chat_roundtrip: [Dialect::OpenaiChat],
+    mutated_openai_responses_roundtrip: [Dialect::OpenaiResponses],
+    mutated_anthropic_roundtrip: [Dialect::Anthropic],
+    mutated_gemini_roundtrip: [Dialect::Gemini],
+    mutated_ollama_roundtrip: [Dialect::Ollama],
+    mutated_other_operations_roundtrip: OTHERS,
 }

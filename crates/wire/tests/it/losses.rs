@@ -1,16 +1,16 @@
-//! Nothing is lost silently: whatever stands in a canonical document stands in the target too, or the
-//! ledger names it. And the golden matrix: every fixture in every dialect, as a snapshot beside it.
+//! No silent loss: every value of a canonical document is in the target document or named in the ledger. And
+//! the golden matrix: every fixture in every dialect, as a snapshot beside it.
 
 use std::sync::LazyLock;
 
-use ir::{Dialect, Ledger, PartBody, Component, Payload};
+use ir::{Component, Dialect, Ledger, PartBody, Payload};
 use proptest::prelude::*;
 use serde_json::Value;
 use wire::{chat, document};
 
 use crate::fixtures::{disturb, disturbances, fixtures};
 
-/// All strings and numbers of a document, those inside JSON texts included.
+/// All strings and numbers of a document, including those inside of JSON texts.
 fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map) => {
@@ -25,7 +25,7 @@ fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
         Value::String(text) => {
             match serde_json::from_str(text) {
                 Ok(inner @ (Value::Object(_) | Value::Array(_))) => return leaves(&inner, pointer, out),
-                // Arguments are JSON whatever they are, a lone string included.
+                // Arguments are always JSON, including a bare string.
                 Ok(Value::String(inner)) if pointer.ends_with("/arguments_raw") => {
                     return out.push((String::from(pointer), inner));
                 }
@@ -38,7 +38,7 @@ fn leaves(value: &Value, pointer: &str, out: &mut Vec<(String, String)>) {
     }
 }
 
-/// The place without indexes and without the word that repeats the kind of media.
+/// The pointer without indexes and without the segment that repeats the media kind.
 fn place(pointer: &str) -> String {
     let words = ["image", "audio", "video", "document", "media"];
     let steps = pointer.split('/').filter(|step| step.parse::<usize>().is_err());
@@ -52,7 +52,7 @@ fn place(pointer: &str) -> String {
     out.join("/")
 }
 
-/// Words of our own vocabulary: a dialect has its own for them.
+/// Values of the IR's vocabulary, which dialects encode with other names.
 fn is_vocabulary(pointer: &str) -> bool {
     let key = pointer.rsplit('/').next().unwrap_or_default();
     let words = [
@@ -71,8 +71,8 @@ fn is_vocabulary(pointer: &str) -> bool {
         "code",
         "provider_code",
     ];
-    // The type of sound is a short word in most dialects; a time is seconds in one and a date in another;
-    // totals are sums of what a dialect counts apart; text is what every answer is.
+    // The type of audio is a short name in most dialects; a time is seconds in one and a date in another;
+    // totals are sums of counts that another dialect has separately; text is part of every response.
     let respelled = [
         "/audio/mime",
         "/payload/created",
@@ -98,7 +98,7 @@ fn check(name: &str, canonical: &Value, target: &Value, ledger: &Ledger, gone: &
         .iter()
         .map(|entry| place(&entry.pointer))
         .collect();
-    // One answer is what every dialect gives unasked.
+    // One choice is the default of every dialect.
     let unasked = |pointer: &str, value: &str| pointer.ends_with("/generation/n") && value == "1";
     let counts = |pointer: &str, value: &str| !is_vocabulary(pointer) && !unasked(pointer, value);
     for (pointer, value) in wanted.iter().filter(|(pointer, value)| counts(pointer, value)) {
@@ -116,7 +116,7 @@ fn check(name: &str, canonical: &Value, target: &Value, ledger: &Ledger, gone: &
     }
 }
 
-/// Leaves out media whose bytes are elsewhere.
+/// Removes media that is not inline.
 fn without_addresses(request: &mut ir::Request) {
     let inline = |part: &ir::Part| match &part.body {
         PartBody::Media(media) => matches!(media.source, ir::MediaSource::Inline(_)),
@@ -136,7 +136,7 @@ fn without_addresses(request: &mut ir::Request) {
 }
 
 #[test]
-fn requests_lose_nothing_silently() {
+fn requests_have_no_silent_loss() {
     let mut gone = Vec::new();
     for from in chat::DIALECTS {
         for (name, body) in fixtures(*from, ".request.json") {
@@ -146,7 +146,7 @@ fn requests_lose_nothing_silently() {
                 let mut ledger = Ledger::new(Component::Adapter);
                 let mut target = document::encode_request(*to, &request, &mut ledger);
                 if let Err(error) = &target {
-                    // Refusing is not silent either. The rest is tried without what was refused.
+                    // An error is not a silent loss. The request is retried without that media.
                     assert!(error.message.contains("resolve it first"), "{}", error.message);
                     without_addresses(&mut request);
                     ledger = Ledger::new(Component::Adapter);
@@ -167,7 +167,7 @@ fn requests_lose_nothing_silently() {
 }
 
 #[test]
-fn responses_lose_nothing_silently() {
+fn responses_have_no_silent_loss() {
     let mut gone = Vec::new();
     for from in chat::DIALECTS {
         for (name, body) in fixtures(*from, ".response.json") {
@@ -189,9 +189,9 @@ fn responses_lose_nothing_silently() {
     assert_eq!(gone, Vec::<String>::new());
 }
 
-/// Through the canonical form and back is the same as not going.
+/// Conversion through the canonical form is lossless.
 #[test]
-fn the_canonical_form_holds_everything() {
+fn canonical_form_is_lossless() {
     for from in chat::DIALECTS {
         for (name, body) in fixtures(*from, ".request.json") {
             let request = document::decode_request(*from, body.clone()).unwrap();
@@ -219,7 +219,7 @@ fn the_canonical_form_holds_everything() {
     }
 }
 
-/// The canonical fixtures in every dialect, with what each could not say.
+/// The canonical fixtures in every dialect, with their losses.
 #[test]
 fn golden_matrix() {
     let mut settings = insta::Settings::clone_current();
@@ -272,9 +272,9 @@ static REQUESTS: LazyLock<Vec<(Dialect, Value)>> = LazyLock::new(|| {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(96)))]
 
-    /// The same for documents that were disturbed at random, into every dialect.
+    /// The same for randomly mutated documents, into every dialect.
     #[test]
-    fn disturbed_requests_lose_nothing_silently(changes in disturbances(), pick: prop::sample::Index) {
+    fn mutated_requests_have_no_silent_loss(changes in disturbances(), pick: prop::sample::Index) {
         let (from, body) = pick.get(&REQUESTS);
         let mut body = body.clone();
         for change in &changes {

@@ -1,11 +1,9 @@
-//! The dialects from outside: documents in, documents out.
+//! Black-box tests of the dialects: documents in, documents out.
 
 #[cfg(test)]
-mod generators;
+mod base64_extractor;
 #[cfg(test)]
 mod convert;
-#[cfg(test)]
-mod regressions;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
@@ -15,15 +13,15 @@ mod fuzz;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
-mod media_placeholders;
+mod generators;
 #[cfg(test)]
 mod identity;
-#[cfg(test)]
-mod base64_extractor;
 #[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod media;
+#[cfg(test)]
+mod media_placeholders;
 #[cfg(test)]
 mod media_sample;
 #[cfg(test)]
@@ -32,3 +30,5 @@ mod messages;
 mod ollama;
 #[cfg(test)]
 mod recorded;
+#[cfg(test)]
+mod regressions;

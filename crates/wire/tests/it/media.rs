@@ -1,12 +1,14 @@
-//! One media type, four forms: every example of the documents, and the laws that hold between the forms.
+//! One media type, four forms: every example of the documents, and the laws between the forms.
 
 use std::collections::BTreeMap;
 
-use ir::media::{ForeignIds, Base64, StoredRef};
-use ir::{Dialect, Ledger, Media, MediaId, MediaKind, MediaSource, Component};
+use ir::media::{Base64, ForeignIds, StoredRef};
+use ir::{Component, Dialect, Ledger, Media, MediaId, MediaKind, MediaSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::media::{DIALECTS, RequiredAction, Locality, ConversionError, ConversionContext, convert, decode, encode};
+use wire::media::{
+    ConversionContext, ConversionError, DIALECTS, Locality, RequiredAction, convert, decode, encode,
+};
 
 use crate::fixtures::{cases, disturb, disturbances};
 use crate::media_sample::media;
@@ -22,7 +24,7 @@ fn ledger() -> Ledger {
     Ledger::new(Component::Adapter)
 }
 
-/// Every piece of media that the documents show, as it stands there, and one of each form that they name.
+/// Every piece of media in the examples of the documents, and one of each form that they name.
 pub(crate) fn examples() -> Vec<(Dialect, Value)> {
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAUA...";
     let sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -94,7 +96,7 @@ pub(crate) fn examples() -> Vec<(Dialect, Value)> {
 }
 
 #[test]
-fn l1_examples_come_back_as_they_were() {
+fn l1_examples_roundtrip() {
     let aliases = ForeignIds::default();
     for (dialect, value) in examples() {
         let mut ledger = ledger();
@@ -104,7 +106,7 @@ fn l1_examples_come_back_as_they_were() {
     }
 }
 
-/// A store, the web and a disk, all at once.
+/// A store, a web server and a disk in one.
 #[derive(Default)]
 struct Shelf {
     blobs: BTreeMap<MediaId, Vec<u8>>,
@@ -118,10 +120,12 @@ impl Shelf {
             MediaSource::Stored(StoredRef::Id(id)) => {
                 self.blobs.get(id).cloned().unwrap_or_else(|| id.uuid().into())
             }
-            MediaSource::Stored(StoredRef::Foreign { dialect, text }) => match self.aliases.id(*dialect, text) {
-                Some(id) => self.bytes(&Media::new(MediaSource::Stored(StoredRef::Id(id)), None)),
-                None => text.as_bytes().to_vec(),
-            },
+            MediaSource::Stored(StoredRef::Foreign { dialect, text }) => {
+                match self.aliases.id(*dialect, text) {
+                    Some(id) => self.bytes(&Media::new(MediaSource::Stored(StoredRef::Id(id)), None)),
+                    None => text.as_bytes().to_vec(),
+                }
+            }
             MediaSource::Remote(text) | MediaSource::LocalFile(text) => text.as_bytes().to_vec(),
             MediaSource::ProviderFile { id, .. } => id.as_bytes().to_vec(),
             MediaSource::Stored(StoredRef::Handle(_)) => unreachable!("no document names it"),
@@ -148,7 +152,7 @@ impl Shelf {
         };
     }
 
-    /// Writes the media, doing whatever the form needs to be done first.
+    /// Encodes the media after performing the required actions.
     fn encode(&mut self, dialect: Dialect, media: &mut Media) -> Result<(Value, Ledger), ConversionError> {
         for _ in 0..3 {
             let mut ledger = ledger();
@@ -161,7 +165,7 @@ impl Shelf {
     }
 }
 
-/// Every fact that was known is still known.
+/// Every known field is preserved.
 fn kept(before: &impl serde::Serialize, after: &impl serde::Serialize) -> bool {
     let (before, after) = (
         serde_json::to_value(before).unwrap(),
@@ -175,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(384)))]
 
     #[test]
-    fn l1_disturbed_examples_come_back_too(changes in disturbances(), pick: prop::sample::Index) {
+    fn l1_mutated_examples_roundtrip(changes in disturbances(), pick: prop::sample::Index) {
         let examples = examples();
         let (dialect, value) = pick.get(&examples);
         let mut value = value.clone();
@@ -190,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn l1_what_is_written_is_read_and_written_the_same(mut media in media()) {
+    fn l1_encoding_roundtrips(mut media in media()) {
         let mut shelf = Shelf::default();
         for dialect in DIALECTS {
             let (value, _) = shelf.encode(*dialect, &mut media).unwrap();
@@ -200,9 +204,9 @@ proptest! {
         }
     }
 
-    /// An unknown field goes along or is booked; it never just vanishes.
+    /// An unknown field is carried or recorded as a loss.
     #[test]
-    fn l2_nothing_vanishes_silently(
+    fn l2_no_silent_loss(
         at: usize,
         pick: prop::sample::Index,
         target in prop::sample::select(DIALECTS),
@@ -220,9 +224,9 @@ proptest! {
         }
     }
 
-    /// With a store, any way through the forms keeps the bytes and everything said about them.
+    /// With a store, any chain of conversions preserves bytes and fields.
     #[test]
-    fn l3_any_way_through_the_forms_keeps_bytes_and_words(
+    fn l3_conversion_chains_preserve_bytes_and_fields(
         media in media(),
         way in prop::collection::vec(prop::sample::select(DIALECTS), 1..6),
     ) {
@@ -245,9 +249,9 @@ proptest! {
         }
     }
 
-    /// L4: no form touches bytes, and base64 in another spelling is the same bytes.
+    /// L4: conversions do not change bytes; base64 in another alphabet gives the same bytes.
     #[test]
-    fn l4_bytes_never_change(bytes: Vec<u8>, target in prop::sample::select(&[Dialect::MediaRef, Dialect::HarmonySchema][..])) {
+    fn l4_bytes_are_unchanged(bytes: Vec<u8>, target in prop::sample::select(&[Dialect::MediaRef, Dialect::HarmonySchema][..])) {
         let canonical = Base64::from_bytes(&bytes);
         let odd: String = canonical.as_str().trim_end_matches('=').replace('+', "-").replace('/', "_");
         let aliases = ForeignIds::default();
@@ -266,7 +270,7 @@ proptest! {
 }
 
 #[test]
-fn l5_only_a_local_runtime_takes_local_files() {
+fn l5_local_files_require_a_local_runtime() {
     let aliases = ForeignIds::default();
     let server = ConversionContext {
         place: Locality::Server,
@@ -282,7 +286,13 @@ fn l5_only_a_local_runtime_takes_local_files() {
     for dialect in DIALECTS {
         let refused = encode(*dialect, &media, &server, &mut ledger()).unwrap_err();
         assert!(
-            matches!(refused, ConversionError::NeedsStore { need: RequiredAction::Read, .. }),
+            matches!(
+                refused,
+                ConversionError::NeedsStore {
+                    need: RequiredAction::Read,
+                    ..
+                }
+            ),
             "{dialect}"
         );
     }
@@ -292,7 +302,7 @@ fn l5_only_a_local_runtime_takes_local_files() {
 }
 
 #[test]
-fn l5_signed_addresses_are_not_kept() {
+fn l5_signed_urls_are_not_persisted() {
     let signed = [
         "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Signature=ab",
         "https://storage.googleapis.com/b/k?x-goog-signature=ab",
@@ -341,9 +351,9 @@ fn l5_signed_addresses_are_not_kept() {
     }
 }
 
-/// An id keeps the spelling that its issuer gave it, through every other dialect and back.
+/// An id in its issuer's format is preserved through every other dialect and back.
 #[test]
-fn foreign_ids_go_back_letter_by_letter() {
+fn foreign_ids_roundtrip_unchanged() {
     let none = ForeignIds::default();
     for (own, value) in [
         (
@@ -387,7 +397,7 @@ fn foreign_ids_go_back_letter_by_letter() {
 }
 
 #[test]
-fn one_id_has_a_spelling_in_each_form() {
+fn id_is_formatted_per_dialect() {
     let aliases = ForeignIds::default();
     let media = Media::new(
         MediaSource::Stored(StoredRef::Id(MediaId::new(7))),

@@ -1,10 +1,10 @@
-//! Media that is not in memory: the body that is put together from pieces is, byte for byte, the body that
-//! would have been written with the media inside.
+//! Media that is not in memory: the body that is assembled from pieces is, byte for byte, the body with
+//! inline media.
 
 use std::sync::Arc;
 
 use ir::media::{Base64, MediaHandle, StoredRef};
-use ir::{ChatRequest, Ledger, Media, MediaId, MediaSource, Message, Part, Component, Role};
+use ir::{ChatRequest, Component, Ledger, Media, MediaId, MediaSource, Message, Part, Role};
 use proptest::prelude::*;
 use wire::chat::{DIALECTS, encode_request};
 use wire::holes::{Holes, Piece};
@@ -12,7 +12,9 @@ use wire::holes::{Holes, Piece};
 fn part(bytes: &[u8], mime: &str, held: bool) -> Part {
     let source = if held {
         let id = MediaId::new(bytes.len() as u128);
-        MediaSource::Stored(StoredRef::Handle(MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap()))
+        MediaSource::Stored(StoredRef::Handle(
+            MediaHandle::new(id, Arc::new(bytes.to_vec())).unwrap(),
+        ))
     } else {
         MediaSource::Inline(Base64::from_bytes(bytes))
     };
@@ -48,7 +50,7 @@ fn png(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
+fn body_and_losses_equal_those_of_inline_media() {
     let media = [
         (png(100), "image/png"),
         (png(101), "image/png"),
@@ -70,9 +72,9 @@ fn every_dialect_gets_the_same_body_and_books_the_same_losses() {
     }
 }
 
-/// Who reads one body and puts what it saw into the words of the next gains nothing.
+/// Placeholders of one body that a user copies into the next request have no effect.
 #[test]
-fn words_are_not_taken_for_stand_ins() {
+fn user_text_is_not_taken_for_placeholders() {
     let media = [(png(10), "image/png")];
     let mut spied = chat(&media, "look", true);
     let _ = Holes::cut(spied.media_mut(), 1);
@@ -95,7 +97,7 @@ fn a_request_without_media_is_one_piece() {
 
 proptest! {
     #[test]
-    fn any_bytes_come_through(list in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..6), secret in any::<u128>()) {
+    fn arbitrary_bytes_roundtrip(list in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..6), secret in any::<u128>()) {
         let media: Vec<_> = list.into_iter().map(|bytes| (bytes, "image/png")).collect();
         for dialect in DIALECTS {
             let mut ledger = Ledger::new(Component::Adapter);

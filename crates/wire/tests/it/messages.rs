@@ -1,10 +1,11 @@
-//! Messages in the dialects that keep them: every example of the documents, and what holds between them.
+//! Messages in the dialects with standalone messages: every example of the documents, and the laws between
+//! them.
 
 use ir::media::ForeignIds;
-use ir::{Dialect, Ledger, Message, PartBody, Component, ToolOutcome};
+use ir::{Component, Dialect, Ledger, Message, PartBody, ToolOutcome};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::media::{RequiredAction, Locality, ConversionError, ConversionContext};
+use wire::media::{ConversionContext, ConversionError, Locality, RequiredAction};
 use wire::messages::{PairingError, check_pairs, complete_pairs, convert, decode};
 
 use crate::fixtures::{cases, disturb, disturbances};
@@ -118,7 +119,7 @@ pub(crate) fn examples() -> Vec<(Dialect, Value)> {
 }
 
 #[test]
-fn examples_come_back_as_they_were() {
+fn examples_roundtrip() {
     for (dialect, value) in examples() {
         let (again, ledger) = try_turn(dialect, dialect, &value).unwrap();
         assert_eq!(again, value, "{dialect}");
@@ -126,9 +127,9 @@ fn examples_come_back_as_they_were() {
     }
 }
 
-/// Canonical messages say everything that the Harmony Schema says.
+/// Canonical messages carry everything that the Harmony Schema has.
 #[test]
-fn the_canonical_form_carries_harmony_whole() {
+fn canonical_form_preserves_harmony_messages() {
     for value in harmony() {
         let (canonical, ledger) = try_turn(Dialect::HarmonySchema, Dialect::Canonical, &value).unwrap();
         assert_eq!(ledger.losses().count(), 0);
@@ -140,7 +141,7 @@ fn the_canonical_form_carries_harmony_whole() {
 }
 
 #[test]
-fn a_result_says_what_came_of_the_call() {
+fn encodes_and_decodes_tool_outcomes() {
     let outcome = |value: &Value| {
         let messages = read(Dialect::HarmonySchema, value.clone());
         match &messages[0].parts[0].body {
@@ -174,7 +175,7 @@ fn a_result_says_what_came_of_the_call() {
 }
 
 #[test]
-fn blocks_and_parts_are_the_same_things() {
+fn converts_between_blocks_and_parts() {
     let value = json!({"role": "user", "content": [{"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": format!("media:///{ID}"), "detail": "low"}}]});
     let (blocks, ledger) = try_turn(Dialect::HarmonySchema, Dialect::ContentBlock, &value).unwrap();
@@ -187,12 +188,18 @@ fn blocks_and_parts_are_the_same_things() {
     let inline = json!([{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}]);
     let refused = try_turn(Dialect::HarmonySchema, Dialect::ContentBlock, &inline).unwrap_err();
-    assert!(matches!(refused, ConversionError::NeedsStore { need: RequiredAction::Put, .. }));
+    assert!(matches!(
+        refused,
+        ConversionError::NeedsStore {
+            need: RequiredAction::Put,
+            ..
+        }
+    ));
     assert_eq!(refused.pointer(), "/0/content_parts/0");
 }
 
 #[test]
-fn a_modules_input_is_what_the_user_says() {
+fn converts_module_input_to_user_message() {
     let input = json!({"prompt": "See $MEDIA_INPUTS and tell.", "images": [
         {"type": "url", "url": "https://example.com/a.jpg"}]});
     let written = turn(Dialect::Cognitive, Dialect::HarmonySchema, &input);
@@ -212,7 +219,7 @@ fn a_modules_input_is_what_the_user_says() {
 }
 
 #[test]
-fn content_never_says_where_bytes_lie_nor_a_version() {
+fn rejects_storage_locations_and_versions_in_content() {
     for content in [
         json!({"blocks": [], "content_version": 1}),
         json!({"text": "t", "schema_version": 1}),
@@ -239,7 +246,7 @@ fn result(id: &str) -> Value {
 }
 
 #[test]
-fn calls_and_results_stand_in_pairs() {
+fn checks_pairing_of_calls_and_results() {
     let found = |list: &[Value]| check_pairs(&read(Dialect::HarmonySchema, json!(list)));
     let id = |id: &str| String::from(id);
     assert_eq!(found(&[call(&["a", "b"]), result("a"), result("b")]), []);
@@ -282,7 +289,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(256)))]
 
     #[test]
-    fn disturbed_examples_come_back_too(changes in disturbances(), pick: prop::sample::Index) {
+    fn mutated_examples_roundtrip(changes in disturbances(), pick: prop::sample::Index) {
         let examples: Vec<_> = examples()
             .into_iter()
             .filter(|(dialect, _)| !matches!(dialect, Dialect::Canonical | Dialect::MediaRef))
@@ -299,7 +306,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_vanishes_silently(
+    fn no_silent_loss(
         at: usize,
         pick: prop::sample::Index,
         target in prop::sample::select(wire::messages::DIALECTS),
@@ -308,7 +315,7 @@ proptest! {
         let (dialect, value) = pick.get(&examples);
         let mut value = value.clone();
         disturb(&mut value, &(at, 2, json!("canary!")));
-        // A list itself, as a whole, takes no new field.
+        // A list as such cannot get a new field.
         if !value.to_string().contains("canary!") {
             return Ok(());
         }
@@ -318,9 +325,9 @@ proptest! {
         }
     }
 
-    /// Whatever results are missing, they can be filled in, and then the pairs are right.
+    /// For any missing results, completion restores valid pairs.
     #[test]
-    fn missing_results_are_filled_in(shape in prop::collection::vec((1_usize..4, any::<u8>()), 1..5)) {
+    fn completes_missing_results(shape in prop::collection::vec((1_usize..4, any::<u8>()), 1..5)) {
         let mut list = Vec::new();
         for (turn, (calls, there)) in shape.iter().enumerate() {
             let ids: Vec<String> = (0..*calls).map(|at| format!("{turn}-{at}")).collect();

@@ -1,4 +1,4 @@
-//! What is particular to Ollama.
+//! Behaviour specific to Ollama.
 
 use ir::{Dialect, ErrorKind, FinishReason, ReasoningRequest};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn requests_in_other_dialects() {
 }
 
 #[test]
-fn answers_in_other_dialects() {
+fn responses_in_other_dialects() {
     for other in [Dialect::OpenaiChat, Dialect::Anthropic] {
         let name = format!("ollama_response_as_{other}");
         insta::assert_json_snapshot!(name, response_into(other, &response(OWN, "calls")));
@@ -40,9 +40,9 @@ fn answers_in_other_dialects() {
     }
 }
 
-/// Ollama passes over options that it does not know, so each must have the name that it knows.
+/// Ollama silently ignores unknown options, so each must have its native name.
 #[test]
-fn knobs_have_ollamas_names_or_are_booked() {
+fn options_use_native_names_or_are_recorded_as_losses() {
     let asked = json!({
         "model": "m",
         "messages": [{"role": "user", "content": "Hello"}],
@@ -78,9 +78,9 @@ fn knobs_have_ollamas_names_or_are_booked() {
     }
 }
 
-/// Silence means a stream to Ollama and none to everybody else.
+/// An absent flag means a stream in Ollama and a unary response in all other dialects.
 #[test]
-fn silence_about_streaming_keeps_its_meaning() {
+fn absent_stream_flag_keeps_its_meaning() {
     let short = request(OWN, "short");
     assert!(short.streams());
     assert_eq!(request_into(Dialect::OpenaiChat, &short)["body"]["stream"], true);
@@ -91,7 +91,7 @@ fn silence_about_streaming_keeps_its_meaning() {
 }
 
 #[test]
-fn thinking_is_on_off_or_a_word() {
+fn thinking_is_on_off_or_a_level() {
     let mut asked = request(OWN, "short");
     let mut think = |reasoning: ReasoningRequest| {
         asked.reasoning = Some(reasoning);
@@ -112,9 +112,9 @@ fn thinking_is_on_off_or_a_word() {
     assert_eq!(think(budget), true);
 }
 
-/// Results without ids belong to the calls in order, by name where one is said.
+/// Results without ids belong to the calls in order, or to the call with the same name.
 #[test]
-fn results_find_their_calls() {
+fn matches_results_to_calls() {
     let full = request(OWN, "full");
     let calls: Vec<String> = full.messages[2]
         .tool_calls()
@@ -154,7 +154,7 @@ fn lines(lines: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_is_read() {
+fn decodes_stream() {
     let stream = [
         line(&json!({"role": "assistant", "content": "", "thinking": "Hm"})),
         line(&json!({"role": "assistant", "content": "", "thinking": "m."})),
@@ -173,13 +173,13 @@ fn a_stream_is_read() {
     for size in [1, 2, 3, 7, 64] {
         assert_eq!(fold_bytes(OWN, &bytes, size).unwrap(), whole, "{size}");
     }
-    // Without the last line the answer is not whole.
+    // Without the last line the response is incomplete.
     let cut = lines(&stream[..stream.len() - 1]);
     assert_eq!(fold_bytes(OWN, &cut, 50).unwrap_err().kind, ErrorKind::Network);
 }
 
 #[test]
-fn errors_in_an_answer_are_errors() {
+fn error_in_response_body_is_an_error() {
     let body = json!({"error": "model 'x' not found"});
     let error = chat::decode_response(OWN, body.clone()).unwrap_err();
     assert_eq!(error.message, "model 'x' not found");
@@ -196,7 +196,7 @@ fn errors_in_an_answer_are_errors() {
     assert_eq!((again.kind, again.message.as_str()), (ErrorKind::Auth, "no key"));
 }
 
-/// Calls beyond any measure are an error; none is left out silently.
+/// Calls beyond the limit are an error; none is dropped silently.
 #[test]
 fn too_many_calls_are_an_error() {
     let call = json!({"function": {"name": "f", "arguments": {}}});
@@ -210,7 +210,7 @@ fn too_many_calls_are_an_error() {
 }
 
 #[test]
-fn reasons_to_finish() {
+fn maps_finish_reasons() {
     for (word, reason) in [
         ("stop", FinishReason::Stop),
         ("length", FinishReason::Length),
@@ -230,7 +230,7 @@ fn reasons_to_finish() {
 }
 
 #[test]
-fn counts_that_are_not_told_are_not_known() {
+fn absent_counts_are_none() {
     let usage = response(OWN, "text").usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (None, Some(5)));
     assert_eq!(usage.total_tokens(), None);
@@ -238,9 +238,9 @@ fn counts_that_are_not_told_are_not_known() {
     assert_eq!(chat::decode_response(OWN, body).unwrap().usage, None);
 }
 
-/// Only pictures can be shown to Ollama; anything else is booked or must be fetched first.
+/// Ollama accepts only images; other media is recorded as a loss or must be fetched first.
 #[test]
-fn media_that_it_cannot_take_is_booked() {
+fn unsupported_media_is_recorded_as_loss() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": [
         {"type": "text", "text": "a"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
@@ -269,14 +269,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::fixtures::cases(256)))]
 
     #[test]
-    fn disturbed_ollama_comes_back(changes in disturbances(), pick: prop::sample::Index) {
+    fn mutated_ollama_documents_roundtrip(changes in disturbances(), pick: prop::sample::Index) {
         disturbed(OWN, &changes, &pick)?;
     }
 }
 
-/// Any bytes, bare and inside a line of the dialect, in pieces of any size.
+/// Any bytes, bare and inside a line of the dialect, split into pieces of any size.
 #[test]
-fn the_stream_decoder_stands_any_bytes() {
+fn stream_decoder_accepts_arbitrary_bytes() {
     bolero::check!().with_iterations(1500).for_each(|bytes: &[u8]| {
         let text = [
             b"{\"message\":{\"content\":\"".as_slice(),

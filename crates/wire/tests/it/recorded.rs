@@ -1,4 +1,4 @@
-//! What a real llama.cpp server answered, in the dialects it speaks.
+//! Recorded responses of a real llama.cpp server, in its dialects.
 
 use std::fs;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ fn openai_chat() {
     assert!(chat::decode_response(Dialect::OpenaiChat, error).is_err());
 }
 
-/// The same words, whole and streamed, in the two other dialects that the server speaks.
+/// The same text, unary and streamed, in the two other dialects of the server.
 #[test]
 fn responses_and_messages() {
     for (dialect, stem) in [

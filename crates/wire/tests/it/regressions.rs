@@ -1,6 +1,6 @@
-//! Mistakes that others made, each as a test.
+//! Regression tests for defects known from other gateways.
 
-use ir::{ChatRequest, Dialect, ErrorKind, Generation, Ledger, Message, Component, Role};
+use ir::{ChatRequest, Component, Dialect, ErrorKind, Generation, Ledger, Message, Role};
 use serde_json::json;
 use wire::{chat, error_body};
 
@@ -8,9 +8,9 @@ fn encode(dialect: Dialect, chat: &ChatRequest) -> serde_json::Value {
     chat::encode_request(dialect, chat, &mut Ledger::new(Component::Adapter)).unwrap()
 }
 
-/// A page of a proxy is not an answer, and its status is the fact that counts.
+/// An HTML page of a proxy is not a response; its status determines the error.
 #[test]
-fn an_error_page_keeps_its_status() {
+fn html_error_page_keeps_status() {
     let page = b"<html><body><h1>502 Bad Gateway</h1></body></html>";
     for dialect in chat::DIALECTS {
         let error = error_body::decode(*dialect, 502, Some("7"), page);
@@ -22,9 +22,9 @@ fn an_error_page_keeps_its_status() {
     }
 }
 
-/// A long body of many-byte letters is quoted without splitting one.
+/// A long body of multi-byte characters is quoted without splitting one.
 #[test]
-fn quoting_never_splits_a_letter() {
+fn quote_never_splits_a_character() {
     for extra in 0..4 {
         let body = format!("{}{}", "x".repeat(extra), "语".repeat(2000));
         let error = error_body::decode(Dialect::OpenaiChat, 500, None, body.as_bytes());
@@ -32,9 +32,9 @@ fn quoting_never_splits_a_letter() {
     }
 }
 
-/// The code and the facts reach the caller in every dialect and come back from it.
+/// Code and details of an error are encoded in every dialect and decoded again.
 #[test]
-fn the_kind_of_an_error_survives_every_dialect() {
+fn error_kind_roundtrips_in_every_dialect() {
     for kind in [
         ErrorKind::RateLimited,
         ErrorKind::InvalidRequest,
@@ -56,7 +56,7 @@ fn the_kind_of_an_error_survives_every_dialect() {
     }
 }
 
-/// An error inside HTTP 200 is an error.
+/// An error body with HTTP status 200 is an error.
 #[test]
 fn an_error_with_status_200_is_an_error() {
     for (dialect, body) in [
@@ -91,9 +91,9 @@ fn an_error_with_status_200_is_an_error() {
     }
 }
 
-/// What nobody counted is unknown, not zero, and not the number of messages.
+/// Absent counts are unknown, not zero, and not the number of messages.
 #[test]
-fn usage_is_never_invented() {
+fn absent_usage_is_none() {
     for (dialect, body) in [
         (
             Dialect::OpenaiChat,
@@ -119,9 +119,9 @@ fn usage_is_never_invented() {
     }
 }
 
-/// The knobs stand in `options` under the names that the server reads.
+/// Generation parameters are in `options` under Ollama's names.
 #[test]
-fn ollama_gets_its_own_names() {
+fn ollama_options_use_native_names() {
     let mut request = ChatRequest::new("m", vec![Message::text(Role::User, "hi")]);
     request.generation = Generation {
         max_tokens: Some(5),
@@ -137,9 +137,9 @@ fn ollama_gets_its_own_names() {
     assert_eq!(body["stream"], false);
 }
 
-/// Whether a schema is asked for is one question with one answer.
+/// The decoded response format is the same in every dialect.
 #[test]
-fn a_schema_is_seen_in_every_dialect() {
+fn decodes_response_schema_in_every_dialect() {
     for (dialect, body) in [
         (
             Dialect::OpenaiChat,
@@ -173,9 +173,9 @@ fn a_schema_is_seen_in_every_dialect() {
     }
 }
 
-/// Reasoning goes back only to where it came from, and never as text.
+/// Reasoning is sent only to its original dialect, and never as text.
 #[test]
-fn reasoning_stays_with_its_origin() {
+fn reasoning_is_sent_only_to_its_original_dialect() {
     let body = json!({"model": "m", "max_tokens": 1, "messages": [
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "secret plan", "signature": "s"}, {"type": "text", "text": "hi"}]}
     ]});
@@ -191,7 +191,7 @@ fn reasoning_stays_with_its_origin() {
         assert!(
             ledger
                 .losses()
-                .any(|loss| loss.reason.contains("where it came from")),
+                .any(|loss| loss.reason.contains("original dialect")),
             "{dialect}"
         );
     }
